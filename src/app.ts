@@ -1,0 +1,50 @@
+import 'reflect-metadata';
+import Fastify, { type FastifyInstance } from 'fastify';
+import type { Config } from './config.ts';
+import type { Database } from './database/database.ts';
+import { graphQL } from './graphql/graphql.ts';
+import { ApiKeyService } from './keys/api-key.service.ts';
+import { bearer } from './keys/bearer.ts';
+import { health } from './operations/health.ts';
+import { loggingOptions, requestLog } from './operations/logging.ts';
+import { orderRoutes } from './orders/order.routes.ts';
+import { petRoutes } from './pets/pet.routes.ts';
+import { PetService } from './pets/pet.service.ts';
+import { cors } from './rest/cors.ts';
+import { deprecationHeaders } from './rest/deprecation.ts';
+import { errorHandler } from './rest/error-handler.ts';
+import { exactJson } from './rest/exact-json.ts';
+import { notFound } from './rest/not-found.ts';
+import { openApi, openApiPages } from './rest/openapi.ts';
+import { serverOptions } from './rest/server.ts';
+
+export interface AppOptions {
+  config: Config;
+  /** Open and migrated; whoever opened it closes it, after the app. */
+  database: Database;
+}
+
+/** Puts the service together. Read from top to bottom it is the list of what the service is. */
+export async function buildApp({ config, database }: AppOptions): Promise<FastifyInstance> {
+  const keys = new ApiKeyService(database, config.bootstrapApiKey);
+  const pets = new PetService(database);
+
+  const app = Fastify({ ...serverOptions(config.http, keys), ...loggingOptions(config.logLevel) });
+
+  await app.register(requestLog);
+  await app.register(errorHandler);
+  await app.register(cors, { origins: config.http.corsOrigins });
+  await app.register(notFound);
+  await app.register(deprecationHeaders);
+  await app.register(bearer, { keys });
+  await app.register(exactJson);
+
+  await app.register(openApi);
+  await app.register(openApiPages);
+  await app.register(health, { database });
+
+  await app.register(petRoutes, { prefix: '/v1', pets });
+  await app.register(orderRoutes, { prefix: '/v1' });
+  await app.register(graphQL, { pets });
+  return app;
+}

@@ -1,0 +1,121 @@
+import { MikroORM, type PostgreSqlConnection } from '@mikro-orm/postgresql';
+import type { Pool } from 'pg';
+import { StoreError } from '../errors.ts';
+import { openEmbeddedPostgres } from './embedded-postgres.ts';
+import { lockFile } from './file-lock.ts';
+import { ormOptions } from './options.ts';
+
+export interface DatabaseOptions {
+  /** postgres://...; the embedded store in `dataDir` when undefined. */
+  url: string | undefined;
+  dataDir: string;
+  /** Connections at most. */
+  poolMax: number;
+  /** Milliseconds until a new connection must stand. */
+  connectTimeout: number;
+  /** Milliseconds until PostgreSQL gives up a statement. The embedded store ignores it. */
+  statementTimeout: number;
+  /** Called when the embedded store has died. */
+  onLost?: (error: Error) => void;
+}
+
+/** A statement that is prepared once per connection. `name` is unique among all statements. */
+export interface Statement {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** PostgreSQL, through MikroORM: its entities and migrations, and the same pool for the statements of hot paths. */
+export class Database {
+  private constructor(
+    readonly orm: MikroORM,
+    readonly isEmbedded: boolean,
+    private readonly pool: Pool,
+    private readonly options: DatabaseOptions,
+    private readonly closeStore: () => Promise<void>,
+  ) {}
+
+  /** Opens the embedded store, or prepares the pool for a PostgreSQL that need not be reachable yet. */
+  static async open(options: DatabaseOptions): Promise<Database> {
+    const embedded = options.url
+      ? undefined
+      : await openEmbeddedPostgres(options.dataDir, options.onLost ?? (() => undefined));
+    const orm = new MikroORM(ormOptions(options, embedded));
+    const connection = orm.em.getConnection() as PostgreSqlConnection;
+    const pool = await connection.getNativeClient();
+    return new Database(orm, embedded !== undefined, pool, options, async () => embedded?.close());
+  }
+
+  /**
+   * Runs one statement on any connection.
+   *
+   * @returns rows as arrays in the order of the columns; int8 as decimal strings.
+   * @throws StoreError SERVICE_UNAVAILABLE when PostgreSQL cannot be reached or takes too long; else the driver's error.
+   */
+  async rows<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
+    // Names of prepared statements collide on the embedded store, where all connections are one backend.
+    const { name, text } = this.isEmbedded ? { name: undefined, text: statement.text } : statement;
+    try {
+      const { rows } = await this.pool.query<Row>({ name, text, values, rowMode: 'array' });
+      return rows;
+    } catch (error) {
+      throw unavailable(error) ?? error;
+    }
+  }
+
+  /** Applies pending migrations, one node at a time. @returns the names of those applied. */
+  async migrate(): Promise<string[]> {
+    return this.exclusively(async () => {
+      const applied = await this.orm.migrator.up();
+      return applied.map(({ name }) => name);
+    });
+  }
+
+  /** @throws StoreError SERVICE_UNAVAILABLE */
+  async ping(): Promise<void> {
+    await this.rows({ name: 'ping', text: 'select 1' }, []);
+  }
+
+  async close(): Promise<void> {
+    await this.orm.close(true);
+    await this.closeStore();
+  }
+
+  /** Advisory locks exclude nobody on the embedded store, files do nothing between machines: each where it works. */
+  private async exclusively<T>(work: () => Promise<T>): Promise<T> {
+    if (this.isEmbedded) {
+      const release = lockFile(`${this.options.dataDir}/migration.lock`, 60_000);
+      if (!release) throw new Error('Another process has been migrating the embedded store for a minute.');
+      return work().finally(release);
+    }
+    const holder = await this.pool.connect();
+    try {
+      await holder.query("set statement_timeout = 0; select pg_advisory_lock(hashtext('animal-store migrations'))");
+      return await work();
+    } finally {
+      // Ending the session releases the lock, whatever state it is in.
+      holder.release(true);
+    }
+  }
+}
+
+/** True for errors about the data of a statement (SQLSTATE classes 22 and 23): its neighbours are not to blame. */
+export function isDataError(error: unknown): boolean {
+  const code = (error as { code?: unknown })?.code;
+  return typeof code === 'string' && /^2[23]\w{3}$/.test(code);
+}
+
+// Classes 08 connection, 53 resources, 57 operator intervention (shutdown, time-out), 58 system, 25006 read-only standby.
+const passingState = /^(?:08|53|57|58)\w{3}$|^25006$/;
+const passingSystemCall = /^E(?:CONN\w+|NOENT|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_AGAIN|NOTFOUND)$/;
+const passingMessage = /^Connection terminated|timeout exceeded when trying to connect|^Query read timeout/;
+
+function unavailable(error: unknown): StoreError | undefined {
+  const { code = '', message = '' } = error as { code?: string; message?: string };
+  const passing = passingState.test(code) || passingSystemCall.test(code) || passingMessage.test(message);
+  if (!passing) return undefined;
+  return new StoreError('SERVICE_UNAVAILABLE', 'The database cannot be reached; try again shortly.', {
+    cause: error,
+    headers: { 'retry-after': '1' },
+  });
+}

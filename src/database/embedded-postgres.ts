@@ -1,0 +1,95 @@
+import { createHash } from 'node:crypto';
+import { accessSync, constants, mkdirSync, realpathSync, statSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { extname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+
+/** A PostgreSQL of our own: where it listens, and how to leave it. */
+export interface EmbeddedPostgres {
+  /** The folder of the Unix socket, as libpq's and pg's `host`. */
+  host: string;
+  user: 'postgres';
+  database: 'postgres';
+  close(): Promise<void>;
+}
+
+const port = 5432;
+// sockaddr_un.sun_path holds 108 bytes with its terminator.
+const longestSocketPath = 107;
+
+/**
+ * Opens the store in `dataDir`, or connects to the process that has it open and takes over when that one ends.
+ *
+ * @param onLost called when the store's thread dies; nothing can be served after that.
+ * @throws Error with a readable message when the folder cannot be used.
+ */
+export async function openEmbeddedPostgres(dataDir: string, onLost: (error: Error) => void): Promise<EmbeddedPostgres> {
+  const folder = usableFolder(dataDir);
+  const host = socketFolder(folder);
+  const socketPath = join(host, `.s.PGSQL.${port}`);
+  const worker = new Worker(new URL(`./embedded-postgres.worker${extname(import.meta.url)}`, import.meta.url), {
+    workerData: { dataDir: folder, socketPath },
+    stdout: true,
+  });
+  await answering(worker, socketPath);
+  worker.on('error', onLost);
+  return { host, user: 'postgres', database: 'postgres', close: () => closed(worker) };
+}
+
+function usableFolder(dataDir: string): string {
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
+    return realpathSync(dataDir);
+  } catch (cause) {
+    throw new Error(`The data folder ${dataDir} (DATA_DIR) cannot be written: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/** The data folder itself; or, when its path is too long for a socket, a private one in the system's temporary folder. */
+function socketFolder(folder: string): string {
+  if (Buffer.byteLength(join(folder, `.s.PGSQL.${port}`)) <= longestSocketPath) return folder;
+  const name = createHash('sha256').update(folder).digest('hex').slice(0, 24);
+  const short = join(tmpdir(), `animal-store-${name}`);
+  mkdirSync(short, { recursive: true, mode: 0o700 });
+  const { uid, mode } = statSync(short);
+  if (uid !== process.getuid?.() || (mode & 0o077) !== 0) {
+    throw new Error(`The socket folder ${short} is open to other users; remove it or choose a shorter DATA_DIR.`);
+  }
+  return short;
+}
+
+/** Resolves when the store answers: opened by our own thread, or by another process. */
+async function answering(worker: Worker, socketPath: string): Promise<void> {
+  let opened = false;
+  let standby = false;
+  let failure: Error | undefined;
+  worker.on('message', (message) => {
+    opened = message === 'owner';
+    standby = message === 'standby';
+  });
+  worker.once('error', (error: Error) => {
+    failure = error;
+  });
+  while (!opened && !(standby && (await accepts(socketPath)))) {
+    if (failure) throw new Error(`The embedded store could not be opened: ${failure.message}`, { cause: failure });
+    await sleep(20);
+  }
+}
+
+function accepts(socketPath: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(socketPath, () => socket.end(() => resolve(true)));
+    socket.once('error', () => resolve(false));
+  });
+}
+
+function closed(worker: Worker): Promise<void> {
+  return new Promise((resolve) => {
+    worker.removeAllListeners('error');
+    worker.once('exit', () => resolve());
+    worker.postMessage('close');
+  });
+}

@@ -1,0 +1,46 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parentPort, workerData } from 'node:worker_threads';
+import { PGlite } from '@electric-sql/pglite';
+import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
+import { lockFile } from './file-lock.ts';
+
+/**
+ * The thread that owns the embedded store, or waits to. PGlite has no lock of its own, and a second process that
+ * opened the same files would lose rows: whoever holds the lock opens them, everybody else connects to its socket and
+ * takes over when it is gone.
+ */
+const { dataDir, socketPath } = workerData as { dataDir: string; socketPath: string };
+const port = parentPort as NonNullable<typeof parentPort>;
+
+let closing = false;
+let stop = async () => {};
+port.once('message', async () => {
+  closing = true;
+  await stop();
+  process.exit(0);
+});
+
+const release = await ownership();
+if (release) {
+  const postgres = await PGlite.create(join(dataDir, 'postgres'));
+  rmSync(socketPath, { force: true });
+  const server = new PGLiteSocketServer({ db: postgres, path: socketPath, maxConnections: 1000 });
+  await server.start();
+  stop = async () => {
+    await server.stop();
+    await postgres.close();
+    release();
+  };
+  port.postMessage('owner');
+}
+
+async function ownership(): Promise<(() => void) | undefined> {
+  for (let announced = false; !closing; announced = true) {
+    const held = lockFile(join(dataDir, 'lock'), 0);
+    if (held) return held;
+    if (!announced) port.postMessage('standby');
+    await sleep(100);
+  }
+}

@@ -1,0 +1,32 @@
+import { Migrator } from '@mikro-orm/migrations';
+import { defineConfig } from '@mikro-orm/postgresql';
+import { migrations } from '../../migrations/index.ts';
+import { ApiKey } from '../keys/api-key.entity.ts';
+import { Pet } from '../pets/pet.entity.ts';
+import type { DatabaseOptions } from './database.ts';
+import type { EmbeddedPostgres } from './embedded-postgres.ts';
+
+/** MikroORM's options: the entities, the migrations and the pool. */
+export function ormOptions(options: DatabaseOptions, embedded: EmbeddedPostgres | undefined) {
+  return defineConfig({
+    entities: [Pet, ApiKey],
+    extensions: [Migrator],
+    ...(embedded
+      ? { host: embedded.host, user: embedded.user, dbName: embedded.database }
+      : { clientUrl: options.url ?? '' }),
+    // The database is the operator's to create; a start must not depend on a right to do so.
+    ensureDatabase: false,
+    pool: { max: options.poolMax },
+    driverOptions: {
+      ...(embedded ? {} : { connectionString: options.url }),
+      application_name: 'animal-store',
+      connectionTimeoutMillis: options.connectTimeout,
+      ...(embedded ? {} : { statement_timeout: options.statementTimeout }),
+      keepAlive: true,
+    },
+    migrations: { migrationsList: migrations, snapshot: false, silent: true },
+    // A pooled connection that breaks is replaced, and who used it is told; MikroORM would print a line to standard output.
+    logger: () => undefined,
+    discovery: { warnWhenNoEntities: true },
+  });
+}

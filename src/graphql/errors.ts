@@ -1,0 +1,53 @@
+import type { ApolloServerPlugin } from '@apollo/server';
+import { unwrapResolverError } from '@apollo/server/errors';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { GraphQLError, type GraphQLFormattedError } from 'graphql';
+import { httpStatusOf, internalError, StoreError } from '../errors.ts';
+import { logFailure } from '../rest/error-handler.ts';
+import { toStoreError } from '../rest/failures.ts';
+import type { GraphQLContext } from './context.ts';
+
+/** Codes of Apollo Server for which the one vocabulary has a word. */
+const renamed: Record<string, keyof typeof httpStatusOf> = { BAD_REQUEST: 'BAD_USER_INPUT' };
+
+/** Shapes an error of an operation: the store's and Apollo's own with code and status, all others as a 500 that tells nothing. */
+export function formatError(formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError {
+  const cause = unwrapResolverError(error);
+  const { locations, path } = formatted;
+  const place = { ...(locations && { locations }), ...(path && { path }) };
+  if (cause instanceof StoreError) return { ...toFormatted(cause), ...place };
+  const code = `${formatted.extensions?.code}`;
+  if (!(error instanceof GraphQLError) || code === 'INTERNAL_SERVER_ERROR') {
+    return { ...toFormatted(internalError(cause)), ...place };
+  }
+  const known = renamed[code] ?? code;
+  const status = httpStatusOf[known as keyof typeof httpStatusOf] ?? 400;
+  return { message: formatted.message, ...place, extensions: { code: known, status } };
+}
+
+/** Logs what operations fail with, beside the request's id. */
+export const logErrors: ApolloServerPlugin<GraphQLContext> = {
+  requestDidStart: async () => ({
+    didEncounterErrors: async ({ errors, contextValue }) => {
+      for (const error of errors) {
+        const cause = unwrapResolverError(error);
+        if (!(cause instanceof GraphQLError)) logFailure(toStoreError(cause), contextValue.request);
+      }
+    },
+  }),
+};
+
+/** Answers a failure outside an operation (no key, no JSON) as a GraphQL response. */
+export function sendGraphQLError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  const failure = toStoreError(error);
+  logFailure(failure, request);
+  reply
+    .code(failure.status)
+    .headers(failure.headers)
+    .type('application/json; charset=utf-8')
+    .send(JSON.stringify({ errors: [toFormatted(failure)] }));
+}
+
+function toFormatted({ message, code, status }: StoreError): GraphQLFormattedError {
+  return { message, extensions: { code, status } };
+}

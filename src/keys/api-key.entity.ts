@@ -1,0 +1,31 @@
+import { defineEntity, p } from '@mikro-orm/core';
+
+/** What a key may do: `read` lists and fetches, `write` also creates. */
+export const KeyScope = { read: 'read', write: 'write' } as const;
+export type KeyScope = (typeof KeyScope)[keyof typeof KeyScope];
+
+const apiKeySchema = defineEntity({
+  name: 'ApiKey',
+  tableName: 'api_key',
+  properties: {
+    id: p.integer().primary().autoincrement(),
+    name: p.text(),
+    scope: p.enum(Object.values(KeyScope)),
+    /** The first characters of the secret: enough to recognise it, too few to use it. */
+    hint: p.text(),
+    /** SHA-256 of the secret, in hexadecimal. The secret itself is nowhere. */
+    hash: p.text().unique(),
+    /** After a rotation: the secret before it, valid until `previousExpiresAt`. */
+    previousHash: p.text().unique().nullable(),
+    previousExpiresAt: p.datetime().nullable(),
+    createdAt: p.datetime().defaultRaw('now()'),
+    expiresAt: p.datetime().nullable(),
+    lastUsedAt: p.datetime().nullable(),
+    revokedAt: p.datetime().nullable(),
+  },
+});
+
+/** The table `api_key`. */
+export class ApiKey extends apiKeySchema.class {}
+
+apiKeySchema.setClass(ApiKey);

@@ -1,0 +1,34 @@
+import type { ApiKeyService } from './api-key.service.ts';
+
+/**
+ * Issues the first key of a new store.
+ *
+ * @returns the secret; undefined when there are keys already.
+ */
+export async function issueFirstKey(keys: ApiKeyService): Promise<string | undefined> {
+  if ((await keys.list()).length > 0) return undefined;
+  const { key } = await keys.issue('first key');
+  return key;
+}
+
+/** What a newcomer pastes into a shell. */
+export function welcome(address: string, key: string): string {
+  return `
+The animal store is open at ${address}. This is its first API key; it is shown only now:
+
+  ${key}
+
+Try it:
+
+  curl -H 'Authorization: Bearer ${key}' ${address}/v1/pets
+
+  curl -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\
+    -d '{"name":"Rex","categoryId":5}' ${address}/v1/pets
+
+  curl -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\
+    -d '{"query":"{ pets(limit: 5) { id name categoryId status } }"}' ${address}/graphql
+
+Explore:  ${address}/graphql (Apollo Sandbox)   ${address}/docs (REST reference)
+
+`;
+}

@@ -1,0 +1,45 @@
+import { hash, randomBytes } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+
+/**
+ * A secret is `ask_` + 256 random bits + a CRC-32 of both, all in base 62 (43 and 6 digits). The prefix lets leak
+ * scanners recognise one (`ask_[0-9A-Za-z]{49}`), the checksum refuses a typo without a look-up.
+ */
+const prefix = 'ask_';
+const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const randomDigits = 43;
+const checksumDigits = 6;
+const shape = new RegExp(`^${prefix}[0-9A-Za-z]{${randomDigits + checksumDigits}}$`);
+
+export function createSecret(): string {
+  const body = prefix + base62(BigInt(`0x${randomBytes(32).toString('hex')}`), randomDigits);
+  return body + checksum(body);
+}
+
+/** True when this could be one of our secrets: shape and checksum are right. */
+export function isSecret(text: string): boolean {
+  return shape.test(text) && checksum(text.slice(0, -checksumDigits)) === text.slice(-checksumDigits);
+}
+
+/**
+ * What is stored of a secret: its SHA-256. Secrets are looked up by this hash, so a comparison's timing tells nothing
+ * of the secret itself; with 256 random bits no slow hash is needed.
+ */
+export function hashSecret(secret: string): string {
+  return hash('sha256', secret, 'hex');
+}
+
+/** The part of a secret that may be shown again. */
+export function hintOf(secret: string): string {
+  return secret.slice(0, prefix.length + 4);
+}
+
+function checksum(body: string): string {
+  return base62(BigInt(crc32(body)), checksumDigits);
+}
+
+function base62(value: bigint, length: number): string {
+  let text = '';
+  for (let rest = value; rest > 0n; rest /= 62n) text = digits[Number(rest % 62n)] + text;
+  return text.padStart(length, digits[0]);
+}

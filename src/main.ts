@@ -1,0 +1,35 @@
+import closeWithGrace from 'close-with-grace';
+import { buildApp } from './app.ts';
+import { loadConfig } from './config.ts';
+import { Database } from './database/database.ts';
+import { ApiKeyService } from './keys/api-key.service.ts';
+import { issueFirstKey, welcome } from './keys/first-key.ts';
+import { startFailure } from './operations/start-failure.ts';
+
+/** The process: configuration, database, app, listen; and the way back. The only file that exits or handles signals. */
+async function main(): Promise<void> {
+  const config = loadConfig(process.env);
+  const database = await Database.open({ ...config.database, onLost: fail });
+  await database.ping();
+  if (config.migrateOnStart) await database.migrate();
+
+  const app = await buildApp({ config, database });
+  const address = await app.listen({ port: config.port, host: config.host });
+
+  closeWithGrace({ delay: config.drainTimeout, logger: app.log }, async ({ err }) => {
+    if (err) app.log.fatal({ err }, 'unforeseen failure');
+    else app.log.info('draining');
+    await app.close();
+    await database.close();
+  });
+
+  const key = database.isEmbedded && !config.bootstrapApiKey && (await issueFirstKey(new ApiKeyService(database)));
+  if (key) process.stdout.write(welcome(address, key));
+}
+
+function fail(error: unknown): never {
+  process.stderr.write(`animal-store: ${startFailure(error)}\n`);
+  process.exit(1);
+}
+
+main().catch(fail);

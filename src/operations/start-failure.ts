@@ -1,0 +1,13 @@
+import { StoreError } from '../errors.ts';
+
+/** Why the service did not start, in one readable line (a wrong configuration has a line for every mistake). */
+export function startFailure(error: unknown): string {
+  const { code, address, port, message } = error as NodeJS.ErrnoException & { address?: string; port?: number };
+  if (code === 'EADDRINUSE') return `Port ${port} on ${address} is taken (PORT, HOST).`;
+  if (code === 'EACCES' && port) return `Port ${port} on ${address} may not be opened by this user (PORT, HOST).`;
+  if (code === 'EADDRNOTAVAIL') return `${address} is no address of this machine (HOST).`;
+  if (error instanceof StoreError && error.code === 'SERVICE_UNAVAILABLE') {
+    return `The database (DATABASE_URL) cannot be reached: ${(error.cause as Error).message}`;
+  }
+  return message ?? String(error);
+}

@@ -1,0 +1,59 @@
+import { ArgsType, Field, InputType, Int, ObjectType, registerEnumType } from 'type-graphql';
+import { ID } from '../graphql/id.ts';
+import { PetStatus } from './pet.entity.ts';
+import { pageLimit } from './pet.rules.ts';
+
+registerEnumType(PetStatus, {
+  name: 'PetStatus',
+  description: 'Availability of an animal.',
+  valuesConfig: {
+    available: { description: 'The animal is available.' },
+    pending: { description: 'The animal is pending.' },
+    sold: { description: 'The animal is sold.' },
+  },
+});
+
+@ObjectType('Pet', { description: 'An animal of the catalogue.', simpleResolvers: true })
+export class PetType {
+  @Field(() => ID, {
+    description: 'Unique identifier, assigned by the service on creation: an int64 in decimal digits.',
+  })
+  readonly id!: bigint;
+
+  @Field(() => String, { description: "The animal's name." })
+  readonly name!: string;
+
+  @Field(() => ID, { description: 'Identifier of the category the animal belongs to: an int64 in decimal digits.' })
+  readonly categoryId!: bigint;
+
+  @Field(() => PetStatus, { description: 'Availability of the animal.' })
+  readonly status!: PetStatus;
+}
+
+@InputType('NewPet', { description: 'An animal to be added.' })
+export class NewPetInput {
+  @Field(() => String, { description: "The animal's name. Any text without U+0000 and lone surrogates." })
+  readonly name!: string;
+
+  @Field(() => ID, { description: 'Identifier of its category: an int64, as decimal digits or as an integer.' })
+  readonly categoryId!: string;
+
+  @Field(() => PetStatus, { defaultValue: PetStatus.available, description: 'Availability of the animal.' })
+  readonly status!: PetStatus;
+}
+
+@ArgsType()
+export class PetsArgs {
+  @Field(() => PetStatus, { nullable: true, description: 'Only animals with this status.' })
+  readonly status?: PetStatus | null;
+
+  @Field(() => Int, {
+    nullable: true,
+    defaultValue: pageLimit.default,
+    description: `How many animals at most, ${pageLimit.min} to ${pageLimit.max}.`,
+  })
+  readonly limit?: number | null;
+
+  @Field(() => ID, { nullable: true, description: 'Only animals after this one: the last id already seen.' })
+  readonly after?: string | null;
+}

@@ -1,0 +1,21 @@
+import fastifyCors from '@fastify/cors';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import fastifyPlugin from 'fastify-plugin';
+
+export interface CorsOptions {
+  /** Origins whose scripts may call; closed when empty. */
+  origins: string[];
+}
+
+const exposedHeaders = ['Link', 'Deprecation', 'Sunset', 'X-Request-Id', 'WWW-Authenticate', 'Allow', 'Retry-After'];
+
+/** Lets browser frontends on the given origins call. Preflights carry no key: register it before `bearer`. */
+export const cors = fastifyPlugin<CorsOptions>(async (app: FastifyInstance, { origins }) => {
+  if (origins.length === 0) return;
+  await app.register(fastifyCors, () => async ({ method, headers }: FastifyRequest) => {
+    const isPreflight = headers['access-control-request-method'] !== undefined;
+    // An OPTIONS request that is no preflight is an ordinary one, for `notFound` to answer.
+    const concerned = headers.origin !== undefined && (method !== 'OPTIONS' || isPreflight);
+    return { origin: concerned ? origins : false, exposedHeaders, methods: ['GET', 'HEAD', 'POST'], maxAge: 600 };
+  });
+});

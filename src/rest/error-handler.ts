@@ -1,0 +1,50 @@
+import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import fastifyPlugin from 'fastify-plugin';
+import { StoreError } from '../errors.ts';
+import { ErrorSchema } from './error.schema.ts';
+import { toStoreError } from './failures.ts';
+
+/** Answers every failure with the specification's Error body. */
+export const errorHandler = fastifyPlugin(async (app: FastifyInstance) => {
+  app.addSchema(ErrorSchema);
+  app.setErrorHandler(sendError);
+});
+
+export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  const failure = toStoreError(error);
+  logFailure(failure, request);
+  reply
+    .code(failure.status)
+    .headers(failure.headers)
+    .type('application/json; charset=utf-8')
+    .serializer(JSON.stringify)
+    .send(failure.toBody());
+}
+
+/** What the client caused is information; what we caused is an error, with its cause. */
+export function logFailure(failure: StoreError, request: FastifyRequest): void {
+  if (failure.status < 500 || failure.code === 'NOT_IMPLEMENTED') {
+    request.log.debug({ code: failure.code }, failure.message);
+  } else {
+    request.log.error({ err: failure.cause ?? failure, code: failure.code }, failure.message);
+  }
+}
+
+const byParserCode: Record<string, StoreError> = {
+  HPE_HEADER_OVERFLOW: new StoreError('REQUEST_HEADER_FIELDS_TOO_LARGE', 'The headers are too large.'),
+  ERR_HTTP_REQUEST_TIMEOUT: new StoreError('REQUEST_TIMEOUT', 'The request took too long to arrive.'),
+};
+const malformed = new StoreError('BAD_USER_INPUT', 'This is not a well-formed HTTP/1.1 request.');
+
+/** Answers bytes that are no HTTP request, or one that never ends; there is no request to speak of yet. */
+export function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+  const failure = byParserCode[error.code ?? ''] ?? malformed;
+  const body = JSON.stringify(failure.toBody());
+  socket.end(
+    `HTTP/1.1 ${failure.status} ${STATUS_CODES[failure.status]}\r\nContent-Type: application/json; charset=utf-8\r\n` +
+      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  );
+}

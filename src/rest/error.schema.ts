@@ -1,0 +1,49 @@
+import { Type } from 'typebox';
+import { type ErrorCode, httpStatusOf } from '../errors.ts';
+
+/** The specification's Error, as a schema with an `$id` so that OpenAPI names it once. */
+export const ErrorSchema = Type.Object(
+  {
+    code: Type.String({
+      description: `Machine-readable error code: ${Object.keys(httpStatusOf).join(', ')}.`,
+      examples: ['BAD_USER_INPUT'],
+    }),
+    message: Type.String({ description: 'Human-readable description.' }),
+    status: Type.Integer({ description: 'The HTTP status code of the response.', minimum: 400, maximum: 599 }),
+  },
+  { $id: 'Error', description: 'Any failure.' },
+);
+
+/** A documented failure of an operation. */
+export function errorResponse(code: ErrorCode, description: string, message: string) {
+  return {
+    description,
+    content: {
+      'application/json': {
+        schema: Type.Ref('Error#'),
+        example: { code, message, status: httpStatusOf[code] },
+      },
+    },
+  };
+}
+
+const challenge = {
+  'WWW-Authenticate': {
+    type: 'string',
+    description: 'RFC 6750 section 3; with `error="invalid_token"` when a key was given.',
+  },
+};
+
+/** Failures that any operation may answer with. */
+export const commonErrors = {
+  401: {
+    ...errorResponse('UNAUTHENTICATED', 'API key missing or invalid.', 'The API key is not valid.'),
+    headers: challenge,
+  },
+  500: errorResponse('INTERNAL_SERVER_ERROR', 'The service failed.', 'The service failed to answer this request.'),
+  503: errorResponse(
+    'SERVICE_UNAVAILABLE',
+    'The database cannot be reached for the moment.',
+    'The database cannot be reached; try again shortly.',
+  ),
+};

@@ -1,0 +1,59 @@
+import type { FastifyInstance } from 'fastify';
+import fastifyPlugin from 'fastify-plugin';
+import { parse } from 'secure-json-parse';
+import { StoreError } from '../errors.ts';
+
+/** Parses JSON bodies of both faces so that no digit of an integer is lost. */
+export const exactJson = fastifyPlugin(async (app: FastifyInstance) => {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_request: unknown, body: Buffer) =>
+    body.length === 0 ? undefined : parseExactJson(body),
+  );
+});
+
+// Only text with a long run of digits or an exponent can hold a number that a double would change.
+const suspect = /\d{16}|\d[eE]/;
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/**
+ * Parses UTF-8 JSON (RFC 8259; a byte order mark is skipped). Integers beyond 2^53 come out as `bigint`, all other
+ * numbers as `number`; a fraction that a double would round to a whole number comes out as NaN, so that no rule takes
+ * it for an integer. Of duplicate members the last one counts.
+ *
+ * @throws StoreError BAD_USER_INPUT: not UTF-8, not JSON, or a member that would poison prototypes.
+ */
+export function parseExactJson(body: Buffer): unknown {
+  try {
+    const text = utf8.decode(body);
+    return suspect.test(text) ? parse(text, exactNumber as (key: string, value: unknown) => unknown) : parse(text);
+  } catch (cause) {
+    throw new StoreError('BAD_USER_INPUT', `The body is not acceptable JSON: ${reason(cause)}.`, { cause });
+  }
+}
+
+function exactNumber(_key: string, value: unknown, context?: { source: string }): unknown {
+  if (typeof value !== 'number' || !context) return value;
+  if (Number.isInteger(value) && !/[.eE]/.test(context.source)) {
+    return Number.isSafeInteger(value) ? value : BigInt(context.source);
+  }
+  const exact = integerFromNotation(context.source);
+  if (exact === undefined) return Number.isInteger(value) ? Number.NaN : value;
+  return Number.isSafeInteger(Number(exact)) ? Number(exact) : exact;
+}
+
+/** The integer that a JSON number with a fraction or an exponent denotes, if it is one of at most 40 digits. */
+function integerFromNotation(source: string): bigint | undefined {
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] =
+    /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(source) ?? [];
+  const significant = (whole + fraction).replace(/0+$/, '');
+  if (/^0*$/.test(significant)) return 0n;
+  const zeros = Number(exponent) - fraction.length + (whole.length + fraction.length - significant.length);
+  if (zeros < 0 || significant.length + zeros > 40) return undefined;
+  return BigInt(`${sign}${significant}${'0'.repeat(zeros)}`);
+}
+
+function reason(cause: unknown): string {
+  if (cause instanceof SyntaxError) return cause.message.replace(/\.$/, '');
+  if (cause instanceof TypeError) return 'it is not valid UTF-8';
+  return 'it is nested too deeply';
+}

@@ -1,0 +1,13 @@
+import type { FastifyRequest } from 'fastify';
+
+/** This request's address with one query parameter set, as the client sees it from outside. */
+export function addressWith(request: FastifyRequest, parameter: string, value: bigint): string {
+  const address = new URL(request.originalUrl, origin(request));
+  address.searchParams.set(parameter, `${value}`);
+  return address.href;
+}
+
+/** Scheme and authority that the client used; a proxy's word counts only when `TRUST_PROXY` trusts it. */
+export function origin(request: FastifyRequest): string {
+  return `${request.protocol}://${request.host || 'localhost'}`;
+}

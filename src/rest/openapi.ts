@@ -1,0 +1,48 @@
+import swagger from '@fastify/swagger';
+import swaggerUi from '@fastify/swagger-ui';
+import type { FastifyInstance } from 'fastify';
+import fastifyPlugin from 'fastify-plugin';
+
+/** Collects the routes' schemas into OpenAPI 3.1. Register it before the routes. */
+export const openApi = fastifyPlugin(async (app: FastifyInstance) => {
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Animal Store',
+        version: '1.0.0',
+        description: 'The catalogue of animals offered by a store. Every operation needs an API key.',
+        license: { name: 'MIT', identifier: 'MIT' },
+      },
+      servers: [{ url: '/v1', description: 'This service' }],
+      tags: [
+        { name: 'Pets', description: 'The catalogue of animals.' },
+        { name: 'Store', description: 'The store itself.' },
+      ],
+      components: {
+        securitySchemes: {
+          apiKey: { type: 'http', scheme: 'bearer', description: '`Authorization: Bearer <API_KEY>`' },
+        },
+      },
+      security: [{ apiKey: [] }],
+    },
+    stripBasePath: true,
+    hideUntagged: true,
+    // Names the components as the specification does, by their `$id`.
+    refResolver: { buildLocalReference: (schema, _base, _fragment, index) => `${schema.$id ?? `schema-${index}`}` },
+  });
+});
+
+/** `/v1/openapi.json`, and `/docs`: an interactive reference served from this process alone. Both need no key. */
+export async function openApiPages(app: FastifyInstance): Promise<void> {
+  const config = { public: true };
+  app.get('/v1/openapi.json', { schema: { hide: true }, config }, async () => app.swagger());
+  app.addHook('onRoute', (route) => {
+    route.config = { ...route.config, ...config };
+  });
+  await app.register(swaggerUi, {
+    routePrefix: '/docs',
+    uiConfig: { deepLinking: true, persistAuthorization: false, tryItOutEnabled: true },
+    staticCSP: false,
+  });
+}

@@ -1,0 +1,35 @@
+import type { FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify';
+import type { Config } from '../config.ts';
+import type { ApiKeyService } from '../keys/api-key.service.ts';
+import { authenticate } from '../keys/bearer.ts';
+import { answerBrokenRequest, sendError } from './error-handler.ts';
+
+/** Fastify's options for the HTTP server: limits, and what it does with requests that never become one. */
+export function serverOptions(http: Config['http'], keys: ApiKeyService): FastifyServerOptions {
+  return {
+    bodyLimit: http.bodyLimit,
+    requestTimeout: http.requestTimeout,
+    keepAliveTimeout: http.keepAliveTimeout,
+    // Schemas document requests and serialise responses; what is valid is judged by the services, once for both faces.
+    schemaController: { compilersFactory: { buildValidator: anythingGoes as never } },
+    // The longest path parameter is an int64; longer ones are looked at too, and not found.
+    routerOptions: { maxParamLength: 10_000 },
+    http: { joinDuplicateHeaders: true, maxHeaderSize: 16_384 },
+    // Requests that still arrive on open connections while the service drains are answered.
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+    clientErrorHandler: answerBrokenRequest,
+    // A path that cannot be decoded meets no hook: authentication comes first here, too.
+    frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
+      reply.header('x-request-id', request.id);
+      void authenticate(keys, request.headers.authorization)
+        .then(
+          () => error,
+          (refusal: unknown) => refusal,
+        )
+        .then((failure) => sendError(failure, request, reply));
+    },
+  } as FastifyServerOptions;
+}
+
+const anythingGoes = () => () => () => true;

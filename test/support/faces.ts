@@ -1,0 +1,68 @@
+import { CreatePetDocument, PetDocument, PetsDocument } from './generated/graphql.ts';
+import type { GraphQLResult } from './graphql.ts';
+import { graphql } from './graphql.ts';
+import { type RestResponse, rest } from './rest.ts';
+import type { Store } from './store.ts';
+
+/** An animal as either face shows it, its int64 as digits. */
+export interface SeenPet {
+  id: string;
+  name: string;
+  categoryId: string;
+  status: string;
+}
+
+/** What came of a call: data, or a failure in the one vocabulary. */
+export type Outcome<Data> = { data: Data } | { code: string; status: number; message: string };
+
+/** One of the two ways to the store. Input is anything: what is not valid must be refused by the service. */
+export interface Face {
+  name: 'REST' | 'GraphQL';
+  list(store: Store, query: Record<string, unknown>, key?: string | null): Promise<Outcome<SeenPet[]>>;
+  create(store: Store, newPet: unknown, key?: string | null): Promise<Outcome<SeenPet>>;
+  find(store: Store, id: unknown, key?: string | null): Promise<Outcome<SeenPet | null>>;
+}
+
+const restFace: Face = {
+  name: 'REST',
+  list: async (store, query, key) => {
+    const search = Object.entries(query).map(([name, value]) => `${name}=${encodeURIComponent(`${value}`)}`);
+    return fromRest(await rest(store, `/v1/pets?${search.join('&')}`, { key }), (pets: any[]) => pets.map(seen));
+  },
+  create: async (store, newPet, key) =>
+    fromRest(await rest(store, '/v1/pets', { method: 'POST', json: newPet, key }), seen),
+  find: async (store, id, key) => {
+    const response = await rest(store, `/v1/pets/${encodeURIComponent(`${id}`)}`, { key });
+    // The two faces say "there is none" each in its own way.
+    return response.status === 404 ? { data: null } : fromRest(response, seen);
+  },
+};
+
+const graphqlFace: Face = {
+  name: 'GraphQL',
+  list: async (store, query, key) =>
+    fromGraphQL(await graphql(store, PetsDocument, query, key), ({ pets }) => pets.map(seen)),
+  create: async (store, newPet, key) =>
+    fromGraphQL(await graphql(store, CreatePetDocument, { input: newPet as never }, key), ({ createPet }) =>
+      seen(createPet),
+    ),
+  find: async (store, id, key) =>
+    fromGraphQL(await graphql(store, PetDocument, { id: id as string }, key), ({ pet }) => pet && seen(pet)),
+};
+
+/** Both faces, for `describe.each`. */
+export const faces = [restFace, graphqlFace];
+
+function seen({ id, name, categoryId, status }: Record<string, unknown>): SeenPet {
+  return { id: `${id}`, name: `${name}`, categoryId: `${categoryId}`, status: `${status}` };
+}
+
+function fromRest<Data>({ status, json }: RestResponse, read: (body: any) => Data): Outcome<Data> {
+  return status < 400 ? { data: read(json) } : json;
+}
+
+function fromGraphQL<From, Data>({ data, errors }: GraphQLResult<From>, read: (data: From) => Data): Outcome<Data> {
+  const [error] = errors ?? [];
+  if (!error) return { data: read(data as From) };
+  return { code: error.extensions.code, status: error.extensions.status, message: error.message };
+}

@@ -1,0 +1,35 @@
+import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
+import { print } from 'graphql';
+import { type HttpResponse, send } from './http.ts';
+import { fromJson, toJson } from './json.ts';
+import type { Store } from './store.ts';
+
+export interface GraphQLResult<Data> extends HttpResponse {
+  data?: Data | null;
+  errors?: Array<{ message: string; path?: unknown[]; extensions: { code: string; status: number } }>;
+}
+
+/** Runs a generated, typed document against the GraphQL face. */
+export function graphql<Data, Variables>(
+  store: Store,
+  document: TypedDocumentNode<Data, Variables>,
+  variables: Variables,
+  key?: string | null,
+): Promise<GraphQLResult<Data>> {
+  return graphqlText<Data>(store, { query: print(document), variables }, key);
+}
+
+/** Runs whatever is given: for requests that no typed document can make. */
+export async function graphqlText<Data = any>(
+  store: Store,
+  body: unknown,
+  key: string | null = store.key,
+): Promise<GraphQLResult<Data>> {
+  const response = await send(store.origin, {
+    method: 'POST',
+    path: '/graphql',
+    headers: { 'content-type': 'application/json', ...(key === null ? {} : { authorization: `Bearer ${key}` }) },
+    body: typeof body === 'string' ? body : toJson(body),
+  });
+  return { ...response, ...(fromJson(response.text) as object) };
+}

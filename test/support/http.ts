@@ -1,0 +1,37 @@
+import { type IncomingHttpHeaders, request } from 'node:http';
+
+export interface HttpRequest {
+  method?: string;
+  /** Sent as it is, nothing is normalised or encoded. */
+  path: string;
+  headers?: Record<string, string | string[]>;
+  body?: string | Buffer | undefined;
+}
+
+export interface HttpResponse {
+  status: number;
+  headers: IncomingHttpHeaders;
+  text: string;
+}
+
+/** One request over a real connection. */
+export function send(origin: string, { method = 'GET', path, headers = {}, body }: HttpRequest): Promise<HttpResponse> {
+  const { hostname, port } = new URL(origin);
+  return new Promise((resolve, reject) => {
+    const outgoing = request({ hostname, port, method, path, headers }, (incoming) => {
+      const chunks: Buffer[] = [];
+      incoming.on('data', (chunk) => chunks.push(chunk));
+      incoming.on('error', reject);
+      incoming.on('end', () =>
+        resolve({
+          status: incoming.statusCode ?? 0,
+          headers: incoming.headers,
+          text: Buffer.concat(chunks).toString('utf8'),
+        }),
+      );
+    });
+    outgoing.on('error', reject);
+    if (body !== undefined) outgoing.setHeader('content-length', Buffer.byteLength(body));
+    outgoing.end(body);
+  });
+}

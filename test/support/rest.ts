@@ -1,0 +1,40 @@
+import { assertContract } from './contract.ts';
+import { type HttpRequest, type HttpResponse, send } from './http.ts';
+import { fromJson, toJson } from './json.ts';
+import type { Store } from './store.ts';
+
+export interface RestRequest extends Omit<HttpRequest, 'path'> {
+  /** A value to be sent as JSON, `bigint`s to the last digit. */
+  json?: unknown;
+  /** undefined: the store's key; null: none. */
+  key?: string | null;
+}
+
+export interface RestResponse extends HttpResponse {
+  /** The body, integers to the last digit. */
+  json: any;
+}
+
+/** Calls the REST face, and holds every response against the contract. */
+export async function rest(store: Store, path: string, request: RestRequest = {}): Promise<RestResponse> {
+  const {
+    json,
+    key = store.key,
+    headers = {},
+    body = json === undefined ? undefined : toJson(json),
+    ...rest
+  } = request;
+  const sent = {
+    ...rest,
+    path,
+    body,
+    headers: {
+      ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+  };
+  const response = await send(store.origin, sent);
+  assertContract(sent, response);
+  return { ...response, json: response.text === '' ? undefined : fromJson(response.text) };
+}
