@@ -1,6 +1,7 @@
 import { Arg, Args, Authorized, Mutation, Query, Resolver } from 'type-graphql';
 import { ID } from '../graphql/id.ts';
 import { integerFromText } from '../int64.ts';
+import { PetConnection, PetsConnectionArgs, toConnection } from './pet.connection.ts';
 import { getPetRemovalDay } from './pet.deprecation.ts';
 import type { Pet } from './pet.entity.ts';
 import type { PetService } from './pet.service.ts';
@@ -17,6 +18,13 @@ export class PetResolver {
   async pets(@Args(() => PetsArgs) args: PetsArgs): Promise<readonly Pet[]> {
     const page = await this.service.list({ ...args, after: integerFromText(args.after) });
     return page.pets;
+  }
+
+  @Query(() => PetConnection, { description: 'The same list as a Relay connection.' })
+  async petsConnection(
+    @Args(() => PetsConnectionArgs) { first, after, status }: PetsConnectionArgs,
+  ): Promise<PetConnection> {
+    return toConnection(await this.service.list({ status, limit: first, after: integerFromText(after) }, 'first'));
   }
 
   @Query(() => PetType, {

@@ -44,14 +44,17 @@ export function checkNewPet(input: unknown): NewPet {
   return newPet;
 }
 
-/** @throws StoreError BAD_USER_INPUT that names every fault. `null` (GraphQL) counts as absent. */
-export function checkPetQuery(query: Unchecked<PetQuery>): PetQuery {
+/**
+ * @param limitName what the client calls `limit`, for the message.
+ * @throws StoreError BAD_USER_INPUT that names every fault. `null` (GraphQL) counts as absent.
+ */
+export function checkPetQuery(query: Unchecked<PetQuery>, limitName: string): PetQuery {
   const status = query.status ?? undefined;
   const after = query.after ?? undefined;
   const faults = new Faults();
   const checked = {
     status: status === undefined ? undefined : faults.unless(isPetStatus, status, 'status', statusRule),
-    limit: Number(faults.unless(isLimit, exactInteger(query.limit ?? pageLimit.default), 'limit', limitRule)),
+    limit: Number(faults.unless(isLimit, exactInteger(query.limit ?? pageLimit.default), limitName, limitRule)),
     after: after === undefined ? undefined : faults.unless(isInt64, exactInteger(after), 'after', int64Rule),
   };
   faults.throwIfAny();

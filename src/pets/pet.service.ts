@@ -35,10 +35,11 @@ export class PetService {
    * Lists animals by ascending id.
    *
    * @param query `status` filters; `limit` is 1 to 100, 20 when absent; `after` is an int64, the id of the last animal seen.
+   * @param limitName what the face calls `limit`, for messages.
    * @throws StoreError BAD_USER_INPUT, naming every fault; SERVICE_UNAVAILABLE
    */
-  async list(query: Unchecked<PetQuery>): Promise<PetPage> {
-    return this.#list(checkPetQuery(query));
+  async list(query: Unchecked<PetQuery>, limitName = 'limit'): Promise<PetPage> {
+    return this.#list(checkPetQuery(query, limitName));
   }
 
   /**
