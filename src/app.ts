@@ -45,6 +45,6 @@ export async function buildApp({ config, database }: AppOptions): Promise<Fastif
 
   await app.register(petRoutes, { prefix: '/v1', pets });
   await app.register(orderRoutes, { prefix: '/v1' });
-  await app.register(graphQL, { pets });
+  await app.register(graphQL, { pets, ...config.graphql });
   return app;
 }

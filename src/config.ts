@@ -69,6 +69,10 @@ const specs = {
   DRAIN_TIMEOUT_MS: milliseconds({ default: 10_000, desc: 'How long requests in flight may take at shutdown.' }),
   BODY_LIMIT_BYTES: wholeNumber(1024, 104_857_600)({ default: 1_048_576, desc: 'Largest request body.' }),
   CORS_ORIGINS: origins({ default: [] as string[], desc: 'Origins of browser frontends, separated by commas.' }),
+  GRAPHQL_JIT: bool({
+    default: true,
+    desc: 'Compile GraphQL operations; `false` interprets them, more slowly and to the same effect.',
+  }),
 } as const;
 
 export interface Config {
@@ -86,6 +90,7 @@ export interface Config {
     statementTimeout: number;
   };
   http: { requestTimeout: number; keepAliveTimeout: number; bodyLimit: number; corsOrigins: string[] };
+  graphql: { jit: boolean };
 }
 
 /**
@@ -122,5 +127,6 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
       bodyLimit: values.BODY_LIMIT_BYTES,
       corsOrigins: values.CORS_ORIGINS,
     },
+    graphql: { jit: values.GRAPHQL_JIT },
   };
 }

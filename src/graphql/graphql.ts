@@ -1,7 +1,9 @@
 import { ApolloServer } from '@apollo/server';
 import {
   ApolloServerPluginCacheControlDisabled,
+  ApolloServerPluginInlineTraceDisabled,
   ApolloServerPluginLandingPageDisabled,
+  ApolloServerPluginSchemaReportingDisabled,
   ApolloServerPluginUsageReportingDisabled,
 } from '@apollo/server/plugin/disabled';
 import { fastifyApolloHandler } from '@as-integrations/fastify';
@@ -9,28 +11,37 @@ import type { FastifyInstance } from 'fastify';
 import type { PetService } from '../pets/pet.service.ts';
 import { createContext, type GraphQLContext } from './context.ts';
 import { formatError, logErrors, sendGraphQLError } from './errors.ts';
+import { asGateway, Executor } from './executor.ts';
 import { explorerPage, isNavigation } from './explorer.ts';
 import { createSchema } from './schema.ts';
 
 export interface GraphQLOptions {
   pets: PetService;
+  /** Whether operations are compiled (graphql-jit) or interpreted (graphql-js); the answers are the same. */
+  jit: boolean;
 }
 
+const nothingOfApollos = [
+  ApolloServerPluginCacheControlDisabled(),
+  ApolloServerPluginInlineTraceDisabled(),
+  ApolloServerPluginLandingPageDisabled(),
+  ApolloServerPluginSchemaReportingDisabled(),
+  ApolloServerPluginUsageReportingDisabled(),
+];
+
 /** The GraphQL face: `/graphql`, by POST and (queries only) GET; a browser gets the explorer there. */
-export async function graphQL(app: FastifyInstance, { pets }: GraphQLOptions): Promise<void> {
+export async function graphQL(app: FastifyInstance, { pets, jit }: GraphQLOptions): Promise<void> {
+  const schema = await createSchema({ pets });
+  const executor = new Executor(schema);
   const apollo = new ApolloServer<GraphQLContext>({
-    schema: await createSchema({ pets }),
+    ...(jit ? { gateway: asGateway(schema, executor) } : { schema }),
+    stringifyResult: (result) => executor.stringify(result),
     formatError,
     includeStacktraceInErrorResponses: false,
     introspection: true,
     persistedQueries: false,
     stopOnTerminationSignals: false,
-    plugins: [
-      ApolloServerPluginLandingPageDisabled(),
-      ApolloServerPluginCacheControlDisabled(),
-      ApolloServerPluginUsageReportingDisabled(),
-      logErrors,
-    ],
+    plugins: [...nothingOfApollos, logErrors],
   });
   await apollo.start();
   app.addHook('onClose', () => apollo.stop());

@@ -17,7 +17,10 @@ export class PageInfo {
   @Field(() => String, { nullable: true, description: 'The cursor of the first animal here.' })
   readonly startCursor!: string | null;
 
-  @Field(() => String, { nullable: true, description: 'The cursor of the last animal here; `after` continues from it.' })
+  @Field(() => String, {
+    nullable: true,
+    description: 'The cursor of the last animal here; `after` continues from it.',
+  })
   readonly endCursor!: string | null;
 }
 

@@ -22,7 +22,7 @@ export interface Store {
 /** Starts the service as `main.ts` does, in this process. */
 export async function startStore(env: Record<string, string> = {}): Promise<Store> {
   const test = await createTestDatabase();
-  const config = loadConfig({ LOG_LEVEL: 'silent', PORT: '1', ...test.env, ...env });
+  const config = loadConfig({ LOG_LEVEL: 'silent', GRAPHQL_JIT: process.env.TEST_GRAPHQL_JIT, ...test.env, ...env });
   const database = await Database.open(config.database);
   await database.migrate();
   const app = await buildApp({ config, database });
