@@ -11,7 +11,8 @@ export const ID = new GraphQLScalarType<string, string>({
   serialize: (value) => `${value}`,
   parseValue: (value) => {
     if (typeof value === 'string') return value;
-    if (typeof value === 'bigint' || Number.isInteger(value)) return `${value}`;
+    // A number beyond 2^53 has lost digits: variables of a GET request, which Apollo Server parses itself.
+    if (typeof value === 'bigint' || Number.isSafeInteger(value)) return `${value}`;
     throw new GraphQLError(`ID cannot represent value: ${inspect(value)}`);
   },
   parseLiteral: (node) => {

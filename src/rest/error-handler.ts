@@ -40,8 +40,13 @@ const malformed = new StoreError('BAD_USER_INPUT', 'This is not a well-formed HT
 
 /** Answers bytes that are no HTTP request, or one that never ends; there is no request to speak of yet. */
 export function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
-  const failure = byParserCode[error.code ?? ''] ?? malformed;
+  if (error.code === 'ECONNRESET') return void socket.destroy();
+  answerOnSocket(byParserCode[error.code ?? ''] ?? malformed, socket);
+}
+
+/** Answers where there is no response object, and closes the connection. */
+export function answerOnSocket(failure: StoreError, socket: Socket): void {
+  if (!socket.writable) return void socket.destroy();
   const body = JSON.stringify(failure.toBody());
   socket.end(
     `HTTP/1.1 ${failure.status} ${STATUS_CODES[failure.status]}\r\nContent-Type: application/json; charset=utf-8\r\n` +

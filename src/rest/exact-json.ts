@@ -1,19 +1,44 @@
-import type { FastifyInstance } from 'fastify';
+import type { IncomingHttpHeaders } from 'node:http';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { parse } from 'secure-json-parse';
 import { StoreError } from '../errors.ts';
+import { protocol } from './protocol.ts';
 
 /** Parses JSON bodies of both faces so that no digit of an integer is lost. */
 export const exactJson = fastifyPlugin(async (app: FastifyInstance) => {
+  await app.register(protocol);
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_request: unknown, body: Buffer) =>
-    body.length === 0 ? undefined : parseExactJson(body),
+  app.addContentTypeParser(
+    'application/json',
+    { parseAs: 'buffer' },
+    async ({ headers }: FastifyRequest, body: Buffer) => {
+      assertPlainUtf8(headers);
+      return body.length === 0 ? undefined : parseExactJson(body);
+    },
   );
 });
 
+const foreignCharset = /;\s*charset\s*=(?!\s*"?utf-?8"?\s*(?:;|$))/i;
+
+/** @throws StoreError UNSUPPORTED_MEDIA_TYPE */
+function assertPlainUtf8(headers: IncomingHttpHeaders): void {
+  if (foreignCharset.test(headers['content-type'] ?? '')) {
+    throw new StoreError('UNSUPPORTED_MEDIA_TYPE', 'The body must be UTF-8.');
+  }
+  const isCompressed = !/^(?:identity)?$/i.test(headers['content-encoding'] ?? '');
+  if (isCompressed || !/^(?:chunked)?$/i.test(headers['transfer-encoding'] ?? '')) {
+    throw new StoreError('UNSUPPORTED_MEDIA_TYPE', 'The body must not be compressed.', {
+      // RFC 9110 section 12.5.3
+      headers: { 'accept-encoding': 'identity' },
+    });
+  }
+}
+
 // Only text with a long run of digits or an exponent can hold a number that a double would change.
 const suspect = /\d{16}|\d[eE]/;
-const utf8 = new TextDecoder('utf-8', { fatal: true });
+// The parser skips one byte order mark; the decoder would skip another.
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
  * Parses UTF-8 JSON (RFC 8259; a byte order mark is skipped). Integers beyond 2^53 come out as `bigint`, all other

@@ -9,5 +9,7 @@ export function addressWith(request: FastifyRequest, parameter: string, value: b
 
 /** Scheme and authority that the client used; a proxy's word counts only when `TRUST_PROXY` trusts it. */
 export function origin(request: FastifyRequest): string {
-  return `${request.protocol}://${request.host || 'localhost'}`;
+  const address = `${request.protocol}://${request.host}`;
+  // Nothing that a client writes there may end the `<...>` of a link.
+  return URL.canParse(address) ? new URL(address).origin : 'http://localhost';
 }

@@ -19,13 +19,24 @@ export const notFound = fastifyPlugin(async (app: FastifyInstance) => {
     for (const one of [method].flat()) methods.add(one);
   });
 
-  app.setNotFoundHandler((request: FastifyRequest, reply: FastifyReply) => {
+  const answer = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const methods = paths.find('GET' as HTTPMethod, request.raw.url ?? '/')?.store as Set<string> | undefined;
-    if (!methods) throw new StoreError('NOT_FOUND', 'There is nothing at this address.');
+    if (!methods) throw nothingHere();
     const allow = [...methods].sort().join(', ');
     if (request.method === 'OPTIONS') return reply.code(204).header('allow', allow).send();
+    // The route itself has not found it: a file of the documents.
+    if (methods.has(request.method)) throw nothingHere();
     throw new StoreError('METHOD_NOT_ALLOWED', `${request.method} is not possible here. Allowed: ${allow}.`, {
       headers: { allow },
     });
+  };
+  app.setNotFoundHandler(answer);
+  // Where no body is taken, none is read, and what is wrong with it does not matter.
+  app.addHook('preParsing', async (request, reply) => {
+    if (request.is404) answer(request, reply);
   });
 });
+
+function nothingHere(): StoreError {
+  return new StoreError('NOT_FOUND', 'There is nothing at this address.');
+}

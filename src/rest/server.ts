@@ -4,6 +4,8 @@ import type { ApiKeyService } from '../keys/api-key.service.ts';
 import { authenticate } from '../keys/bearer.ts';
 import { answerBrokenRequest, sendError } from './error-handler.ts';
 
+const maxHeaderSize = 16_384;
+
 /** Fastify's options for the HTTP server: limits, and what it does with requests that never become one. */
 export function serverOptions(http: Config['http'], keys: ApiKeyService): FastifyServerOptions {
   return {
@@ -12,9 +14,10 @@ export function serverOptions(http: Config['http'], keys: ApiKeyService): Fastif
     keepAliveTimeout: http.keepAliveTimeout,
     // Schemas document requests and serialise responses; what is valid is judged by the services, once for both faces.
     schemaController: { compilersFactory: { buildValidator: anythingGoes as never } },
-    // The longest path parameter is an int64; longer ones are looked at too, and not found.
-    routerOptions: { maxParamLength: 10_000 },
-    http: { joinDuplicateHeaders: true, maxHeaderSize: 16_384 },
+    // The longest path parameter is an int64; longer ones, up to what a header section holds, are not found.
+    routerOptions: { maxParamLength: maxHeaderSize },
+    // Node would answer a missing Host without a body; `protocol` refuses it.
+    http: { joinDuplicateHeaders: true, maxHeaderSize, requireHostHeader: false },
     // Requests that still arrive on open connections while the service drains are answered.
     return503OnClosing: false,
     forceCloseConnections: 'idle',

@@ -1,0 +1,35 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { FastifyInstance } from 'fastify';
+import fastifyPlugin from 'fastify-plugin';
+import { StoreError } from '../errors.ts';
+import { answerOnSocket } from './error-handler.ts';
+
+const host = /^(?:[\w.-]*|\[[\da-f:.]+\])(?::\d{0,5})?$/i;
+
+/** What HTTP asks of a server and Node answers without a body, or not at all. Register it after `bearer`. */
+export const protocol = fastifyPlugin(async (app: FastifyInstance) => {
+  // Node would ask for any body and refuse any other expectation by itself. Here a key comes first.
+  const handle = (request: IncomingMessage, response: ServerResponse) =>
+    void app.server.emit('request', request, response);
+  app.server.on('checkContinue', handle).on('checkExpectation', handle);
+  // Node would hang up without a word, and has taken its own error listener off this socket.
+  app.server.on('connect', (_request: IncomingMessage, socket: Socket) => {
+    socket.on('error', () => socket.destroy());
+    answerOnSocket(new StoreError('NOT_IMPLEMENTED', 'CONNECT is for proxies; this is none.'), socket);
+  });
+
+  app.addHook('onRequest', async ({ raw: { headers, httpVersion } }) => {
+    // RFC 9112 section 3.2: none, two (Node has joined them by a comma) and unusable ones are 400.
+    if (headers.host === undefined ? httpVersion === '1.1' : !host.test(headers.host)) {
+      throw new StoreError('BAD_USER_INPUT', 'The request must have one Host header: a name or address, and a port.');
+    }
+    if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue') {
+      throw new StoreError('EXPECTATION_FAILED', 'No expectation but 100-continue can be met.');
+    }
+  });
+  app.addHook('preParsing', async (request, reply) => {
+    const isTooLarge = Number(request.headers['content-length']) > request.routeOptions.bodyLimit;
+    if (request.headers.expect !== undefined && !isTooLarge) reply.raw.writeContinue();
+  });
+});
