@@ -3,8 +3,13 @@ import Fastify, { type FastifyInstance } from 'fastify';
 import type { Config } from './config.ts';
 import type { Database } from './database/database.ts';
 import { graphQL } from './graphql/graphql.ts';
+import { activityLog } from './keys/activity-log.ts';
 import { ApiKeyService } from './keys/api-key.service.ts';
 import { bearer } from './keys/bearer.ts';
+import { FailureLimit } from './keys/failure-limit.ts';
+import { KeyActivity } from './keys/key-activity.ts';
+import { meter } from './keys/meter.ts';
+import { createQuota } from './keys/quota.ts';
 import { health } from './operations/health.ts';
 import { loggingOptions, requestLog } from './operations/logging.ts';
 import { orderRoutes } from './orders/order.routes.ts';
@@ -16,6 +21,7 @@ import { errorHandler } from './rest/error-handler.ts';
 import { exactJson } from './rest/exact-json.ts';
 import { notFound } from './rest/not-found.ts';
 import { openApi, openApiPages } from './rest/openapi.ts';
+import { protocol } from './rest/protocol.ts';
 import { serverOptions } from './rest/server.ts';
 
 export interface AppOptions {
@@ -26,25 +32,34 @@ export interface AppOptions {
 
 /** Puts the service together. Read from top to bottom it is the list of what the service is. */
 export async function buildApp({ config, database }: AppOptions): Promise<FastifyInstance> {
-  const keys = new ApiKeyService(database, config.bootstrapApiKey);
   const pets = new PetService(database);
+  const activity = new KeyActivity(database);
+  const keys = new ApiKeyService(database, {
+    bootstrapKey: config.keys.bootstrapKey,
+    onUse: (keyId) => activity.used(keyId),
+  });
+  const guard = { keys, failures: new FailureLimit(config.keys.failuresPerMinute) };
 
-  const app = Fastify({ ...serverOptions(config.http, keys), ...loggingOptions(config.logLevel) });
+  const app = Fastify({ ...serverOptions(config.http, guard), ...loggingOptions(config.logLevel) });
+  const quota = createQuota(config.keys, app.log);
 
   await app.register(requestLog);
   await app.register(errorHandler);
   await app.register(cors, { origins: config.http.corsOrigins });
   await app.register(notFound);
   await app.register(deprecationHeaders);
-  await app.register(bearer, { keys });
+  await app.register(bearer, guard);
+  await app.register(meter, { quota });
+  await app.register(activityLog, { activity });
+  await app.register(protocol);
   await app.register(exactJson);
 
   await app.register(openApi);
   await app.register(openApiPages);
-  await app.register(health, { database });
+  await app.register(health, { database, quota });
 
   await app.register(petRoutes, { prefix: '/v1', pets });
   await app.register(orderRoutes, { prefix: '/v1' });
-  await app.register(graphQL, { pets, ...config.graphql });
+  await app.register(graphQL, { pets, activity, hasQuota: quota !== undefined, ...config.graphql });
   return app;
 }

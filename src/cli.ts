@@ -3,6 +3,7 @@ import { loadConfig } from './config.ts';
 import { Database } from './database/database.ts';
 import { ApiKeyService } from './keys/api-key.service.ts';
 import { keyCommands } from './keys/key.commands.ts';
+import { KeyActivity } from './keys/key-activity.ts';
 import { emitContracts } from './operations/contracts.ts';
 import { startFailure } from './operations/start-failure.ts';
 
@@ -10,7 +11,13 @@ import { startFailure } from './operations/start-failure.ts';
 const program = new Command('animal-store').description('operate the animal store').showHelpAfterError();
 
 program.addCommand(
-  keyCommands((work) => withDatabase(async (database) => work(new ApiKeyService(database))), console.log),
+  keyCommands(
+    (work) =>
+      withDatabase(async (database) =>
+        work({ keys: new ApiKeyService(database), activity: new KeyActivity(database) }),
+      ),
+    console.log,
+  ),
 );
 
 program

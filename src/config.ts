@@ -1,97 +1,76 @@
-import { bool, cleanEnv, EnvError, makeValidator, port, str } from 'envalid';
+import { bool, cleanEnv, port, str } from 'envalid';
+import { milliseconds, origins, postgresUrl, proxies, redisUrl, secret, wholeNumber } from './config.checks.ts';
 
 /** A configuration that cannot be used; the message lists every mistake. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
-const wholeNumber = (min: number, max: number) =>
-  makeValidator((text: string) => {
-    const value = Number(text);
-    if (!/^\d+$/.test(text) || value < min || value > max) {
-      throw new EnvError(`must be a whole number between ${min} and ${max}, not "${text}"`);
-    }
-    return value;
-  });
-const milliseconds = wholeNumber(1, 86_400_000);
 const none = undefined as string | undefined;
 
-const postgresUrl = makeValidator((text: string) => {
-  if (!URL.canParse(text) || !/^postgres(?:ql)?:$/.test(new URL(text).protocol)) {
-    throw new EnvError('must be a postgres:// address');
-  }
-  return text;
-});
-
-const secret = makeValidator((text: string) => {
-  if (!/^[A-Za-z0-9\-._~+/]{20,}=*$/.test(text)) {
-    throw new EnvError('must be at least 20 letters, digits or -._~+/ (RFC 6750), hard to guess');
-  }
-  return text;
-});
-
-const origins = makeValidator((text: string) => {
-  const list = text
-    .split(',')
-    .map((one) => one.trim())
-    .filter(Boolean);
-  for (const one of list) {
-    if (!URL.canParse(one) || new URL(one).origin !== one) {
-      throw new EnvError(`must be origins like https://shop.example, separated by commas, not "${one}"`);
-    }
-  }
-  return list;
-});
-
-const specs = {
+/** Every variable: its type, its default and its meaning. */
+export const variables = {
   PORT: port({ default: 4000, desc: 'TCP port to listen on.' }),
   HOST: str({ default: '127.0.0.1', desc: 'Address to listen on; `0.0.0.0` or `::` for all.' }),
-  DATABASE_URL: postgresUrl({
-    default: none,
-    desc: 'PostgreSQL, `postgres://user:password@host/database`. Without it, the embedded store.',
-  }),
+  DATABASE_URL: postgresUrl({ default: none, desc: 'PostgreSQL; without it, the embedded store.' }),
   DATA_DIR: str({ default: '.data', desc: 'Folder of the embedded store.' }),
   DATABASE_POOL_MAX: wholeNumber(2, 1000)({ default: 10, desc: 'Connections to PostgreSQL at most.' }),
   DATABASE_CONNECT_TIMEOUT_MS: milliseconds({ default: 5000, desc: 'Until a connection to PostgreSQL must stand.' }),
   DATABASE_STATEMENT_TIMEOUT_MS: milliseconds({ default: 10_000, desc: 'Until PostgreSQL gives up a statement.' }),
   MIGRATE_ON_START: bool({ default: true, desc: 'Apply pending migrations at start.' }),
-  BOOTSTRAP_API_KEY: secret({
-    default: none,
-    desc: 'An API key that is valid as long as this is set; at least 20 characters.',
-  }),
+  BOOTSTRAP_API_KEY: secret({ default: none, desc: 'An API key that is valid as long as this is set.' }),
   LOG_LEVEL: str({
     choices: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
     default: 'info',
     desc: 'How much is logged.',
+  }),
+  TRUST_PROXY: proxies({
+    default: false as false | number | string[],
+    desc: 'Proxies whose `Forwarded` and `X-Forwarded-*` count: a number of hops, or addresses.',
   }),
   REQUEST_TIMEOUT_MS: milliseconds({ default: 30_000, desc: 'Until a request must have arrived whole.' }),
   KEEP_ALIVE_TIMEOUT_MS: milliseconds({ default: 72_000, desc: 'How long an idle connection stays open.' }),
   DRAIN_TIMEOUT_MS: milliseconds({ default: 10_000, desc: 'How long requests in flight may take at shutdown.' }),
   BODY_LIMIT_BYTES: wholeNumber(1024, 104_857_600)({ default: 1_048_576, desc: 'Largest request body.' }),
   CORS_ORIGINS: origins({ default: [] as string[], desc: 'Origins of browser frontends, separated by commas.' }),
+  AUTH_FAILURES_PER_MINUTE: wholeNumber(
+    0,
+    1_000_000,
+  )({
+    default: 100,
+    desc: 'Wrong keys per client address until it gets 429; 0 for no limit.',
+  }),
+  QUOTA_PER_MINUTE: wholeNumber(
+    0,
+    1_000_000_000,
+  )({
+    default: 0,
+    desc: 'Units per key: one per operation and one per animal read or written; 0 for no quota.',
+  }),
+  REDIS_URL: redisUrl({ default: none, desc: 'Redis, where several nodes share the quotas.' }),
+  GRAPHQL_INTROSPECTION: bool({ default: true, desc: 'Whether a key may read the schema through `/graphql`.' }),
   GRAPHQL_JIT: bool({
     default: true,
-    desc: 'Compile GraphQL operations; `false` interprets them, more slowly and to the same effect.',
+    desc: 'Compile operations; `false` interprets them, slower, to the same effect.',
   }),
+  GRAPHQL_MAX_TOKENS: wholeNumber(10, 100_000)({ default: 1000, desc: 'Tokens of a document.' }),
+  GRAPHQL_MAX_DEPTH: wholeNumber(1, 1000)({ default: 16, desc: 'Nesting of an operation; introspection needs 15.' }),
+  GRAPHQL_MAX_ALIASES: wholeNumber(0, 10_000)({ default: 50, desc: 'Aliases of an operation.' }),
+  GRAPHQL_MAX_ROOT_FIELDS: wholeNumber(1, 10_000)({ default: 50, desc: 'Root fields of an operation.' }),
+  GRAPHQL_MAX_DIRECTIVES: wholeNumber(0, 10_000)({ default: 50, desc: 'Directives of an operation.' }),
+  GRAPHQL_MAX_COST: wholeNumber(
+    1,
+    1_000_000,
+  )({
+    default: 6000,
+    desc: 'Cost of an operation: one per root field and one per animal that it may answer.',
+  }),
+  GRAPHQL_APQ: bool({ default: false, desc: 'Automatic persisted queries.' }),
+  TRUSTED_DOCUMENTS: str({ default: none, desc: 'Manifest of the only operations that may be run.' }),
 } as const;
 
-export interface Config {
-  port: number;
-  host: string;
-  logLevel: string;
-  bootstrapApiKey: string | undefined;
-  migrateOnStart: boolean;
-  drainTimeout: number;
-  database: {
-    url: string | undefined;
-    dataDir: string;
-    poolMax: number;
-    connectTimeout: number;
-    statementTimeout: number;
-  };
-  http: { requestTimeout: number; keepAliveTimeout: number; bodyLimit: number; corsOrigins: string[] };
-  graphql: { jit: boolean };
-}
+/** The configuration as the parts of the service take it. */
+export type Config = ReturnType<typeof loadConfig>;
 
 /**
  * Reads the configuration from the environment; the only place that knows the names of variables. Pure.
@@ -99,9 +78,9 @@ export interface Config {
  * @param env `process.env`, or what a test likes. An empty variable counts as absent.
  * @throws ConfigError that lists every mistake.
  */
-export function loadConfig(env: Record<string, string | undefined>): Config {
+export function loadConfig(env: Record<string, string | undefined>) {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
-  const values = cleanEnv(given, specs, {
+  const values = cleanEnv(given, variables, {
     reporter: ({ errors }) => {
       const mistakes = Object.entries(errors).map(([name, error]) => `  ${name} ${error?.message}`);
       if (mistakes.length > 0) throw new ConfigError(`The configuration cannot be used:\n${mistakes.join('\n')}`);
@@ -111,7 +90,6 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
     port: values.PORT,
     host: values.HOST,
     logLevel: values.LOG_LEVEL,
-    bootstrapApiKey: values.BOOTSTRAP_API_KEY,
     migrateOnStart: values.MIGRATE_ON_START,
     drainTimeout: values.DRAIN_TIMEOUT_MS,
     database: {
@@ -122,11 +100,31 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
       statementTimeout: values.DATABASE_STATEMENT_TIMEOUT_MS,
     },
     http: {
+      trustProxy: values.TRUST_PROXY,
       requestTimeout: values.REQUEST_TIMEOUT_MS,
       keepAliveTimeout: values.KEEP_ALIVE_TIMEOUT_MS,
       bodyLimit: values.BODY_LIMIT_BYTES,
       corsOrigins: values.CORS_ORIGINS,
     },
-    graphql: { jit: values.GRAPHQL_JIT },
+    keys: {
+      bootstrapKey: values.BOOTSTRAP_API_KEY,
+      failuresPerMinute: values.AUTH_FAILURES_PER_MINUTE,
+      quotaPerMinute: values.QUOTA_PER_MINUTE,
+      redisUrl: values.REDIS_URL,
+    },
+    graphql: {
+      introspection: values.GRAPHQL_INTROSPECTION,
+      jit: values.GRAPHQL_JIT,
+      apq: values.GRAPHQL_APQ,
+      trustedDocuments: values.TRUSTED_DOCUMENTS,
+      limits: {
+        maxTokens: values.GRAPHQL_MAX_TOKENS,
+        maxDepth: values.GRAPHQL_MAX_DEPTH,
+        maxAliases: values.GRAPHQL_MAX_ALIASES,
+        maxRootFields: values.GRAPHQL_MAX_ROOT_FIELDS,
+        maxDirectives: values.GRAPHQL_MAX_DIRECTIVES,
+        maxCost: values.GRAPHQL_MAX_COST,
+      },
+    },
   };
 }

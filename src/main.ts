@@ -6,6 +6,9 @@ import { ApiKeyService } from './keys/api-key.service.ts';
 import { issueFirstKey, welcome } from './keys/first-key.ts';
 import { startFailure } from './operations/start-failure.ts';
 
+// Ctrl-C under `npm start` arrives twice, from the terminal and from npm: a second signal must not cut the drain short.
+const stopSignals = ['SIGINT', 'SIGTERM'] as const;
+
 /** The process: configuration, database, app, listen; and the way back. The only file that exits or handles signals. */
 async function main(): Promise<void> {
   const config = loadConfig(process.env);
@@ -16,14 +19,23 @@ async function main(): Promise<void> {
   const app = await buildApp({ config, database });
   const address = await app.listen({ port: config.port, host: config.host });
 
-  closeWithGrace({ delay: config.drainTimeout, logger: app.log }, async ({ err }) => {
-    if (err) app.log.fatal({ err }, 'unforeseen failure');
-    else app.log.info('draining');
-    await app.close();
-    await database.close();
-  });
+  const { close } = closeWithGrace(
+    { delay: config.drainTimeout, logger: app.log, skip: [...stopSignals] },
+    async ({ err }) => {
+      if (err) app.log.fatal({ err }, 'unforeseen failure');
+      else app.log.info('draining');
+      await app.close();
+      await database.close();
+    },
+  );
+  let stopping = false;
+  const stop = () => {
+    if (!stopping) close();
+    stopping = true;
+  };
+  for (const signal of stopSignals) process.on(signal, stop);
 
-  const key = database.isEmbedded && !config.bootstrapApiKey && (await issueFirstKey(new ApiKeyService(database)));
+  const key = database.isEmbedded && !config.keys.bootstrapKey && (await issueFirstKey(new ApiKeyService(database)));
   if (key) process.stdout.write(welcome(address, key));
 }
 

@@ -2,6 +2,7 @@ import { Migrator } from '@mikro-orm/migrations';
 import { defineConfig } from '@mikro-orm/postgresql';
 import { migrations } from '../../migrations/index.ts';
 import { ApiKey } from '../keys/api-key.entity.ts';
+import { DeprecatedCall } from '../keys/deprecated-call.entity.ts';
 import { Pet } from '../pets/pet.entity.ts';
 import type { DatabaseOptions } from './database.ts';
 import type { EmbeddedPostgres } from './embedded-postgres.ts';
@@ -9,7 +10,7 @@ import type { EmbeddedPostgres } from './embedded-postgres.ts';
 /** MikroORM's options: the entities, the migrations and the pool. */
 export function ormOptions(options: DatabaseOptions, embedded: EmbeddedPostgres | undefined) {
   return defineConfig({
-    entities: [Pet, ApiKey],
+    entities: [Pet, ApiKey, DeprecatedCall],
     extensions: [Migrator],
     ...(embedded
       ? { host: embedded.host, user: embedded.user, dbName: embedded.database }

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import type { Caller } from '../keys/api-key.service.ts';
+import type { Caller } from '../keys/key-lookup.ts';
 
 /** What resolvers know of the request. */
 export interface GraphQLContext {

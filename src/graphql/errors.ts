@@ -16,11 +16,16 @@ export function formatError(formatted: GraphQLFormattedError, error: unknown): G
   const { locations, path } = formatted;
   const place = { ...(locations && { locations }), ...(path && { path }) };
   if (cause instanceof StoreError) return { ...toFormatted(cause), ...place };
+  // Of a rule of ours: an operation beyond the limits.
+  const refusal = error instanceof GraphQLError && error.originalError;
+  if (refusal instanceof StoreError) return { ...toFormatted(refusal), ...place };
   const code = `${formatted.extensions?.code}`;
   if (!(error instanceof GraphQLError) || code === 'INTERNAL_SERVER_ERROR') {
     return { ...toFormatted(internalError(cause)), ...place };
   }
-  const known = renamed[code] ?? code;
+  // graphql-js has no code for this limit, only the message.
+  const isTooLong = code === 'GRAPHQL_PARSE_FAILED' && /Document contains more than \d+ tokens/.test(formatted.message);
+  const known = isTooLong ? 'TOO_MANY_TOKENS' : (renamed[code] ?? code);
   const status = httpStatusOf[known as keyof typeof httpStatusOf] ?? 400;
   return { message: formatted.message, ...place, extensions: { code: known, status } };
 }
@@ -33,6 +38,21 @@ export const logErrors: ApolloServerPlugin<GraphQLContext> = {
         const cause = unwrapResolverError(error);
         if (!(cause instanceof GraphQLError)) logFailure(toStoreError(cause), contextValue.request);
       }
+    },
+  }),
+};
+
+/**
+ * A client that asks for `application/json` alone gets 200 for every well-formed request, as the GraphQL-over-HTTP
+ * specification (section 6.4.1) wishes, even when its document or variables are refused: it cannot tell a GraphQL
+ * response from an intermediary's by its status. Whoever accepts `application/graphql-response+json` gets 400.
+ */
+export const plainJsonStatus: ApolloServerPlugin<GraphQLContext> = {
+  requestDidStart: async () => ({
+    willSendResponse: async ({ request, response, source }) => {
+      const accept = request.http?.headers.get('accept') ?? '';
+      const isRefusal = response.http.status === 400 && source !== undefined;
+      if (isRefusal && !accept.includes('application/graphql-response+json')) response.http.status = 200;
     },
   }),
 };

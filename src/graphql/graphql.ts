@@ -8,17 +8,32 @@ import {
 } from '@apollo/server/plugin/disabled';
 import { fastifyApolloHandler } from '@as-integrations/fastify';
 import type { FastifyInstance } from 'fastify';
+import type { KeyActivity } from '../keys/key-activity.ts';
 import type { PetService } from '../pets/pet.service.ts';
 import { createContext, type GraphQLContext } from './context.ts';
-import { formatError, logErrors, sendGraphQLError } from './errors.ts';
+import { costLimit } from './cost.ts';
+import { countDeprecated } from './deprecations.ts';
+import { formatError, logErrors, plainJsonStatus, sendGraphQLError } from './errors.ts';
 import { asGateway, Executor } from './executor.ts';
 import { explorerPage, isNavigation } from './explorer.ts';
-import { createSchema } from './schema.ts';
+import { type OperationLimits, operationLimits } from './limits.ts';
+import { readingOf, useReading } from './request.ts';
+import { createSchema, removals } from './schema.ts';
+import { readTrustedDocuments } from './trusted-documents.ts';
 
 export interface GraphQLOptions {
   pets: PetService;
+  activity: KeyActivity;
+  /** Whether callers have quotas. */
+  hasQuota: boolean;
+  introspection: boolean;
   /** Whether operations are compiled (graphql-jit) or interpreted (graphql-js); the answers are the same. */
   jit: boolean;
+  /** Whether clients may register documents by hash as they go (automatic persisted queries). */
+  apq: boolean;
+  /** The manifest of the only documents that may be run; any may when undefined. */
+  trustedDocuments: string | undefined;
+  limits: OperationLimits & { maxTokens: number; maxCost: number };
 }
 
 const nothingOfApollos = [
@@ -30,22 +45,36 @@ const nothingOfApollos = [
 ];
 
 /** The GraphQL face: `/graphql`, by POST and (queries only) GET; a browser gets the explorer there. */
-export async function graphQL(app: FastifyInstance, { pets, jit }: GraphQLOptions): Promise<void> {
-  const schema = await createSchema({ pets });
+export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
+  const { introspection, limits } = options;
+  const schema = await createSchema(options);
   const executor = new Executor(schema);
   const apollo = new ApolloServer<GraphQLContext>({
-    ...(jit ? { gateway: asGateway(schema, executor) } : { schema }),
+    ...(options.jit ? { gateway: asGateway(schema, executor) } : { schema }),
     stringifyResult: (result) => executor.stringify(result),
     formatError,
     includeStacktraceInErrorResponses: false,
-    introspection: true,
-    persistedQueries: false,
+    introspection,
+    // With the schema closed, no error message may tell its names.
+    hideSchemaDetailsFromClientErrors: !introspection,
+    ...(options.apq ? {} : { persistedQueries: false as const }),
+    parseOptions: { maxTokens: limits.maxTokens },
+    validationRules: [operationLimits(limits)],
     stopOnTerminationSignals: false,
-    plugins: [...nothingOfApollos, logErrors],
+    plugins: [
+      ...nothingOfApollos,
+      useReading,
+      costLimit(schema, limits.maxCost),
+      countDeprecated(schema, removals, options.activity),
+      plainJsonStatus,
+      logErrors,
+    ],
   });
   await apollo.start();
   app.addHook('onClose', () => apollo.stop());
 
+  const trusted = options.trustedDocuments ? readTrustedDocuments(options.trustedDocuments) : undefined;
+  app.decorateRequest('reading', null);
   app.setErrorHandler(sendGraphQLError);
   const execute = fastifyApolloHandler(apollo, { context: createContext });
   const page = await explorerPage();
@@ -54,9 +83,10 @@ export async function graphQL(app: FastifyInstance, { pets, jit }: GraphQLOption
     url: '/graphql',
     schema: { hide: true },
     config: { public: isNavigation },
-    handler(request, reply) {
+    async handler(request, reply) {
       // Without a caller only a navigation comes this far; it never reaches Apollo.
       if (!request.caller) return reply.type('text/html; charset=utf-8').send(page);
+      if (trusted || request.method === 'GET') request.reading = readingOf(request, trusted);
       return execute.call(app, request, reply);
     },
   });

@@ -7,7 +7,7 @@ import type { ApiKeyService } from './api-key.service.ts';
  */
 export async function issueFirstKey(keys: ApiKeyService): Promise<string | undefined> {
   if ((await keys.list()).length > 0) return undefined;
-  const { key } = await keys.issue('first key');
+  const { key } = await keys.issue({ name: 'first key' });
   return key;
 }
 

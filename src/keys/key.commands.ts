@@ -1,76 +1,111 @@
-import { Command, InvalidArgumentError } from 'commander';
-import type { ApiKey } from './api-key.entity.ts';
-import type { ApiKeyService } from './api-key.service.ts';
+import { Command, Option } from 'commander';
+import type { ApiKey, KeyScope } from './api-key.entity.ts';
+import type { ApiKeyService, IssuedKey } from './api-key.service.ts';
+import type { DeprecatedCall } from './deprecated-call.entity.ts';
+import { duration, momentFrom, wholeNumber } from './key.arguments.ts';
+import type { KeyActivity } from './key-activity.ts';
+import { table } from './table.ts';
 
-/** Runs `work` with the keys of the configured database, open and migrated. */
-export type WithKeys = (work: (keys: ApiKeyService) => Promise<void>) => Promise<void>;
+export interface KeyServices {
+  keys: ApiKeyService;
+  activity: KeyActivity;
+}
 
-/** `keys issue`, `keys list` and `keys revoke`: parse, call the service, print. */
-export function keyCommands(withKeys: WithKeys, print: (line: string) => void): Command {
-  const keys = new Command('keys').description('the API keys');
+/** Runs `work` on the configured database, open and migrated. */
+export type WithKeys = (work: (services: KeyServices) => Promise<void>) => Promise<void>;
 
-  keys
+interface Flags {
+  name: string;
+  scope: KeyScope;
+  expires?: Date;
+  overlap: number;
+  json?: boolean;
+}
+
+const json = () => new Option('--json', 'print JSON, and nothing else');
+
+/** The `keys` commands: parse, call the service, print. */
+export function keyCommands(withKeys: WithKeys, print: (text: string) => void): Command {
+  const group = new Command('keys').description('the API keys');
+  const show = (value: unknown, asJson: boolean | undefined, text: string) =>
+    print(asJson ? JSON.stringify(value) : text);
+
+  group
     .command('issue')
     .description('make a key; its secret is shown only now')
     .requiredOption('--name <name>', 'what the key is for')
-    .option('--json', 'print one JSON object')
-    .action(({ name, json }: { name: string; json?: boolean }) =>
-      withKeys(async (service) => {
-        const issued = await service.issue(name);
-        print(json ? JSON.stringify(issued) : `key ${issued.id} (${issued.name}): ${issued.key}`);
+    .addOption(new Option('--scope <scope>', 'what it may do').choices(['read', 'write']).default('write'))
+    .option('--expires <when>', 'after a time (90d, 12h, 30m) or at a date (2027-01-31)', momentFrom)
+    .addOption(json())
+    .action(({ name, scope, expires, json }: Flags) =>
+      withKeys(async ({ keys }) => {
+        const issued = await keys.issue({ name, scope, expiresAt: expires });
+        show(issued, json, withSecret(issued));
       }),
     );
 
-  keys
+  group
     .command('list')
     .description('all keys, without their secrets')
-    .option('--json', 'print a JSON array')
-    .action(({ json }: { json?: boolean }) =>
-      withKeys(async (service) => {
-        const rows = (await service.list()).map(toRow);
-        print(json ? JSON.stringify(rows) : table(rows));
+    .addOption(json())
+    .action(({ json }: Flags) =>
+      withKeys(async ({ keys }) => {
+        const rows = (await keys.list()).map(rowOfKey);
+        show(rows, json, table(rows, 'There are no keys.'));
       }),
     );
 
-  keys
+  group
+    .command('rotate')
+    .description('give a key a new secret, shown only now')
+    .argument('<id>', 'as in the list', wholeNumber)
+    .option('--overlap <time>', 'how long the old secret stays valid (24h, 30m, 0)', duration, duration('24h'))
+    .addOption(json())
+    .action((id: number, { overlap, json }: Flags) =>
+      withKeys(async ({ keys }) => {
+        const issued = await keys.rotate(id, overlap);
+        show(issued, json, withSecret(issued));
+      }),
+    );
+
+  group
     .command('revoke')
     .description('refuse a key from now on')
     .argument('<id>', 'as in the list', wholeNumber)
-    .option('--json', 'print one JSON object')
-    .action((id: number, { json }: { json?: boolean }) =>
-      withKeys(async (service) => {
-        const key = toRow(await service.revoke(id));
-        print(json ? JSON.stringify(key) : `key ${key.id} (${key.name}) is revoked`);
+    .addOption(json())
+    .action((id: number, { json }: Flags) =>
+      withKeys(async ({ keys }) => {
+        const row = rowOfKey(await keys.revoke(id));
+        show(row, json, `key ${row.id} (${row.name}) is revoked`);
       }),
     );
 
-  return keys;
+  group
+    .command('deprecations')
+    .description('who still calls operations that will be removed')
+    .addOption(json())
+    .action(({ json }: Flags) =>
+      withKeys(async ({ keys, activity }) => {
+        const names = new Map((await keys.list()).map(({ id, name }) => [id, name]));
+        const rows = (await activity.deprecatedCalls()).map((calls) => rowOfCalls(calls, names));
+        show(rows, json, table(rows, 'Nobody has called a deprecated operation.'));
+      }),
+    );
+
+  return group;
 }
 
-function toRow({ id, name, scope, hint, createdAt, expiresAt, lastUsedAt, revokedAt }: ApiKey) {
+function withSecret({ id, name, scope, key }: IssuedKey): string {
+  return `key ${id} (${name}, ${scope}): ${key}`;
+}
+
+function rowOfKey({ id, name, scope, hint, createdAt, expiresAt, lastUsedAt, revokedAt }: ApiKey) {
   return { id, name, scope, hint: `${hint}...`, createdAt, expiresAt, lastUsedAt, revokedAt };
 }
 
-function table(rows: Array<Record<string, unknown>>): string {
-  const header = Object.keys(rows[0] ?? { 'no keys': '' });
-  const lines = [header, ...rows.map((row) => Object.values(row).map(cell))];
-  const widths = header.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)));
-  return lines
-    .map((line) =>
-      line
-        .map((text, column) => text.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
-}
-
-function cell(value: unknown): string {
-  if (value instanceof Date) return value.toISOString().slice(0, 19).replace('T', ' ');
-  return value === null ? '-' : String(value);
-}
-
-function wholeNumber(text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.');
-  return Number(text);
+function rowOfCalls({ keyId, operation, calls, lastCallAt, removal }: DeprecatedCall, names: Map<number, string>) {
+  const daysLeft = Math.ceil((removal.getTime() - Date.now()) / 86_400_000);
+  const protocol = operation.includes('.') ? 'GraphQL' : 'REST';
+  const name = names.get(keyId) ?? 'bootstrap';
+  return { key: keyId, name, operation, protocol, calls: Number(calls), lastCallAt, removal, daysLeft };
 }

@@ -1,6 +1,6 @@
 import { StoreError } from '../errors.ts';
 import type { KeyScope } from './api-key.entity.ts';
-import type { Caller } from './api-key.service.ts';
+import type { Caller } from './key-lookup.ts';
 
 /** `write` includes `read`. @throws StoreError FORBIDDEN */
 export function assertScope(caller: Caller | null, scope: KeyScope): void {

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { StoreError } from '../errors.ts';
 import { integerFromText } from '../int64.ts';
+import { metered } from '../keys/meter.ts';
 import { addressWith } from '../rest/links.ts';
 import { getPetDeprecation } from './pet.deprecation.ts';
 import { createPet, getPet, listPets } from './pet.operations.ts';
@@ -17,20 +18,23 @@ export async function petRoutes(app: FastifyInstance, { pets }: PetRoutesOptions
 
   app.get<{ Querystring: Record<string, unknown> }>('/pets', { schema: listPets }, async (request, reply) => {
     const { limit, status, after } = request.query;
-    const page = await pets.list({ limit: integerFromText(limit), status, after: integerFromText(after) });
+    const query = { limit: integerFromText(limit), status, after: integerFromText(after) };
+    const page = await metered(request, () => pets.list(query));
     const last = page.pets.at(-1);
     if (page.hasNext && last) reply.header('link', `<${addressWith(request, 'after', last.id)}>; rel="next"`);
     return page.pets;
   });
 
   app.post('/pets', { schema: createPet, config: { scope: 'write' } }, async (request, reply) => {
-    const pet = await pets.create(request.body);
+    const pet = await metered(request, () => pets.create(request.body));
     return reply.code(201).send(pet);
   });
 
-  const config = { deprecation: { ...getPetDeprecation, successor: `${app.prefix}/pets` } };
+  const config = {
+    deprecation: { ...getPetDeprecation, operation: getPet.operationId, successor: `${app.prefix}/pets` },
+  };
   app.get<{ Params: { petId: string } }>('/pets/:petId', { schema: getPet, config }, async (request) => {
-    const pet = await pets.find(integerFromText(request.params.petId));
+    const pet = await metered(request, () => pets.find(integerFromText(request.params.petId)));
     if (!pet) throw new StoreError('NOT_FOUND', `There is no animal with the id ${request.params.petId}.`);
     return pet;
   });

@@ -11,8 +11,8 @@ export interface Deprecation {
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Marks the operation as deprecated; `successor` is the path of what replaces it. */
-    deprecation?: Deprecation & { successor: string };
+    /** Marks the operation, by its operationId, as deprecated; `successor` is the path of what replaces it. */
+    deprecation?: Deprecation & { operation: string; successor: string };
   }
 }
 

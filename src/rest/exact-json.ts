@@ -3,11 +3,9 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { parse } from 'secure-json-parse';
 import { StoreError } from '../errors.ts';
-import { protocol } from './protocol.ts';
 
 /** Parses JSON bodies of both faces so that no digit of an integer is lost. */
 export const exactJson = fastifyPlugin(async (app: FastifyInstance) => {
-  await app.register(protocol);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(
     'application/json',
@@ -45,14 +43,15 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  * numbers as `number`; a fraction that a double would round to a whole number comes out as NaN, so that no rule takes
  * it for an integer. Of duplicate members the last one counts.
  *
+ * @param what is being parsed, for the message.
  * @throws StoreError BAD_USER_INPUT: not UTF-8, not JSON, or a member that would poison prototypes.
  */
-export function parseExactJson(body: Buffer): unknown {
+export function parseExactJson(body: Buffer, what = 'body'): unknown {
   try {
     const text = utf8.decode(body);
     return suspect.test(text) ? parse(text, exactNumber as (key: string, value: unknown) => unknown) : parse(text);
   } catch (cause) {
-    throw new StoreError('BAD_USER_INPUT', `The body is not acceptable JSON: ${reason(cause)}.`, { cause });
+    throw new StoreError('BAD_USER_INPUT', `The ${what} is not acceptable JSON: ${reason(cause)}.`, { cause });
   }
 }
 

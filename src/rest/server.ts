@@ -1,23 +1,31 @@
 import type { FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify';
 import type { Config } from '../config.ts';
-import type { ApiKeyService } from '../keys/api-key.service.ts';
-import { authenticate } from '../keys/bearer.ts';
+import { authenticate, type BearerOptions } from '../keys/bearer.ts';
 import { answerBrokenRequest, sendError } from './error-handler.ts';
+import { understandForwarded } from './proxies.ts';
 
 const maxHeaderSize = 16_384;
 
 /** Fastify's options for the HTTP server: limits, and what it does with requests that never become one. */
-export function serverOptions(http: Config['http'], keys: ApiKeyService): FastifyServerOptions {
+export function serverOptions(http: Config['http'], guard: BearerOptions): FastifyServerOptions {
   return {
     bodyLimit: http.bodyLimit,
     requestTimeout: http.requestTimeout,
     keepAliveTimeout: http.keepAliveTimeout,
+    ...(http.trustProxy === false ? {} : { trustProxy: http.trustProxy, rewriteUrl: understandForwarded }),
     // Schemas document requests and serialise responses; what is valid is judged by the services, once for both faces.
     schemaController: { compilersFactory: { buildValidator: anythingGoes as never } },
     // The longest path parameter is an int64; longer ones, up to what a header section holds, are not found.
     routerOptions: { maxParamLength: maxHeaderSize },
-    // Node would answer a missing Host without a body; `protocol` refuses it.
-    http: { joinDuplicateHeaders: true, maxHeaderSize, requireHostHeader: false },
+    http: {
+      joinDuplicateHeaders: true,
+      maxHeaderSize,
+      // Node would answer a missing Host without a body; `protocol` refuses it.
+      requireHostHeader: false,
+      // A client that sends its headers slowly holds a connection; this is how long.
+      headersTimeout: Math.min(http.requestTimeout, 10_000),
+      connectionsCheckingInterval: 1000,
+    },
     // Requests that still arrive on open connections while the service drains are answered.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
@@ -25,7 +33,7 @@ export function serverOptions(http: Config['http'], keys: ApiKeyService): Fastif
     // A path that cannot be decoded meets no hook: authentication comes first here, too.
     frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
       reply.header('x-request-id', request.id);
-      void authenticate(keys, request.headers.authorization)
+      void authenticate(guard, request)
         .then(
           () => error,
           (refusal: unknown) => refusal,

@@ -22,13 +22,19 @@ export interface Store {
 /** Starts the service as `main.ts` does, in this process. */
 export async function startStore(env: Record<string, string> = {}): Promise<Store> {
   const test = await createTestDatabase();
-  const config = loadConfig({ LOG_LEVEL: 'silent', GRAPHQL_JIT: process.env.TEST_GRAPHQL_JIT, ...test.env, ...env });
+  const config = loadConfig({
+    LOG_LEVEL: 'silent',
+    AUTH_FAILURES_PER_MINUTE: '0',
+    GRAPHQL_JIT: process.env.TEST_GRAPHQL_JIT,
+    ...test.env,
+    ...env,
+  });
   const database = await Database.open(config.database);
   await database.migrate();
   const app = await buildApp({ config, database });
   await app.listen({ port: 0, host: '127.0.0.1' });
   const keys = new ApiKeyService(database);
-  const { key } = await keys.issue('test');
+  const { key } = await keys.issue({ name: 'test' });
   return {
     origin: `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`,
     key,

@@ -1,0 +1,58 @@
+import { EnvError, makeValidator } from 'envalid';
+
+/** Checks for single variables of the configuration; each says what is wrong with a value. */
+
+export const wholeNumber = (min: number, max: number) =>
+  makeValidator((text: string) => {
+    const value = Number(text);
+    if (!/^\d+$/.test(text) || value < min || value > max) {
+      throw new EnvError(`must be a whole number between ${min} and ${max}, not "${text}"`);
+    }
+    return value;
+  });
+
+export const milliseconds = wholeNumber(1, 86_400_000);
+
+const address = (what: string, protocol: RegExp) =>
+  makeValidator((text: string) => {
+    if (!URL.canParse(text) || !protocol.test(new URL(text).protocol)) throw new EnvError(`must be a ${what} address`);
+    return text;
+  });
+
+export const postgresUrl = address('postgres://', /^postgres(?:ql)?:$/);
+export const redisUrl = address('redis:// or rediss://', /^rediss?:$/);
+
+export const secret = makeValidator((text: string) => {
+  if (!/^[A-Za-z0-9\-._~+/]{20,}=*$/.test(text)) {
+    throw new EnvError('must be at least 20 letters, digits or -._~+/ (RFC 6750), hard to guess');
+  }
+  return text;
+});
+
+export const origins = makeValidator((text: string) => {
+  const list = listOf(text);
+  for (const one of list) {
+    if (!URL.canParse(one) || new URL(one).origin !== one) {
+      throw new EnvError(`must be origins like https://shop.example, separated by commas, not "${one}"`);
+    }
+  }
+  return list;
+});
+
+/** `false`, a number of hops, or addresses and networks of proxies. */
+export const proxies = makeValidator((text: string): false | number | string[] => {
+  if (text === 'false') return false;
+  if (/^[1-9]\d?$/.test(text)) return Number(text);
+  const list = listOf(text);
+  if (!list.every((one) => /^[\da-f.:]+(?:\/\d{1,3})?$|^(?:loopback|linklocal|uniquelocal)$/i.test(one))) {
+    throw new EnvError('must be `false`, a number of hops, or addresses and networks of proxies separated by commas');
+  }
+  return list;
+});
+
+function listOf(text: string): string[] {
+  return text
+    .split(',')
+    .map((one) => one.trim())
+    .filter(Boolean);
+}

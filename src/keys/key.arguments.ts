@@ -1,0 +1,24 @@
+import { InvalidArgumentError } from 'commander';
+
+const milliseconds: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** `90d`, `12h`, `30m`, `10s` or `0`, in milliseconds. */
+export function duration(text: string): number {
+  if (text === '0') return 0;
+  const [, amount, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  if (!amount) throw new InvalidArgumentError('It must be a time like 90d, 12h, 30m or 10s.');
+  return Number(amount) * (milliseconds[unit] ?? 0);
+}
+
+/** A time from now, or a date (UTC) with or without a time of day; in the future. */
+export function momentFrom(text: string): Date {
+  const isDate = /^\d{4}-\d\d-\d\d(T[\d:.]+Z)?$/.test(text);
+  const moment = new Date(isDate ? text : Date.now() + duration(text));
+  if (!(moment.getTime() > Date.now())) throw new InvalidArgumentError('It must be in the future.');
+  return moment;
+}
+
+export function wholeNumber(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.');
+  return Number(text);
+}

@@ -1,0 +1,80 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import fastifyPlugin from 'fastify-plugin';
+import { StoreError } from '../errors.ts';
+import { type Quota, type QuotaState, rateLimitHeaders } from './quota.ts';
+
+/** Charges the operations of one request, one after the other, as if each had come alone. */
+export class Meter {
+  /** After the last operation; undefined before the first. */
+  state: QuotaState | undefined;
+  /** Set when an operation was refused. */
+  refusal: StoreError | undefined;
+  readonly #quota: Quota;
+  readonly #keyId: number;
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(quota: Quota, keyId: number) {
+    this.#quota = quota;
+    this.#keyId = keyId;
+  }
+
+  /** Runs an operation that costs one, and one for every animal in its result. @throws StoreError TOO_MANY_REQUESTS */
+  run<Result>(operation: () => Promise<Result>): Promise<Result> {
+    const result = this.#turn.then(() => this.#charged(operation));
+    this.#turn = result.catch(() => undefined);
+    return result;
+  }
+
+  async #charged<Result>(operation: () => Promise<Result>): Promise<Result> {
+    try {
+      this.state = await this.#quota.begin(this.#keyId);
+    } catch (error) {
+      if (error instanceof StoreError) this.refusal = error;
+      throw error;
+    }
+    const result = await operation();
+    const animals = animalsIn(result);
+    if (animals > 0) this.state = await this.#quota.charge(this.#keyId, animals);
+    return result;
+  }
+}
+
+/** A list, a page, a connection, one animal, or none. */
+function animalsIn(result: unknown): number {
+  if (result === null || typeof result !== 'object') return 0;
+  if (Array.isArray(result)) return result.length;
+  const { pets, edges } = result as { pets?: unknown[]; edges?: unknown[] };
+  return (pets ?? edges)?.length ?? 1;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Charges what the request does; null when there is no quota. */
+    meter: Meter | null;
+  }
+}
+
+/** Runs an operation at the request's expense. */
+export function metered<Result>({ meter }: FastifyRequest, operation: () => Promise<Result>): Promise<Result> {
+  return meter ? meter.run(operation) : operation();
+}
+
+export interface MeterOptions {
+  quota: Quota | undefined;
+}
+
+/** Adds `request.meter`, and tells on every metered response how much is left. Register it after `bearer`. */
+export const meter = fastifyPlugin<MeterOptions>(async (app: FastifyInstance, { quota }) => {
+  app.decorateRequest('meter', null);
+  if (!quota) return;
+  app.addHook('onRequest', async (request) => {
+    if (request.caller) request.meter = new Meter(quota, request.caller.id);
+  });
+  app.addHook('onSend', async (request, reply) => {
+    const { state, refusal } = request.meter ?? {};
+    if (state) reply.headers(rateLimitHeaders(state));
+    // Also where GraphQL has answered other fields: who is over the quota must notice.
+    if (refusal) reply.code(refusal.status).headers(refusal.headers);
+  });
+  app.addHook('onClose', () => quota.close());
+});
