@@ -1,4 +1,3 @@
-import type { ApolloServerPlugin } from '@apollo/server';
 import {
   type DocumentNode,
   type FragmentDefinitionNode,
@@ -12,33 +11,31 @@ import {
 } from 'graphql';
 import { StoreError } from '../errors.ts';
 import { pageLimit } from '../pets/pet.rules.ts';
-import type { GraphQLContext } from './context.ts';
 
 type Variables = Record<string, unknown>;
 type Cost = (variables: Variables) => number;
 
 /**
- * Refuses operations that could cost more than `maxCost`: one for every root field and one for every animal that it may
- * answer, `limit` or `first` of them. It is the currency of the quotas, estimated beforehand.
+ * Measures what an operation may cost: one for every root field and one for every animal that it may answer, `limit` or
+ * `first` of them. It is the currency of the quotas, estimated beforehand.
  */
-export function costLimit(schema: GraphQLSchema, maxCost: number): ApolloServerPlugin<GraphQLContext> {
-  const costs = new WeakMap<OperationDefinitionNode, Cost>();
-  const listener = {
-    didResolveOperation: async ({ document, operation, request }: Resolved) => {
-      if (!operation) return;
-      const cost = costs.get(operation) ?? costOf(schema, document, operation);
-      costs.set(operation, cost);
-      const found = cost(request.variables ?? {});
-      if (found > maxCost) throw tooCostly(operation, found, maxCost);
-    },
-  };
-  return { requestDidStart: async () => listener };
-}
+export class CostLimit {
+  readonly #schema: GraphQLSchema;
+  readonly #maxCost: number;
+  readonly #costs = new WeakMap<OperationDefinitionNode, Cost>();
 
-interface Resolved {
-  document: DocumentNode;
-  operation?: OperationDefinitionNode;
-  request: { variables?: Variables };
+  constructor(schema: GraphQLSchema, maxCost: number) {
+    this.#schema = schema;
+    this.#maxCost = maxCost;
+  }
+
+  /** @throws GraphQLError QUERY_TOO_COSTLY */
+  check(document: DocumentNode, operation: OperationDefinitionNode, variables: Variables): void {
+    const cost = this.#costs.get(operation) ?? costOf(this.#schema, document, operation);
+    this.#costs.set(operation, cost);
+    const found = cost(variables);
+    if (found > this.#maxCost) throw tooCostly(operation, found, this.#maxCost);
+  }
 }
 
 function tooCostly(operation: OperationDefinitionNode, found: number, maxCost: number): GraphQLError {

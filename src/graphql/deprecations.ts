@@ -1,47 +1,35 @@
-import type { ApolloServerPlugin } from '@apollo/server';
 import { type DocumentNode, type GraphQLSchema, TypeInfo, visit, visitWithTypeInfo } from 'graphql';
-import type { KeyActivity } from '../keys/key-activity.ts';
-import type { GraphQLContext } from './context.ts';
 
 /** When a deprecated field goes away, by its coordinate: `Query.pet`. */
 export type Removals = ReadonlyMap<string, Date>;
 
-/** Counts the use of deprecated fields, by key. */
-export function countDeprecated(
-  schema: GraphQLSchema,
-  removals: Removals,
-  activity: KeyActivity,
-): ApolloServerPlugin<GraphQLContext> {
-  const found = new WeakMap<DocumentNode, string[]>();
-  const listener = {
-    didResolveOperation: async ({
-      document,
-      contextValue,
-    }: {
-      document: DocumentNode;
-      contextValue: GraphQLContext;
-    }) => {
-      const used = found.get(document) ?? deprecatedIn(schema, document, removals);
-      found.set(document, used);
-      for (const coordinate of used) {
-        activity.calledDeprecated(contextValue.caller?.id ?? 0, coordinate, removals.get(coordinate) as Date);
-      }
-    },
-  };
-  return { requestDidStart: async () => listener };
-}
+/** Finds the deprecated fields that documents use; each document is searched once. */
+export class DeprecatedFields {
+  readonly #schema: GraphQLSchema;
+  readonly #removals: Removals;
+  readonly #found = new WeakMap<DocumentNode, Removals>();
 
-function deprecatedIn(schema: GraphQLSchema, document: DocumentNode, removals: Removals): string[] {
-  const used: string[] = [];
-  const types = new TypeInfo(schema);
-  visit(
-    document,
-    visitWithTypeInfo(types, {
-      Field({ name }) {
-        const coordinate = `${types.getParentType()?.name}.${name.value}`;
-        if (removals.has(coordinate)) used.push(coordinate);
-      },
-    }),
-  );
-  return used;
+  constructor(schema: GraphQLSchema, removals: Removals) {
+    this.#schema = schema;
+    this.#removals = removals;
+  }
+
+  /** @returns the coordinates of the deprecated fields used, and when they go. */
+  in(document: DocumentNode): Removals {
+    const found = this.#found.get(document) ?? this.#search(document);
+    this.#found.set(document, found);
+    return found;
+  }
+
+  #search(document: DocumentNode): Removals {
+    const used = new Map<string, Date>();
+    const types = new TypeInfo(this.#schema);
+    const Field = ({ name }: { name: { value: string } }) => {
+      const coordinate = `${types.getParentType()?.name}.${name.value}`;
+      const removal = this.#removals.get(coordinate);
+      if (removal) used.set(coordinate, removal);
+    };
+    visit(document, visitWithTypeInfo(types, { Field }));
+    return used;
+  }
 }

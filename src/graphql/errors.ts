@@ -1,11 +1,9 @@
-import type { ApolloServerPlugin } from '@apollo/server';
 import { unwrapResolverError } from '@apollo/server/errors';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import { httpStatusOf, internalError, StoreError } from '../errors.ts';
 import { logFailure } from '../rest/error-handler.ts';
 import { toStoreError } from '../rest/failures.ts';
-import type { GraphQLContext } from './context.ts';
 
 /** Codes of Apollo Server for which the one vocabulary has a word. */
 const renamed: Record<string, keyof typeof httpStatusOf> = { BAD_REQUEST: 'BAD_USER_INPUT' };
@@ -31,31 +29,12 @@ export function formatError(formatted: GraphQLFormattedError, error: unknown): G
 }
 
 /** Logs what operations fail with, beside the request's id. */
-export const logErrors: ApolloServerPlugin<GraphQLContext> = {
-  requestDidStart: async () => ({
-    didEncounterErrors: async ({ errors, contextValue }) => {
-      for (const error of errors) {
-        const cause = unwrapResolverError(error);
-        if (!(cause instanceof GraphQLError)) logFailure(toStoreError(cause), contextValue.request);
-      }
-    },
-  }),
-};
-
-/**
- * A client that asks for `application/json` alone gets 200 for every well-formed request, as the GraphQL-over-HTTP
- * specification (section 6.4.1) wishes, even when its document or variables are refused: it cannot tell a GraphQL
- * response from an intermediary's by its status. Whoever accepts `application/graphql-response+json` gets 400.
- */
-export const plainJsonStatus: ApolloServerPlugin<GraphQLContext> = {
-  requestDidStart: async () => ({
-    willSendResponse: async ({ request, response, source }) => {
-      const accept = request.http?.headers.get('accept') ?? '';
-      const isRefusal = response.http.status === 400 && source !== undefined;
-      if (isRefusal && !accept.includes('application/graphql-response+json')) response.http.status = 200;
-    },
-  }),
-};
+export function logErrors(errors: readonly GraphQLError[], request: FastifyRequest): void {
+  for (const error of errors) {
+    const cause = unwrapResolverError(error);
+    if (!(cause instanceof GraphQLError)) logFailure(toStoreError(cause), request);
+  }
+}
 
 /** Answers a failure outside an operation (no key, no JSON) as a GraphQL response. */
 export function sendGraphQLError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {

@@ -11,13 +11,14 @@ import type { FastifyInstance } from 'fastify';
 import type { KeyActivity } from '../keys/key-activity.ts';
 import type { PetService } from '../pets/pet.service.ts';
 import { createContext, type GraphQLContext } from './context.ts';
-import { costLimit } from './cost.ts';
-import { countDeprecated } from './deprecations.ts';
-import { formatError, logErrors, plainJsonStatus, sendGraphQLError } from './errors.ts';
+import { CostLimit } from './cost.ts';
+import { DeprecatedFields } from './deprecations.ts';
+import { formatError, sendGraphQLError } from './errors.ts';
 import { asGateway, Executor } from './executor.ts';
 import { explorerPage, isNavigation } from './explorer.ts';
+import { lifecycle } from './lifecycle.ts';
 import { type OperationLimits, operationLimits } from './limits.ts';
-import { readingOf, useReading } from './request.ts';
+import { readingOf } from './request.ts';
 import { createSchema, removals } from './schema.ts';
 import { readTrustedDocuments } from './trusted-documents.ts';
 
@@ -63,11 +64,11 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
     stopOnTerminationSignals: false,
     plugins: [
       ...nothingOfApollos,
-      useReading,
-      costLimit(schema, limits.maxCost),
-      countDeprecated(schema, removals, options.activity),
-      plainJsonStatus,
-      logErrors,
+      lifecycle({
+        cost: new CostLimit(schema, limits.maxCost),
+        deprecated: new DeprecatedFields(schema, removals),
+        activity: options.activity,
+      }),
     ],
   });
   await apollo.start();

@@ -1,7 +1,6 @@
-import type { ApolloServerPlugin } from '@apollo/server';
+import type { GraphQLRequest } from '@apollo/server';
 import type { FastifyRequest } from 'fastify';
 import { parseExactJson } from '../rest/exact-json.ts';
-import type { GraphQLContext } from './context.ts';
 import { type TrustedDocuments, trustedDocumentOf } from './trusted-documents.ts';
 
 /** What Apollo Server is to take instead of what it read from a request itself. */
@@ -29,13 +28,11 @@ export function readingOf(request: FastifyRequest, trusted: TrustedDocuments | u
 }
 
 /** Hands the reading to Apollo Server before it works with its own. */
-export const useReading: ApolloServerPlugin<GraphQLContext> = {
-  requestDidStart: async ({ request, contextValue }) => {
-    const { variables, document } = contextValue.request.reading ?? {};
-    if (variables) request.variables = variables;
-    if (document !== undefined) {
-      request.query = document;
-      request.extensions = {};
-    }
-  },
-};
+export function useReading(graphqlRequest: GraphQLRequest, { reading }: FastifyRequest): void {
+  if (!reading) return;
+  if (reading.variables) graphqlRequest.variables = reading.variables;
+  if (reading.document !== undefined) {
+    graphqlRequest.query = reading.document;
+    graphqlRequest.extensions = {};
+  }
+}

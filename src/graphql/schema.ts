@@ -1,15 +1,15 @@
 import type { GraphQLResolveInfo, GraphQLSchema } from 'graphql';
 import { type AuthChecker, buildSchema, type MiddlewareFn } from 'type-graphql';
 import type { KeyScope } from '../keys/api-key.entity.ts';
-import { assertScope } from '../keys/scope.ts';
+import { forbidden, hasScope } from '../keys/scope.ts';
 import { getPetDeprecation } from '../pets/pet.deprecation.ts';
 import { PetResolver } from '../pets/pet.resolver.ts';
 import type { PetService } from '../pets/pet.service.ts';
 import type { GraphQLContext } from './context.ts';
 import type { Removals } from './deprecations.ts';
 
-const hasScope: AuthChecker<GraphQLContext, KeyScope> = ({ context }, [scope]) => {
-  if (scope) assertScope(context.caller, scope);
+const authorize: AuthChecker<GraphQLContext, KeyScope> = ({ context }, [scope]) => {
+  if (scope && !hasScope(context.caller, scope)) throw forbidden(scope);
   return true;
 };
 
@@ -38,7 +38,7 @@ export async function createSchema({ pets, hasQuota = false }: SchemaOptions): P
   return buildSchema({
     resolvers: [PetResolver],
     container: { get: (resolver) => resolvers.get(resolver) },
-    authChecker: hasScope,
+    authChecker: authorize,
     globalMiddlewares: hasQuota ? [metered] : [],
     validate: false,
   });

@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, onResponseHookHandler } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import type { KeyActivity } from './key-activity.ts';
 
@@ -18,8 +18,14 @@ export const activityLog = fastifyPlugin<ActivityLogOptions>(async (app: Fastify
     await flush();
   });
 
-  app.addHook('onResponse', async ({ caller, routeOptions }) => {
-    const { deprecation } = routeOptions.config;
-    if (caller && deprecation) activity.calledDeprecated(caller.id, deprecation.operation, deprecation.removal);
+  app.addHook('onRoute', (route) => {
+    const { deprecation } = route.config ?? {};
+    if (!deprecation) return;
+    const { operation, removal } = deprecation;
+    const count: onResponseHookHandler = ({ caller }, _reply, done) => {
+      if (caller) activity.calledDeprecated(caller.id, operation, removal);
+      done();
+    };
+    route.onResponse = [route.onResponse ?? [], count].flat();
   });
 });

@@ -5,7 +5,7 @@ import type { KeyScope } from './api-key.entity.ts';
 import type { ApiKeyService } from './api-key.service.ts';
 import type { FailureLimit } from './failure-limit.ts';
 import type { Caller } from './key-lookup.ts';
-import { assertScope } from './scope.ts';
+import { forbidden, hasScope } from './scope.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -28,13 +28,28 @@ export interface BearerOptions {
 /** Guards every route, unknown ones included, of every face: adds `request.caller`, or fails with 401, 403 or 429. */
 export const bearer = fastifyPlugin<BearerOptions>(async (app, options) => {
   app.decorateRequest('caller', null);
-  app.addHook('onRequest', async (request) => {
-    const { public: open, scope } = request.routeOptions.config;
-    if (open === true || (typeof open === 'function' && open(request))) return;
-    request.caller = await authenticate(options, request);
-    if (scope) assertScope(request.caller, scope);
+  // Callbacks rather than promises: most keys were looked up a moment ago, and this runs for every request.
+  app.addHook('onRequest', (request, _reply, done) => {
+    const { public: open } = request.routeOptions.config;
+    if (open === true || (typeof open === 'function' && open(request))) return done();
+    const recalled = recall(options.keys, request);
+    if (recalled) return admit(request, recalled, done);
+    authenticate(options, request).then((caller) => admit(request, caller, done), done);
   });
 });
+
+function admit(request: FastifyRequest, caller: Caller, done: (error?: Error) => void): void {
+  request.caller = caller;
+  const { scope } = request.routeOptions.config;
+  if (scope && !hasScope(caller, scope)) done(forbidden(scope));
+  else done();
+}
+
+/** The caller, if it is known without a look-up. */
+function recall(keys: ApiKeyService, { headers }: FastifyRequest): Caller | null | undefined {
+  const secret = credentials.exec(headers.authorization ?? '')?.[1];
+  return secret === undefined ? null : keys.recall(secret);
+}
 
 // RFC 6750 section 2.1, with the scheme's case ignored as RFC 9110 section 11.1 asks.
 const credentials = /^bearer +([A-Za-z0-9\-._~+/]+=*) *$/i;
@@ -46,10 +61,10 @@ export async function authenticate({ keys, failures }: BearerOptions, request: F
   if (!authorization || !/^bearer +\S/i.test(authorization)) {
     throw unauthenticated('Bearer', 'An API key is required: Authorization: Bearer <API_KEY>.');
   }
-  const secret = credentials.exec(authorization)?.[1];
-  const recalled = secret === undefined ? null : keys.recall(secret);
+  const recalled = recall(keys, request);
   if (recalled) return recalled;
   await failures.check(request.ip);
+  const secret = credentials.exec(authorization)?.[1];
   const caller = secret && recalled === undefined ? await keys.authenticate(secret) : null;
   if (caller) return caller;
   await failures.count(request.ip);

@@ -67,8 +67,9 @@ export interface MeterOptions {
 export const meter = fastifyPlugin<MeterOptions>(async (app: FastifyInstance, { quota }) => {
   app.decorateRequest('meter', null);
   if (!quota) return;
-  app.addHook('onRequest', async (request) => {
+  app.addHook('onRequest', (request, _reply, done) => {
     if (request.caller) request.meter = new Meter(quota, request.caller.id);
+    done();
   });
   app.addHook('onSend', async (request, reply) => {
     const { state, refusal } = request.meter ?? {};

@@ -2,13 +2,19 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { type FastifyInstance, type FastifyRequest, type FastifyServerOptions, LogController } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
+import { destination } from 'pino';
 
 const acceptableId = /^[\w.:-]{1,64}$/;
 
-/** Fastify's options for logging: JSON lines on standard output, one per request, each with the request's id. */
+/**
+ * Fastify's options for logging: JSON lines on standard output, one per request, each with the request's id. Lines are
+ * gathered for a fifth of a second, since writing each by itself would cost a sixth of a request; they are written at
+ * every orderly end, and what was gathered is lost when the process is killed.
+ */
 export function loggingOptions(level: string): FastifyServerOptions {
+  const stream = () => destination({ fd: 1, sync: false, minLength: 8192, periodicFlush: 200 });
   return {
-    logger: level === 'silent' ? false : { level, base: null, serializers: { req: requestOf } },
+    logger: level === 'silent' ? false : { level, base: null, serializers: { req: requestOf }, stream: stream() },
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: requestId,
   };
@@ -27,18 +33,13 @@ function requestOf({ method, url }: FastifyRequest) {
 
 /** Logs every answered request and tells the client its id. */
 export const requestLog = fastifyPlugin(async (app: FastifyInstance) => {
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
+    done();
   });
-  app.addHook('onResponse', async (request, reply) => {
-    request.log.info(
-      {
-        req: request,
-        status: reply.statusCode,
-        ms: Math.round(reply.elapsedTime * 100) / 100,
-        key: request.caller?.id,
-      },
-      'answered',
-    );
+  app.addHook('onResponse', (request, reply, done) => {
+    const ms = Math.round(reply.elapsedTime * 100) / 100;
+    request.log.info({ req: request, status: reply.statusCode, ms, key: request.caller?.id }, 'answered');
+    done();
   });
 });

@@ -6,14 +6,25 @@ import { addressWith } from '../rest/links.ts';
 import { getPetDeprecation } from './pet.deprecation.ts';
 import { createPet, getPet, listPets } from './pet.operations.ts';
 import { NewPetSchema, PetSchema, PetStatusSchema, PetsSchema } from './pet.schemas.ts';
-import type { PetService } from './pet.service.ts';
+import type { PetPage, PetService } from './pet.service.ts';
 
 export interface PetRoutesOptions {
   pets: PetService;
 }
 
+/** Requests that arrive together share a page: it is serialised once. */
+function jsonOfPages() {
+  const texts = new WeakMap<PetPage, string>();
+  return (page: PetPage, serialise: () => string): string => {
+    const text = texts.get(page) ?? serialise();
+    texts.set(page, text);
+    return text;
+  };
+}
+
 /** The REST face of the catalogue: `listPets`, `createPet`, `getPet`. */
 export async function petRoutes(app: FastifyInstance, { pets }: PetRoutesOptions): Promise<void> {
+  const json = jsonOfPages();
   for (const schema of [PetStatusSchema, NewPetSchema, PetSchema, PetsSchema]) app.addSchema(schema);
 
   app.get<{ Querystring: Record<string, unknown> }>('/pets', { schema: listPets }, async (request, reply) => {
@@ -22,7 +33,8 @@ export async function petRoutes(app: FastifyInstance, { pets }: PetRoutesOptions
     const page = await metered(request, () => pets.list(query));
     const last = page.pets.at(-1);
     if (page.hasNext && last) reply.header('link', `<${addressWith(request, 'after', last.id)}>; rel="next"`);
-    return page.pets;
+    reply.type('application/json; charset=utf-8');
+    return json(page, () => reply.serializeInput(page.pets as never, '200', 'application/json') as string);
   });
 
   app.post('/pets', { schema: createPet, config: { scope: 'write' } }, async (request, reply) => {

@@ -1,3 +1,4 @@
+import type { onSendHookHandler } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { origin } from './links.ts';
 
@@ -23,16 +24,22 @@ export function dayOf(date: Date): string {
 
 /**
  * Says on every response of a deprecated operation, failures included, that it is: `Deprecation` (RFC 9745 section 2),
- * `Sunset` (RFC 8594 section 3) and a link to the successor (RFC 5829 section 3.3). Register it before `bearer`.
+ * `Sunset` (RFC 8594 section 3) and a link to the successor (RFC 5829 section 3.3). Register it before the routes.
  */
 export const deprecationHeaders = fastifyPlugin(async (app) => {
-  app.addHook('onRequest', async (request, reply) => {
-    const { deprecation } = request.routeOptions.config;
+  app.addHook('onRoute', (route) => {
+    const { deprecation } = route.config ?? {};
     if (!deprecation) return;
-    reply.headers({
-      deprecation: `@${deprecation.since.getTime() / 1000}`,
-      sunset: deprecation.removal.toUTCString(),
-      link: `<${origin(request)}${deprecation.successor}>; rel="successor-version"`,
-    });
+    const { since, removal, successor } = deprecation;
+    // Replies to refused requests are sent by the route, too: they pass this hook.
+    const announce: onSendHookHandler = (request, reply, _payload, done) => {
+      reply.headers({
+        deprecation: `@${since.getTime() / 1000}`,
+        sunset: removal.toUTCString(),
+        link: `<${origin(request)}${successor}>; rel="successor-version"`,
+      });
+      done();
+    };
+    route.onSend = [route.onSend ?? [], announce].flat();
   });
 });

@@ -3,9 +3,11 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { parse } from 'secure-json-parse';
 import { StoreError } from '../errors.ts';
+import { protocol } from './protocol.ts';
 
 /** Parses JSON bodies of both faces so that no digit of an integer is lost. */
 export const exactJson = fastifyPlugin(async (app: FastifyInstance) => {
+  await app.register(protocol);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(
     'application/json',
@@ -43,7 +45,6 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  * numbers as `number`; a fraction that a double would round to a whole number comes out as NaN, so that no rule takes
  * it for an integer. Of duplicate members the last one counts.
  *
- * @param what is being parsed, for the message.
  * @throws StoreError BAD_USER_INPUT: not UTF-8, not JSON, or a member that would poison prototypes.
  */
 export function parseExactJson(body: Buffer, what = 'body'): unknown {
@@ -78,6 +79,6 @@ function integerFromNotation(source: string): bigint | undefined {
 
 function reason(cause: unknown): string {
   if (cause instanceof SyntaxError) return cause.message.replace(/\.$/, '');
-  if (cause instanceof TypeError) return 'it is not valid UTF-8';
+  if ((cause as NodeJS.ErrnoException).code === 'ERR_ENCODING_INVALID_ENCODED_DATA') return 'it is not valid UTF-8';
   return 'it is nested too deeply';
 }

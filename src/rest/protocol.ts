@@ -19,17 +19,24 @@ export const protocol = fastifyPlugin(async (app: FastifyInstance) => {
     answerOnSocket(new StoreError('NOT_IMPLEMENTED', 'CONNECT is for proxies; this is none.'), socket);
   });
 
-  app.addHook('onRequest', async ({ raw: { headers, httpVersion } }) => {
+  app.addHook('onRequest', ({ raw: { headers, httpVersion } }, _reply, done) => {
     // RFC 9112 section 3.2: none, two (Node has joined them by a comma) and unusable ones are 400.
-    if (headers.host === undefined ? httpVersion === '1.1' : !host.test(headers.host)) {
-      throw new StoreError('BAD_USER_INPUT', 'The request must have one Host header: a name or address, and a port.');
-    }
-    if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue') {
-      throw new StoreError('EXPECTATION_FAILED', 'No expectation but 100-continue can be met.');
-    }
+    const hasHost = headers.host === undefined ? httpVersion !== '1.1' : host.test(headers.host);
+    const canMeet = headers.expect === undefined || headers.expect.toLowerCase() === '100-continue';
+    done(hasHost ? (canMeet ? undefined : unmet()) : hostless());
   });
-  app.addHook('preParsing', async (request, reply) => {
-    const isTooLarge = Number(request.headers['content-length']) > request.routeOptions.bodyLimit;
-    if (request.headers.expect !== undefined && !isTooLarge) reply.raw.writeContinue();
+  app.addHook('preParsing', (request, reply, _payload, done) => {
+    const { expect, 'content-length': length } = request.headers;
+    const isTooLarge = Number(length) > request.routeOptions.bodyLimit;
+    if (expect !== undefined && !isTooLarge) reply.raw.writeContinue();
+    done();
   });
 });
+
+function hostless(): StoreError {
+  return new StoreError('BAD_USER_INPUT', 'The request must have one Host header: a name or address, and a port.');
+}
+
+function unmet(): StoreError {
+  return new StoreError('EXPECTATION_FAILED', 'No expectation but 100-continue can be met.');
+}
