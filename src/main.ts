@@ -35,8 +35,13 @@ async function main(): Promise<void> {
   };
   for (const signal of stopSignals) process.on(signal, stop);
 
-  const key = database.isEmbedded && !config.keys.bootstrapKey && (await issueFirstKey(new ApiKeyService(database)));
+  const key = database.isEmbedded && !config.bootstrapApiKey && (await firstKey(database));
   if (key) process.stdout.write(welcome(address, key));
+}
+
+/** Two servers that start at once on an empty store print one key between them. */
+function firstKey(database: Database): Promise<string | undefined> {
+  return database.exclusively(() => issueFirstKey(new ApiKeyService(database)));
 }
 
 function fail(error: unknown): never {

@@ -66,8 +66,16 @@ export class Database {
   /** Applies pending migrations, one node at a time. @returns the names of those applied. */
   async migrate(): Promise<string[]> {
     return this.exclusively(async () => {
-      const applied = await this.orm.migrator.up();
+      const applied = await (this.isEmbedded ? this.orm.migrator.up() : this.migrateWithoutTimeout());
       return applied.map(({ name }) => name);
+    });
+  }
+
+  /** A migration takes as long as its tables are large. The embedded store knows no time-outs, and no second connection meanwhile. */
+  private migrateWithoutTimeout() {
+    return this.orm.em.fork().transactional(async (em) => {
+      await em.execute('set local statement_timeout = 0');
+      return this.orm.migrator.up({ transaction: em.getTransactionContext() });
     });
   }
 
@@ -81,11 +89,15 @@ export class Database {
     await this.closeStore();
   }
 
-  /** Advisory locks exclude nobody on the embedded store, files do nothing between machines: each where it works. */
-  private async exclusively<T>(work: () => Promise<T>): Promise<T> {
+  /**
+   * Does what only one process at a time may do to this database.
+   *
+   * Advisory locks exclude nobody on the embedded store, files do nothing between machines: each where it works.
+   */
+  async exclusively<T>(work: () => Promise<T>): Promise<T> {
     if (this.isEmbedded) {
       const release = lockFile(`${this.options.dataDir}/migration.lock`, 60_000);
-      if (!release) throw new Error('Another process has been migrating the embedded store for a minute.');
+      if (!release) throw new Error('Another process has been preparing the embedded store for a minute.');
       return work().finally(release);
     }
     const holder = await this.pool.connect();

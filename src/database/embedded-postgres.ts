@@ -33,9 +33,10 @@ export async function openEmbeddedPostgres(dataDir: string, onLost: (error: Erro
     workerData: { dataDir: folder, socketPath },
     stdout: true,
   });
+  const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
   await answering(worker, socketPath);
   worker.on('error', onLost);
-  return { host, user: 'postgres', database: 'postgres', close: () => closed(worker) };
+  return { host, user: 'postgres', database: 'postgres', close: () => closed(worker, exited) };
 }
 
 function usableFolder(dataDir: string): string {
@@ -86,10 +87,9 @@ function accepts(socketPath: string): Promise<boolean> {
   });
 }
 
-function closed(worker: Worker): Promise<void> {
-  return new Promise((resolve) => {
-    worker.removeAllListeners('error');
-    worker.once('exit', () => resolve());
-    worker.postMessage('close');
-  });
+async function closed(worker: Worker, exited: Promise<void>): Promise<void> {
+  worker.removeAllListeners('error');
+  worker.postMessage('close');
+  // It may have died before it was asked to.
+  await exited;
 }

@@ -7,7 +7,13 @@ export function startFailure(error: unknown): string {
   if (code === 'EACCES' && port) return `Port ${port} on ${address} may not be opened by this user (PORT, HOST).`;
   if (code === 'EADDRNOTAVAIL') return `${address} is no address of this machine (HOST).`;
   if (error instanceof StoreError && error.code === 'SERVICE_UNAVAILABLE') {
-    return `The database (DATABASE_URL) cannot be reached: ${(error.cause as Error).message}`;
+    return `The database (DATABASE_URL) cannot be reached: ${reasonOf(error.cause)}`;
   }
-  return message ?? String(error);
+  return message || String(error);
+}
+
+/** A host with several addresses fails with an AggregateError, which has no message of its own. */
+function reasonOf(cause: unknown): string {
+  if (cause instanceof AggregateError) return cause.errors.map(reasonOf).join('; ');
+  return cause instanceof Error ? cause.message : String(cause);
 }
