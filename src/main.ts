@@ -35,7 +35,7 @@ async function main(): Promise<void> {
   };
   for (const signal of stopSignals) process.on(signal, stop);
 
-  const key = database.isEmbedded && !config.bootstrapApiKey && (await firstKey(database));
+  const key = database.isEmbedded && !config.keys.bootstrapKey && (await firstKey(database));
   if (key) process.stdout.write(welcome(address, key));
 }
 
