@@ -10,6 +10,7 @@ import { FailureLimit } from './keys/failure-limit.ts';
 import { KeyActivity } from './keys/key-activity.ts';
 import { meter } from './keys/meter.ts';
 import { createQuota } from './keys/quota.ts';
+import { drain } from './operations/drain.ts';
 import { health } from './operations/health.ts';
 import { loggingOptions, requestLog } from './operations/logging.ts';
 import { orderRoutes } from './orders/order.routes.ts';
@@ -22,6 +23,7 @@ import { exactJson } from './rest/exact-json.ts';
 import { notFound } from './rest/not-found.ts';
 import { openApi, openApiPages } from './rest/openapi.ts';
 import { protocol } from './rest/protocol.ts';
+import { dataHeaders } from './rest/security-headers.ts';
 import { serverOptions } from './rest/server.ts';
 
 export interface AppOptions {
@@ -44,6 +46,8 @@ export async function buildApp({ config, database }: AppOptions): Promise<Fastif
   const quota = createQuota(config.keys, app.log);
 
   await app.register(requestLog);
+  await app.register(drain);
+  await app.register(dataHeaders);
   await app.register(errorHandler);
   await app.register(cors, { origins: config.http.corsOrigins });
   await app.register(notFound);

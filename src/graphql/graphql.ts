@@ -10,6 +10,7 @@ import { fastifyApolloHandler } from '@as-integrations/fastify';
 import type { FastifyInstance } from 'fastify';
 import type { KeyActivity } from '../keys/key-activity.ts';
 import type { PetService } from '../pets/pet.service.ts';
+import { forPages, securityHeaders } from '../rest/security-headers.ts';
 import { createContext, type GraphQLContext } from './context.ts';
 import { CostLimit } from './cost.ts';
 import { DeprecatedFields } from './deprecations.ts';
@@ -79,6 +80,7 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
   app.setErrorHandler(sendGraphQLError);
   const execute = fastifyApolloHandler(apollo, { context: createContext });
   const page = await explorerPage();
+  const pageHeaders = securityHeaders(forPages);
   app.route({
     method: ['GET', 'POST'],
     url: '/graphql',
@@ -86,7 +88,7 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
     config: { public: isNavigation },
     async handler(request, reply) {
       // Without a caller only a navigation comes this far; it never reaches Apollo.
-      if (!request.caller) return reply.type('text/html; charset=utf-8').send(page);
+      if (!request.caller) return reply.headers(pageHeaders).type('text/html; charset=utf-8').send(page);
       if (trusted || request.method === 'GET') request.reading = readingOf(request, trusted);
       return execute.call(app, request, reply);
     },

@@ -42,7 +42,9 @@ export async function openApiPages(app: FastifyInstance): Promise<void> {
   });
   await app.register(swaggerUi, {
     routePrefix: '/docs',
-    uiConfig: { deepLinking: true, persistAuthorization: false, tryItOutEnabled: true },
-    staticCSP: false,
+    uiConfig: { deepLinking: true, validatorUrl: null, persistAuthorization: false, tryItOutEnabled: true },
+    staticCSP: true,
+    // Nothing from elsewhere; and on plain HTTP nothing must be looked for at an https address that is not there.
+    transformStaticCSP: (policy) => policy.replace(/ upgrade-insecure-requests;| validator\.swagger\.io| https:/g, ''),
   });
 }
