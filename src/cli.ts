@@ -39,7 +39,7 @@ async function withDatabase(work: (database: Database, applied: string[]) => Pro
   const { database: options } = loadConfig(process.env);
   const database = await Database.open(options);
   try {
-    await database.ping();
+    await database.reach();
     await work(database, await database.migrate());
   } finally {
     await database.close();

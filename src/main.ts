@@ -13,7 +13,7 @@ const stopSignals = ['SIGINT', 'SIGTERM'] as const;
 async function main(): Promise<void> {
   const config = loadConfig(process.env);
   const database = await Database.open({ ...config.database, onLost: fail });
-  await database.ping();
+  await database.reach();
   if (config.migrateOnStart) await database.migrate();
 
   const app = await buildApp({ config, database });

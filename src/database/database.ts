@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { MikroORM, type PostgreSqlConnection } from '@mikro-orm/postgresql';
 import type { Pool } from 'pg';
 import { StoreError } from '../errors.ts';
@@ -79,6 +80,11 @@ export class Database {
     });
   }
 
+  /** For the start: waits while the embedded store changes hands. @throws StoreError SERVICE_UNAVAILABLE */
+  async reach(): Promise<void> {
+    await (this.isEmbedded ? whileItMoves(() => this.ping()) : this.ping());
+  }
+
   /** @throws StoreError SERVICE_UNAVAILABLE */
   async ping(): Promise<void> {
     await this.rows({ name: 'ping', text: 'select 1' }, []);
@@ -98,7 +104,7 @@ export class Database {
     if (this.isEmbedded) {
       const release = lockFile(`${this.options.dataDir}/migration.lock`, 60_000);
       if (!release) throw new Error('Another process has been preparing the embedded store for a minute.');
-      return work().finally(release);
+      return whileItMoves(work).finally(release);
     }
     const holder = await this.pool.connect();
     try {
@@ -107,6 +113,20 @@ export class Database {
     } finally {
       // Ending the session releases the lock, whatever state it is in.
       holder.release(true);
+    }
+  }
+}
+
+/** Repeats what failed because the process that had the embedded store open has left it; this one, or another, takes over. */
+async function whileItMoves<T>(work: () => Promise<T>): Promise<T> {
+  const giveUpAt = Date.now() + 30_000;
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      const moves = error instanceof StoreError || unavailable(error);
+      if (!moves || Date.now() > giveUpAt) throw error;
+      await sleep(100);
     }
   }
 }
@@ -120,7 +140,7 @@ export function isDataError(error: unknown): boolean {
 // Classes 08 connection, 53 resources, 57 operator intervention (shutdown, time-out), 58 system, 25006 read-only standby.
 const passingState = /^(?:08|53|57|58)\w{3}$|^25006$/;
 const passingSystemCall = /^E(?:CONN\w+|NOENT|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_AGAIN|NOTFOUND)$/;
-const passingMessage = /^Connection terminated|timeout exceeded when trying to connect|^Query read timeout/;
+const passingMessage = /(?:^| - )Connection terminated|timeout exceeded when trying to connect|^Query read timeout/;
 
 function unavailable(error: unknown): StoreError | undefined {
   const { code = '', message = '' } = error as { code?: string; message?: string };

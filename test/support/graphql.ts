@@ -11,7 +11,7 @@ export interface GraphQLResult<Data> extends HttpResponse {
 
 /** Runs a generated, typed document against the GraphQL face. */
 export function graphql<Data, Variables>(
-  store: Store,
+  store: Pick<Store, 'origin' | 'key'>,
   document: TypedDocumentNode<Data, Variables>,
   variables: Variables,
   key?: string | null,
@@ -21,7 +21,7 @@ export function graphql<Data, Variables>(
 
 /** Runs whatever is given: for requests that no typed document can make. */
 export async function graphqlText<Data = any>(
-  store: Store,
+  store: Pick<Store, 'origin' | 'key'>,
   body: unknown,
   key: string | null = store.key,
 ): Promise<GraphQLResult<Data>> {

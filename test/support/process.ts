@@ -1,0 +1,122 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createServer } from 'node:net';
+import { resolve } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { send } from './http.ts';
+
+/** Tests that mean something on one kind of database only are skipped on the other, and say why in their name. */
+export const onPostgres = process.env.TEST_DATABASE_URL !== undefined;
+
+export interface Ended {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+  stdout: string;
+  stderr: string;
+}
+
+export interface Running {
+  child: ChildProcess;
+  /** What it has printed so far. */
+  output: { stdout: string; stderr: string };
+  ended: Promise<Ended>;
+}
+
+/** A `main.js` that answers. */
+export interface ServerProcess extends Running {
+  origin: string;
+  /** The configured key, for the test clients. */
+  key: string;
+  /** Sends the signal and waits for the end. */
+  stop(signal?: NodeJS.Signals): Promise<Ended>;
+}
+
+export type Env = Record<string, string>;
+
+const running = new Set<ChildProcess>();
+
+/** Runs a built program with this environment and nothing else. */
+export function run(program: 'main' | 'cli', args: string[], env: Env): Running {
+  const child = spawn(process.execPath, [resolve(`dist/src/${program}.js`), ...args], {
+    env: { PATH: process.env.PATH ?? '', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  running.add(child);
+  const output = { stdout: '', stderr: '' };
+  child.stdout?.setEncoding('utf8').on('data', (text) => {
+    output.stdout += text;
+  });
+  child.stderr?.setEncoding('utf8').on('data', (text) => {
+    output.stderr += text;
+  });
+  const ended = new Promise<Ended>((done) => {
+    child.once('close', (code, signal) => {
+      running.delete(child);
+      done({ code, signal, ...output });
+    });
+  });
+  return { child, output, ended };
+}
+
+/** Runs an operator command to its end. */
+export const cli = (args: string[], env: Env): Promise<Ended> => run('cli', args, env).ended;
+
+/** Runs a `main.js` that is expected not to come up. */
+export async function startAndFail(env: Env): Promise<Ended> {
+  return run('main', [], { PORT: `${await freePort()}`, ...env }).ended;
+}
+
+/** Starts `main.js` on a free port and waits until it is ready. @throws Error with its output when it ends instead. */
+export async function startServer(env: Env): Promise<ServerProcess> {
+  const port = await freePort();
+  const server = run('main', [], { PORT: `${port}`, ...env });
+  const origin = `http://127.0.0.1:${port}`;
+  await eventually(async () => {
+    if (!running.has(server.child)) throw new Gone(JSON.stringify(await server.ended));
+    return (await send(origin, { path: '/readyz' })).status === 200;
+  });
+  const key = env.BOOTSTRAP_API_KEY ?? '';
+  return { ...server, origin, key, stop: (signal = 'SIGTERM') => stop(server, signal) };
+}
+
+function stop({ child, ended }: Running, signal: NodeJS.Signals): Promise<Ended> {
+  child.kill(signal);
+  return ended;
+}
+
+/** For `afterEach`: nothing that a test started outlives it. */
+export async function killAll(): Promise<void> {
+  await Promise.all(
+    [...running].map(
+      (child) =>
+        new Promise((done) => {
+          child.once('close', done);
+          child.kill('SIGKILL');
+        }),
+    ),
+  );
+}
+
+export function freePort(): Promise<number> {
+  return new Promise((done, fail) => {
+    const server = createServer();
+    server.once('error', fail);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => done(port));
+    });
+  });
+}
+
+class Gone extends Error {}
+
+/** Polls until something is true; what it throws meanwhile counts as "not yet". Jest's time-out is the only limit. */
+export async function eventually(isTrue: () => Promise<boolean>): Promise<void> {
+  for (;;) {
+    try {
+      if (await isTrue()) return;
+    } catch (error) {
+      if (error instanceof Gone) throw error;
+    }
+    await pause(20);
+  }
+}
