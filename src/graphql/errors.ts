@@ -6,7 +6,10 @@ import { logFailure } from '../rest/error-handler.ts';
 import { toStoreError } from '../rest/failures.ts';
 
 /** Codes of Apollo Server for which the one vocabulary has a word. */
-const renamed: Record<string, keyof typeof httpStatusOf> = { BAD_REQUEST: 'BAD_USER_INPUT' };
+const renamed: Record<string, keyof typeof httpStatusOf> = {
+  BAD_REQUEST: 'BAD_USER_INPUT',
+  OPERATION_RESOLUTION_FAILURE: 'BAD_USER_INPUT',
+};
 
 /** Shapes an error of an operation: the store's and Apollo's own with code and status, all others as a 500 that tells nothing. */
 export function formatError(formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError {
@@ -17,15 +20,20 @@ export function formatError(formatted: GraphQLFormattedError, error: unknown): G
   // Of a rule of ours: an operation beyond the limits.
   const refusal = error instanceof GraphQLError && error.originalError;
   if (refusal instanceof StoreError) return { ...toFormatted(refusal), ...place };
-  const code = `${formatted.extensions?.code}`;
+  const code = isRefusedOperation(error) ? 'BAD_USER_INPUT' : `${formatted.extensions?.code}`;
   if (!(error instanceof GraphQLError) || code === 'INTERNAL_SERVER_ERROR') {
     return { ...toFormatted(internalError(cause)), ...place };
   }
   // graphql-js has no code for this limit, only the message.
-  const isTooLong = code === 'GRAPHQL_PARSE_FAILED' && /Document contains more than \d+ tokens/.test(formatted.message);
+  const isTooLong = code === 'GRAPHQL_PARSE_FAILED' && /Document contains more tha[nt] \d+ tokens/.test(formatted.message);
   const known = isTooLong ? 'TOO_MANY_TOKENS' : (renamed[code] ?? code);
   const status = httpStatusOf[known as keyof typeof httpStatusOf] ?? 400;
   return { message: formatted.message, ...place, extensions: { code: known, status } };
+}
+
+/** graphql-js's word on an operation that it cannot begin, a subscription here: about no field, caused by no code. */
+function isRefusedOperation(error: unknown): boolean {
+  return error instanceof GraphQLError && !error.path && !error.originalError && !error.extensions.code;
 }
 
 /** Logs what operations fail with, beside the request's id. */

@@ -56,6 +56,8 @@ export class Executor {
   }
 
   #compile(key: string, { document, operationName }: Execution): CompiledQuery | undefined {
+    // To graphql-jit an empty name is none; to graphql-js, and to Apollo, it is the name of no operation.
+    if (operationName === '') return undefined;
     const known = this.#compiled.get(key);
     if (known === undefined) {
       // Compiling costs more than it saves the first time, and would cost an attacker nothing.

@@ -17,8 +17,10 @@ export interface HttpResponse {
 /** One request over a real connection. */
 export function send(origin: string, { method = 'GET', path, headers = {}, body }: HttpRequest): Promise<HttpResponse> {
   const { hostname, port } = new URL(origin);
+  // Beforehand: with an Expect header Node sends the headers at once.
+  const length = body === undefined ? {} : { 'content-length': `${Buffer.byteLength(body)}` };
   return new Promise((resolve, reject) => {
-    const outgoing = request({ hostname, port, method, path, headers }, (incoming) => {
+    const outgoing = request({ hostname, port, method, path, headers: { ...length, ...headers } }, (incoming) => {
       const chunks: Buffer[] = [];
       incoming.on('data', (chunk) => chunks.push(chunk));
       incoming.on('error', reject);
@@ -31,7 +33,6 @@ export function send(origin: string, { method = 'GET', path, headers = {}, body 
       );
     });
     outgoing.on('error', reject);
-    if (body !== undefined) outgoing.setHeader('content-length', Buffer.byteLength(body));
     outgoing.end(body);
   });
 }

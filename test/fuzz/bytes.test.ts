@@ -1,0 +1,25 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { rest } from '../support/rest.ts';
+import { type Store, startStore } from '../support/store.ts';
+import { bytes, sendBytes } from './bytes.ts';
+import { fuzz } from './fuzz.ts';
+
+let store: Store;
+beforeAll(async () => {
+  store = await startStore({ REQUEST_TIMEOUT_MS: '3000' });
+});
+afterAll(() => store.close());
+
+fuzz(() => store, {
+  name: 'connections with random bytes',
+  share: 0.1,
+  request: bytes,
+  send: sendBytes,
+  show: (some) => JSON.stringify(some.toString('latin1')),
+});
+
+test('afterwards the service answers as ever', async () => {
+  const { status, json } = await rest(store, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 1 } });
+  expect([status, json.name]).toEqual([201, 'Rex']);
+  expect((await rest(store, `/v1/pets?after=${json.id - 1}`)).json).toEqual([json]);
+});

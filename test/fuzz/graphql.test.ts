@@ -1,0 +1,18 @@
+import { afterAll, beforeAll } from '@jest/globals';
+import { type Store, startStore } from '../support/store.ts';
+import { fuzz } from './fuzz.ts';
+import { graphqlRequest, sendGraphQL } from './graphql.ts';
+
+let store: Store;
+beforeAll(async () => {
+  store = await startStore();
+});
+afterAll(() => store.close());
+
+fuzz(() => store, {
+  name: 'GraphQL requests',
+  share: 0.45,
+  request: graphqlRequest,
+  send: sendGraphQL,
+  show: ({ body, ...request }) => `${JSON.stringify(request)} with the body ${`${body}`.slice(0, 2000)}`,
+});

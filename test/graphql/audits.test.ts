@@ -1,0 +1,33 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { type Audit, serverAudits } from 'graphql-http';
+import { type Store, startStore } from '../support/store.ts';
+
+/** graphql-http's audits of the GraphQL-over-HTTP specification: a suite that we did not write. */
+
+let store: Store;
+beforeAll(async () => {
+  store = await startStore();
+});
+afterAll(() => store.close());
+
+const audits: Audit[] = serverAudits({ url: () => `${store.origin}/graphql`, fetchFn: fetchWithKey });
+
+test.each(audits.map(({ id, name, fn }) => [name, id, fn] as const))('%s (%s)', async (_name, _id, audit) => {
+  const result = await audit();
+  expect(result.status === 'ok' ? '' : result.reason).toBe('');
+});
+
+test('the suite is whole', () => {
+  expect(audits.length).toBeGreaterThanOrEqual(60);
+});
+
+/**
+ * Adds what the service wants of every client: a key and, because the audits also ask by GET and without a content
+ * type, the header that Apollo's protection against cross-site request forgery asks of such simple requests.
+ */
+function fetchWithKey(url: string, init: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(init.headers);
+  headers.set('authorization', `Bearer ${store.key}`);
+  headers.set('apollo-require-preflight', 'true');
+  return fetch(url, { ...init, headers });
+}
