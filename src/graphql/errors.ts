@@ -1,15 +1,17 @@
 import { unwrapResolverError } from '@apollo/server/errors';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
-import { httpStatusOf, internalError, StoreError } from '../errors.ts';
+import { type ErrorCode, httpStatusOf, internalError, StoreError } from '../errors.ts';
 import { logFailure } from '../rest/error-handler.ts';
 import { toStoreError } from '../rest/failures.ts';
 
 /** Codes of Apollo Server for which the one vocabulary has a word. */
-const renamed: Record<string, keyof typeof httpStatusOf> = {
+const renamed: Record<string, ErrorCode> = {
   BAD_REQUEST: 'BAD_USER_INPUT',
   OPERATION_RESOLUTION_FAILURE: 'BAD_USER_INPUT',
 };
+
+const longestMessage = 1000;
 
 /** Shapes an error of an operation: the store's and Apollo's own with code and status, all others as a 500 that tells nothing. */
 export function formatError(formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError {
@@ -24,11 +26,23 @@ export function formatError(formatted: GraphQLFormattedError, error: unknown): G
   if (!(error instanceof GraphQLError) || code === 'INTERNAL_SERVER_ERROR') {
     return { ...toFormatted(internalError(cause)), ...place };
   }
-  // graphql-js has no code for this limit, only the message.
-  const isTooLong = code === 'GRAPHQL_PARSE_FAILED' && /Document contains more tha[nt] \d+ tokens/.test(formatted.message);
-  const known = isTooLong ? 'TOO_MANY_TOKENS' : (renamed[code] ?? code);
-  const status = httpStatusOf[known as keyof typeof httpStatusOf] ?? 400;
-  return { message: formatted.message, ...place, extensions: { code: known, status } };
+  const known = codeWithoutWord(error, formatted.message) ?? renamed[code] ?? code;
+  const status = httpStatusOf[known as ErrorCode] ?? 400;
+  // Messages quote names and values, which may fill a body, and there may be a hundred of them.
+  return { message: formatted.message.slice(0, longestMessage), ...place, extensions: { code: known, status } };
+}
+
+/** The same, and no message tells a name of the schema: Apollo Server sees to the documents only, not to the variables. */
+export function formatErrorOfClosedSchema(formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError {
+  const { message, ...rest } = formatError(formatted, error);
+  return { message: message.replace(/ ?Did you mean .+$/s, ''), ...rest };
+}
+
+/** What graphql-js tells in words, and Apollo Server by the status, but neither by a code. */
+function codeWithoutWord({ extensions }: GraphQLError, message: string): ErrorCode | undefined {
+  if (/^Syntax Error: Document contains more tha[nt] \d+ tokens/.test(message)) return 'TOO_MANY_TOKENS';
+  const { status } = (extensions.http ?? {}) as { status?: number };
+  return status === httpStatusOf.METHOD_NOT_ALLOWED ? 'METHOD_NOT_ALLOWED' : undefined;
 }
 
 /** graphql-js's word on an operation that it cannot begin, a subscription here: about no field, caused by no code. */

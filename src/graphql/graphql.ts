@@ -14,7 +14,7 @@ import { forPages, securityHeaders } from '../rest/security-headers.ts';
 import { createContext, type GraphQLContext } from './context.ts';
 import { CostLimit } from './cost.ts';
 import { DeprecatedFields } from './deprecations.ts';
-import { formatError, sendGraphQLError } from './errors.ts';
+import { formatError, formatErrorOfClosedSchema, sendGraphQLError } from './errors.ts';
 import { asGateway, Executor } from './executor.ts';
 import { explorerPage, isNavigation } from './explorer.ts';
 import { lifecycle } from './lifecycle.ts';
@@ -35,7 +35,7 @@ export interface GraphQLOptions {
   apq: boolean;
   /** The manifest of the only documents that may be run; any may when undefined. */
   trustedDocuments: string | undefined;
-  limits: OperationLimits & { maxTokens: number; maxCost: number };
+  limits: OperationLimits & { maxCost: number };
 }
 
 const nothingOfApollos = [
@@ -54,7 +54,7 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
   const apollo = new ApolloServer<GraphQLContext>({
     ...(options.jit ? { gateway: asGateway(schema, executor) } : { schema }),
     stringifyResult: (result) => executor.stringify(result),
-    formatError,
+    formatError: introspection ? formatError : formatErrorOfClosedSchema,
     includeStacktraceInErrorResponses: false,
     introspection,
     // With the schema closed, no error message may tell its names.

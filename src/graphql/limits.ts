@@ -12,6 +12,8 @@ import { type ErrorCode, StoreError } from '../errors.ts';
 
 /** How large an operation may be. Every limit is checked once per document, before anything runs. */
 export interface OperationLimits {
+  /** Of the document as it is sent; and of its fields when every fragment is written out where it is spread. */
+  maxTokens: number;
   maxDepth: number;
   maxAliases: number;
   maxRootFields: number;
@@ -42,6 +44,13 @@ export function operationLimits(limits: OperationLimits) {
       const refuse = (code: ErrorCode, what: string, found: number, limit: number) => {
         if (found > limit) context.reportError(refusal(operation, code, `${what}: ${found}, at most ${limit}.`));
       };
+      // A field is a token at least. Compiling takes as long as all of them: fragments that double each other would not end.
+      refuse(
+        'TOO_MANY_TOKENS',
+        'The operation, its fragments written out, has too many fields',
+        size.fields,
+        limits.maxTokens,
+      );
       refuse('QUERY_TOO_DEEP', 'The operation is nested too deeply', size.depth, limits.maxDepth);
       refuse('TOO_MANY_ALIASES', 'The operation has too many aliases', size.aliases, limits.maxAliases);
       refuse('TOO_MANY_ROOT_FIELDS', 'The operation has too many root fields', rootFields, limits.maxRootFields);

@@ -13,13 +13,28 @@ export type TrustedDocuments = ReadonlyMap<string, string>;
  * @throws Error when the file cannot be read or is not a manifest
  */
 export function readTrustedDocuments(path: string): TrustedDocuments {
-  const manifest: unknown = JSON.parse(readFileSync(path, 'utf8'));
   const trusted = new Map<string, string>();
-  for (const [key, document] of Object.entries(manifest as Record<string, unknown>)) {
-    if (typeof document !== 'string') throw new Error(`${path} is not a manifest of hash -> document.`);
+  for (const [key, document] of Object.entries(manifestIn(path))) {
+    if (typeof document !== 'string') throw noManifest(path);
     trusted.set(key, document).set(hash('sha256', document), document);
   }
   return trusted;
+}
+
+function manifestIn(path: string): object {
+  try {
+    const manifest: unknown = JSON.parse(readFileSync(path, 'utf8'));
+    if (typeof manifest === 'object' && manifest !== null && !Array.isArray(manifest)) return manifest;
+  } catch (cause) {
+    if (!(cause instanceof SyntaxError)) {
+      throw new Error(`${path} (TRUSTED_DOCUMENTS) cannot be read: ${(cause as Error).message}`, { cause });
+    }
+  }
+  throw noManifest(path);
+}
+
+function noManifest(path: string): Error {
+  return new Error(`${path} (TRUSTED_DOCUMENTS) is not a manifest: a JSON object of hash -> document.`);
 }
 
 /**
@@ -27,10 +42,11 @@ export function readTrustedDocuments(path: string): TrustedDocuments {
  * `extensions.persistedQuery.sha256Hash` as Apollo's clients send it), or as its exact text.
  */
 export function trustedDocumentOf(trusted: TrustedDocuments, request: FastifyRequest): string {
-  const { query, documentId, extensions } = (request.method === 'POST' ? request.body : request.query) as Parameters;
-  const named = documentId ?? persistedQueryHash(extensions);
+  const { query, documentId, extensions } = ((request.method === 'POST' ? request.body : request.query) ??
+    {}) as Parameters;
   // A text counts before a hash: Apollo would run the text.
-  const document = trusted.get(typeof query === 'string' && query !== '' ? hash('sha256', query) : `${named}`);
+  const named = typeof query === 'string' && query !== '' ? hash('sha256', query) : documentId;
+  const document = trusted.get((named ?? persistedQueryHash(extensions)) as string);
   if (document === undefined) {
     throw new StoreError('OPERATION_NOT_TRUSTED', 'Only operations that were registered beforehand are run here.');
   }

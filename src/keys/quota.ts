@@ -61,9 +61,9 @@ export class Quota {
       return this.#stateOf(await this.#limiter.consume(keyId, 1));
     } catch (used) {
       if (!(used instanceof RateLimiterRes)) throw used;
-      const { reset } = this.#stateOf(used);
+      const state = this.#stateOf(used);
       throw new StoreError('TOO_MANY_REQUESTS', `This key has used its ${this.#limit} units of this minute.`, {
-        headers: { 'retry-after': `${reset}` },
+        headers: { 'retry-after': `${state.reset}`, ...rateLimitHeaders(state) },
       });
     }
   }

@@ -7,7 +7,17 @@ export interface CorsOptions {
   origins: string[];
 }
 
-const exposedHeaders = ['Link', 'Deprecation', 'Sunset', 'X-Request-Id', 'WWW-Authenticate', 'Allow', 'Retry-After'];
+const exposedHeaders = [
+  'Link',
+  'Deprecation',
+  'Sunset',
+  'X-Request-Id',
+  'WWW-Authenticate',
+  'Allow',
+  'Retry-After',
+  'RateLimit',
+  'RateLimit-Policy',
+];
 
 /** Lets browser frontends on the given origins call. Preflights carry no key: register it before `bearer`. */
 export const cors = fastifyPlugin<CorsOptions>(async (app: FastifyInstance, { origins }) => {

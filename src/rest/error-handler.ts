@@ -26,7 +26,8 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
 /** What the client caused is information; what we caused is an error, with its cause. */
 export function logFailure(failure: StoreError, request: FastifyRequest): void {
   if (failure.status < 500 || failure.code === 'NOT_IMPLEMENTED') {
-    request.log.debug({ code: failure.code }, failure.message);
+    // Not its message, which may quote what the client sent.
+    request.log.debug({ code: failure.code }, 'refused');
   } else {
     request.log.error({ err: failure.cause ?? failure, code: failure.code }, failure.message);
   }
@@ -50,6 +51,7 @@ export function answerOnSocket(failure: StoreError, socket: Socket): void {
   const body = JSON.stringify(failure.toBody());
   socket.end(
     `HTTP/1.1 ${failure.status} ${STATUS_CODES[failure.status]}\r\nContent-Type: application/json; charset=utf-8\r\n` +
+      `X-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n` +
       `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
   );
 }

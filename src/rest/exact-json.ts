@@ -70,11 +70,18 @@ function exactNumber(_key: string, value: unknown, context?: { source: string })
 function integerFromNotation(source: string): bigint | undefined {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(source) ?? [];
-  const significant = (whole + fraction).replace(/0+$/, '');
+  const significant = withoutTrailingZeros(whole + fraction);
   if (/^0*$/.test(significant)) return 0n;
   const zeros = Number(exponent) - fraction.length + (whole.length + fraction.length - significant.length);
   if (zeros < 0 || significant.length + zeros > 40) return undefined;
   return BigInt(`${sign}${significant}${'0'.repeat(zeros)}`);
+}
+
+// Not by /0+$/: it would look at every run of zeros from each of its zeros on, for minutes in a body of zeros.
+function withoutTrailingZeros(digits: string): string {
+  let end = digits.length;
+  while (digits[end - 1] === '0') end -= 1;
+  return digits.slice(0, end);
 }
 
 function reason(cause: unknown): string {

@@ -2,9 +2,13 @@ import type { FastifyRequest } from 'fastify';
 
 /** This request's address with one query parameter set, as the client sees it from outside. */
 export function addressWith(request: FastifyRequest, parameter: string, value: bigint): string {
-  const [path = '', query = ''] = request.originalUrl.split('?', 2);
-  return `${origin(request)}${path}?${queryWith(query, parameter, value)}`;
+  const [, path = '', query = ''] = target.exec(request.originalUrl) ?? [];
+  // Nothing that a client writes there may end the `<...>` of a link.
+  return `${origin(request)}${path}?${queryWith(query, parameter, value)}`.replace(/[<>"]/g, encodeURIComponent);
 }
+
+// Of an address in absolute form (RFC 9112 section 3.2.2) the path. The router takes `#` for `?`.
+const target = /^(?:https?:\/\/[^/?#]*)?([^?#]*)[?#]?(.*)$/is;
 
 /** The other parameters stay as the client wrote them. */
 function queryWith(query: string, parameter: string, value: bigint): string {
@@ -25,7 +29,6 @@ const authority = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
  */
 export function origin(request: FastifyRequest): string {
   const { protocol, host } = request;
-  // Nothing that a client writes there may end the `<...>` of a link.
   return `${protocol}://${authority.test(host) ? host : 'localhost'}${prefix(request)}`;
 }
 

@@ -21,7 +21,7 @@ export const protocol = fastifyPlugin(async (app: FastifyInstance) => {
 
   app.addHook('onRequest', ({ raw: { headers, httpVersion } }, _reply, done) => {
     // RFC 9112 section 3.2: none, two (Node has joined them by a comma) and unusable ones are 400.
-    const hasHost = headers.host === undefined ? httpVersion !== '1.1' : host.test(headers.host);
+    const hasHost = headers.host === undefined ? httpVersion !== '1.1' : isAuthority(headers.host);
     const canMeet = headers.expect === undefined || headers.expect.toLowerCase() === '100-continue';
     done(hasHost ? (canMeet ? undefined : unmet()) : hostless());
   });
@@ -32,6 +32,11 @@ export const protocol = fastifyPlugin(async (app: FastifyInstance) => {
     done();
   });
 });
+
+// Some that look like one are no address: 999.1.1.1, [::::]. GraphQL's handler makes a URL of it.
+function isAuthority(text: string): boolean {
+  return host.test(text) && (!/^[\d[]|\.\d/.test(text) || URL.canParse(`http://${text}`));
+}
 
 function hostless(): StoreError {
   return new StoreError('BAD_USER_INPUT', 'The request must have one Host header: a name or address, and a port.');

@@ -3,7 +3,7 @@ import fastifyPlugin from 'fastify-plugin';
 import helmet, { type HelmetOptions } from 'helmet';
 
 /** For JSON: nothing in it may be run, framed or guessed at. */
-const forData: HelmetOptions = {
+export const forData: HelmetOptions = {
   contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
   // These concern documents.
   crossOriginOpenerPolicy: false,

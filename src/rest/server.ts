@@ -3,7 +3,9 @@ import type { Config } from '../config.ts';
 import { authenticate, type BearerOptions } from '../keys/bearer.ts';
 import { answerBrokenRequest, sendError } from './error-handler.ts';
 import { understandForwarded } from './proxies.ts';
+import { forData, securityHeaders } from './security-headers.ts';
 
+const headersOfData = securityHeaders(forData);
 const maxHeaderSize = 16_384;
 
 /** Fastify's options for the HTTP server: limits, and what it does with requests that never become one. */
@@ -32,7 +34,7 @@ export function serverOptions(http: Config['http'], guard: BearerOptions): Fasti
     clientErrorHandler: answerBrokenRequest,
     // A path that cannot be decoded meets no hook: authentication comes first here, too.
     frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
-      reply.header('x-request-id', request.id);
+      reply.header('x-request-id', request.id).headers(headersOfData);
       void authenticate(guard, request)
         .then(
           () => error,
