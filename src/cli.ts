@@ -26,7 +26,7 @@ program
   .action(() =>
     withDatabase(async (_database, applied) => {
       console.log(applied.length > 0 ? `applied: ${applied.join(', ')}` : 'the database is up to date');
-    }),
+    }, true),
   );
 
 program
@@ -35,12 +35,16 @@ program
   .option('--check', 'only compare with what is there')
   .action(({ check }: { check?: boolean }) => emitContracts('schema', check === true));
 
-async function withDatabase(work: (database: Database, applied: string[]) => Promise<void>): Promise<void> {
-  const { database: options } = loadConfig(process.env);
+/** @param always migrate, even when the configuration leaves that to an operator. */
+async function withDatabase(
+  work: (database: Database, applied: string[]) => Promise<void>,
+  always = false,
+): Promise<void> {
+  const { database: options, migrateOnStart } = loadConfig(process.env);
   const database = await Database.open(options);
   try {
     await database.reach();
-    await work(database, await database.migrate());
+    await work(database, always || migrateOnStart ? await database.migrate() : []);
   } finally {
     await database.close();
   }

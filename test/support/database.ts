@@ -10,9 +10,8 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** An embedded store in a folder of its own; or, with TEST_DATABASE_URL, a new database on that server. */
-export async function createTestDatabase(): Promise<TestDatabase> {
-  const server = process.env.TEST_DATABASE_URL;
+/** An embedded store in a folder of its own; or, with TEST_DATABASE_URL, a new database on that server (not if ''). */
+export async function createTestDatabase(server = process.env.TEST_DATABASE_URL): Promise<TestDatabase> {
   return server ? createOnServer(server) : createEmbedded();
 }
 

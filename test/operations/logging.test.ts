@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { send } from '../support/http.ts';
+import { killAll, type ServerProcess, startServer } from '../support/process.ts';
+
+const key = 'a-key-for-these-tests-only';
+let database: TestDatabase;
+let server: ServerProcess;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key, LOG_LEVEL: 'trace' });
+});
+afterAll(async () => {
+  await killAll();
+  await database.drop();
+});
+
+const uuid = /^[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}$/;
+
+async function idOf(given?: string): Promise<unknown> {
+  const headers: Record<string, string> = given === undefined ? {} : { 'x-request-id': given };
+  return (await send(server.origin, { path: '/livez', headers })).headers['x-request-id'];
+}
+
+test('every answer carries a request id: the client’s when it is plain, else a new one', async () => {
+  expect(await idOf('shop-42:a.b_c')).toBe('shop-42:a.b_c');
+  expect(await idOf()).toMatch(uuid);
+  for (const odd of ['', 'two words', 'a'.repeat(65), '{"level":60}', 'ü']) expect(await idOf(odd)).toMatch(uuid);
+});
+
+test('logs are JSON lines, one per request, with its id and without any key', async () => {
+  const authorization = `Bearer ${key}`;
+  const wrong = `ask_${'x'.repeat(49)}`;
+  const json = { authorization, 'content-type': 'application/json' };
+  const query = '{ pets(status: broken) { id } }';
+  await send(server.origin, {
+    path: `/v1/pets?api_key=${key}&limit=1`,
+    headers: { authorization, 'x-request-id': 'one' },
+  });
+  await send(server.origin, { path: `/v1/pets?key=${wrong}`, headers: { authorization: `Bearer ${wrong}` } });
+  await send(server.origin, { path: `/v1/nothing?${key}`, headers: { authorization: `Basic ${key}` } });
+  await send(server.origin, { method: 'POST', path: '/v1/pets', headers: json, body: '{' });
+  await send(server.origin, { method: 'POST', path: '/graphql', headers: json, body: JSON.stringify({ query }) });
+  await send(server.origin, { path: `/%zz?${key}`, headers: { authorization } });
+  const { code, stdout, stderr } = await server.stop();
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+
+  const lines = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const answered = lines.filter(({ msg }) => msg === 'answered');
+  expect(answered.find(({ reqId }) => reqId === 'one')).toMatchObject({
+    level: 30,
+    req: { method: 'GET', path: '/v1/pets' },
+    status: 200,
+    ms: expect.any(Number),
+    key: 0,
+  });
+  for (const { reqId, req } of answered)
+    expect({ reqId, req }).toEqual({ reqId: expect.any(String), req: expect.anything() });
+  expect(new Set(answered.map(({ reqId }) => reqId)).size).toBeGreaterThanOrEqual(6);
+  expect(stdout).not.toContain(key);
+  expect(stdout).not.toContain(wrong);
+});

@@ -1,0 +1,78 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { send } from '../support/http.ts';
+import { cli, eventually, freePort, killAll, onPostgres, run, startServer } from '../support/process.ts';
+import { rest } from '../support/rest.ts';
+
+const key = 'a-key-for-these-tests-only';
+let database: TestDatabase;
+beforeEach(async () => {
+  database = await createTestDatabase();
+});
+afterEach(async () => {
+  await killAll();
+  await database.drop();
+});
+
+test('`migrate` applies what is pending, and says so', async () => {
+  expect(await cli(['migrate'], database.env)).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^applied: \d{4}_\w+(?:, \d{4}_\w+)*\n$/),
+    stderr: '',
+  });
+  expect(await cli(['migrate'], database.env)).toMatchObject({
+    code: 0,
+    stdout: 'the database is up to date\n',
+    stderr: '',
+  });
+});
+
+test('with MIGRATE_ON_START=false neither a server nor a `keys` command migrates', async () => {
+  const env = { ...database.env, MIGRATE_ON_START: 'false', BOOTSTRAP_API_KEY: key };
+  const server = await startServer(env);
+  expect((await rest(server, '/v1/pets')).status).toBe(500);
+  expect((await cli(['keys', 'list'], env)).code).toBe(1);
+  expect((await cli(['migrate'], env)).stdout).toMatch(/^applied: /);
+  expect((await rest(server, '/v1/pets')).json).toEqual([]);
+  expect((await cli(['keys', 'list', '--json'], env)).stdout).toBe('[]\n');
+});
+
+const onServer = onPostgres ? describe : describe.skip;
+
+onServer('on PostgreSQL (skipped on the embedded store, which has tests of its own)', () => {
+  test('two servers that start at once on an empty database both serve, and migrate once', async () => {
+    const env = { ...database.env, BOOTSTRAP_API_KEY: key };
+    const servers = await Promise.all([startServer(env), startServer(env)]);
+    for (const [number, server] of servers.entries()) {
+      await rest(server, '/v1/pets', { method: 'POST', json: { name: `pet ${number}`, categoryId: number } });
+    }
+    for (const server of servers) expect((await rest(server, '/v1/pets')).json).toHaveLength(2);
+    const names = await rowsOf('select name from mikro_orm_migrations');
+    expect(names.length).toBeGreaterThan(0);
+    expect(new Set(names).size).toBe(names.length);
+  });
+
+  test('a migration may take longer than a statement may', async () => {
+    const port = await freePort();
+    const { DATABASE_URL } = database.env as { DATABASE_URL: string };
+    const holder = new pg.Client(DATABASE_URL);
+    await holder.connect();
+    await holder.query('begin; create table pet (id int)');
+    run('main', [], { DATABASE_URL, PORT: `${port}`, DATABASE_STATEMENT_TIMEOUT_MS: '50' });
+    const waiting = `select wait_event_type = 'Lock' and clock_timestamp() - query_start > interval '200 ms'
+      from pg_stat_activity where datname = current_database() and query like '%create table "pet"%' and pid <> pg_backend_pid()`;
+    await eventually(async () => (await rowsOf(waiting)).includes(true));
+    await holder.query('rollback');
+    await holder.end();
+    await eventually(async () => (await send(`http://127.0.0.1:${port}`, { path: '/readyz' })).status === 200);
+  });
+});
+
+/** The only column of a query's rows. */
+async function rowsOf(query: string): Promise<unknown[]> {
+  const client = new pg.Client((database.env as { DATABASE_URL: string }).DATABASE_URL);
+  await client.connect();
+  const { rows } = await client.query({ text: query, rowMode: 'array' }).finally(() => client.end());
+  return rows.flat();
+}
