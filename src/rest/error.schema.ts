@@ -34,16 +34,31 @@ const challenge = {
   },
 };
 
+const retryAfter = {
+  'Retry-After': { type: 'string', description: 'RFC 9110 section 10.2.3: in how many seconds to try again.' },
+};
+
 /** Failures that any operation may answer with. */
 export const commonErrors = {
   401: {
     ...errorResponse('UNAUTHENTICATED', 'API key missing or invalid.', 'The API key is not valid.'),
     headers: challenge,
   },
+  429: {
+    ...errorResponse(
+      'TOO_MANY_REQUESTS',
+      'The key has used up its quota, or too many wrong keys came from this address.',
+      'This key has used its 6000 units of this minute.',
+    ),
+    headers: retryAfter,
+  },
   500: errorResponse('INTERNAL_SERVER_ERROR', 'The service failed.', 'The service failed to answer this request.'),
-  503: errorResponse(
-    'SERVICE_UNAVAILABLE',
-    'The database cannot be reached for the moment.',
-    'The database cannot be reached; try again shortly.',
-  ),
+  503: {
+    ...errorResponse(
+      'SERVICE_UNAVAILABLE',
+      'The database cannot be reached for the moment.',
+      'The database cannot be reached; try again shortly.',
+    ),
+    headers: retryAfter,
+  },
 };
