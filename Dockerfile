@@ -1,6 +1,8 @@
-# Build with everything, run with what production needs.
+# syntax=docker/dockerfile:1
+
 FROM node:24-slim AS build
 WORKDIR /app
+# The lock file also describes the workspace of the test clients: its manifest must be there, its packages need not.
 COPY package.json package-lock.json ./
 COPY test/clients/package.json test/clients/
 RUN npm ci
@@ -9,22 +11,22 @@ COPY src src
 COPY migrations migrations
 RUN npm run build
 
-FROM node:24-slim AS dependencies
+FROM node:24-slim AS production
 WORKDIR /app
 COPY package.json package-lock.json ./
 COPY test/clients/package.json test/clients/
-RUN npm ci --omit=dev
+RUN npm ci --omit=dev && npm cache clean --force
 
 FROM node:24-slim
-ENV NODE_ENV=production HOST=0.0.0.0 DATA_DIR=/data
+ENV NODE_ENV=production HOST=0.0.0.0 PORT=4000 DATA_DIR=/data
 WORKDIR /app
 RUN install -d -o node -g node -m 700 /data
-COPY --from=dependencies /app/node_modules node_modules
+COPY package.json LICENSE ./
+COPY --from=production /app/node_modules node_modules
 COPY --from=build /app/dist dist
-COPY package.json ./
 USER node
 VOLUME /data
 EXPOSE 4000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s \
-  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT || 4000}/livez`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/livez`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 CMD ["node", "dist/src/main.js"]
