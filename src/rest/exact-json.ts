@@ -3,11 +3,9 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { parse } from 'secure-json-parse';
 import { StoreError } from '../errors.ts';
-import { protocol } from './protocol.ts';
 
 /** Parses JSON bodies of both faces so that no digit of an integer is lost. */
 export const exactJson = fastifyPlugin(async (app: FastifyInstance) => {
-  await app.register(protocol);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(
     'application/json',
