@@ -1,0 +1,77 @@
+import { ApolloClient, CombinedGraphQLErrors, HttpLink, InMemoryCache, ServerError } from '@apollo/client/core';
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { CreatePetDocument, type CreatePetMutation, PetDocument, PetsDocument } from '../support/generated/graphql.ts';
+import { type Store, startStore } from '../support/store.ts';
+
+let store: Store;
+beforeAll(async () => {
+  store = await startStore();
+});
+beforeEach(() => store.empty());
+afterAll(() => store.close());
+
+function connected(key = store.key): ApolloClient {
+  const link = new HttpLink({ uri: `${store.origin}/graphql`, headers: { authorization: `Bearer ${key}` } });
+  return new ApolloClient({ link, cache: new InMemoryCache() });
+}
+
+async function created(client: ApolloClient, name: string): Promise<CreatePetMutation['createPet']> {
+  const { data } = await client.mutate({
+    mutation: CreatePetDocument,
+    variables: { input: { name, categoryId: '5' } },
+  });
+  if (!data) throw new Error('no data');
+  return data.createPet;
+}
+
+test('@apollo/client creates, lists and fetches an animal', async () => {
+  const client = connected();
+  const rex = await created(client, 'Rex');
+  expect(rex).toMatchObject({ name: 'Rex', categoryId: '5', status: 'available' });
+  const listed = await client.query({ query: PetsDocument, variables: { status: 'available' } });
+  expect(listed.data?.pets).toEqual([rex]);
+  expect((await client.query({ query: PetDocument, variables: { id: rex.id } })).data?.pet).toEqual(rex);
+  expect((await client.query({ query: PetDocument, variables: { id: '0' } })).data?.pet).toBeNull();
+});
+
+test('@apollo/client keeps an int64 to its last digit, in its cache too', async () => {
+  const client = connected();
+  const input = { name: 'Rex', categoryId: '9223372036854775807' };
+  await client.mutate({ mutation: CreatePetDocument, variables: { input } });
+  for (const fetchPolicy of ['network-only', 'cache-only'] as const) {
+    const { data } = await client.query({ query: PetsDocument, variables: {}, fetchPolicy });
+    expect(data?.pets).toMatchObject([{ categoryId: input.categoryId }]);
+  }
+});
+
+test('@apollo/client walks the pages by the last id seen', async () => {
+  const client = connected();
+  const all: unknown[] = [];
+  for (const name of ['a', 'b', 'c', 'd', 'e']) all.push(await created(client, name));
+  const walked: Array<{ id: string }> = [];
+  for (;;) {
+    const variables = { limit: 2, after: walked.at(-1)?.id ?? null };
+    const { pets = [] } = (await client.query({ query: PetsDocument, variables })).data ?? {};
+    walked.push(...pets);
+    if (pets.length < 2) break;
+  }
+  expect(walked).toEqual(all);
+});
+
+test('@apollo/client gets every failure as an error with its code', async () => {
+  const refused = connected().query({ query: PetsDocument, variables: { limit: 0 } });
+  await expect(refused).rejects.toBeInstanceOf(CombinedGraphQLErrors);
+  await expect(refused).rejects.toMatchObject({
+    errors: [
+      { message: 'limit must be an integer between 1 and 100.', extensions: { code: 'BAD_USER_INPUT', status: 400 } },
+    ],
+  });
+  const wrongType = connected().query({ query: PetsDocument, variables: { limit: 'many' as never } });
+  await expect(wrongType).rejects.toMatchObject({ errors: [{ extensions: { code: 'BAD_USER_INPUT', status: 400 } }] });
+  const unknown = connected('wrong').query({ query: PetsDocument, variables: {} });
+  await expect(unknown).rejects.toBeInstanceOf(ServerError);
+  await expect(unknown).rejects.toMatchObject({
+    statusCode: 401,
+    bodyText: expect.stringContaining('UNAUTHENTICATED'),
+  });
+});
