@@ -1,0 +1,64 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { graphqlText } from '../support/graphql.ts';
+import { type Store, startStore } from '../support/store.ts';
+
+/** The edge table of documents: what is refused before any resolver is asked. Each comes three times, as it is compiled then. */
+
+let store: Store;
+beforeAll(async () => {
+  store = await startStore();
+});
+afterAll(() => store.close());
+
+describe('a document', () => {
+  test.each([
+    ['{ pets {', 'GRAPHQL_PARSE_FAILED', 'Syntax Error: Expected Name, found <EOF>.'],
+    ['{ pets(limit: 05) { id } }', 'GRAPHQL_PARSE_FAILED', /^Syntax Error: Invalid number/],
+    ['{ pets(after: "\\ud800") { id } }', 'GRAPHQL_PARSE_FAILED', /^Syntax Error: Invalid Unicode escape/],
+    ['{ nothing }', 'GRAPHQL_VALIDATION_FAILED', 'Cannot query field "nothing" on type "Query".'],
+    ['{ pets { id name nothing } }', 'GRAPHQL_VALIDATION_FAILED', 'Cannot query field "nothing" on type "Pet".'],
+    ['{ pets(page: 1) { id } }', 'GRAPHQL_VALIDATION_FAILED', 'Unknown argument "page" on field "Query.pets".'],
+    [
+      '{ pets(limit: 1, limit: 2) { id } }',
+      'GRAPHQL_VALIDATION_FAILED',
+      'There can be only one argument named "limit".',
+    ],
+    ['{ pets(limit: "5") { id } }', 'GRAPHQL_VALIDATION_FAILED', 'Int cannot represent non-integer value: "5"'],
+    ['{ pets(limit: 1.0) { id } }', 'GRAPHQL_VALIDATION_FAILED', 'Int cannot represent non-integer value: 1.0'],
+    [
+      '{ pets(status: "sold") { id } }',
+      'GRAPHQL_VALIDATION_FAILED',
+      /^Enum "PetStatus" cannot represent non-enum value/,
+    ],
+    ['{ pets(status: Sold) { id } }', 'GRAPHQL_VALIDATION_FAILED', /^Value "Sold" does not exist in "PetStatus" enum/],
+    [
+      '{ pets(after: 1.5) { id } }',
+      'GRAPHQL_VALIDATION_FAILED',
+      /^ID cannot represent a non-string and non-integer value/,
+    ],
+    ['{ pets }', 'GRAPHQL_VALIDATION_FAILED', /must have a selection of subfields/],
+    ['query ($a: Nothing) { pets { id } }', 'GRAPHQL_VALIDATION_FAILED', /^Unknown type "Nothing"/],
+    ['fragment A on Pet { id }', 'GRAPHQL_VALIDATION_FAILED', 'Fragment "A" is never used.'],
+    ['subscription { pets { id } }', 'BAD_USER_INPUT', expect.any(String)],
+  ])('%s is refused with %s', async (query, code, message) => {
+    const told = message instanceof RegExp ? expect.stringMatching(message) : message;
+    for (let time = 1; time <= 3; time += 1) {
+      const { data, errors } = await graphqlText(store, { query });
+      expect(errors?.[0]).toMatchObject({ message: told, extensions: { code, status: 400 } });
+      expect(data ?? null).toBeNull();
+    }
+  });
+
+  test('of endless depth or length is refused before it costs anything', async () => {
+    for (const query of ['{a'.repeat(50_000), `{pets(limit:${'['.repeat(50_000)}`, '{a}'.repeat(50_000)]) {
+      const { errors } = await graphqlText(store, { query });
+      const message = expect.stringMatching(/^Syntax Error: Document contains more tha[nt] \d+ tokens/);
+      expect(errors).toMatchObject([{ message, extensions: { code: 'TOO_MANY_TOKENS', status: 400 } }]);
+    }
+  });
+
+  test('may ask for the schema', async () => {
+    const { data } = await graphqlText(store, { query: '{ __schema { queryType { name } mutationType { name } } }' });
+    expect(data).toEqual({ __schema: { queryType: { name: 'Query' }, mutationType: { name: 'Mutation' } } });
+  });
+});

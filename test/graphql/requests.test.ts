@@ -1,0 +1,165 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { type HttpResponse, send } from '../support/http.ts';
+import { rest } from '../support/rest.ts';
+import { type Store, startStore } from '../support/store.ts';
+
+/** The edge table of GraphQL over HTTP: what a request may be, before any resolver is asked. */
+
+let store: Store;
+beforeAll(async () => {
+  store = await startStore();
+});
+beforeEach(() => store.empty());
+afterAll(() => store.close());
+
+interface Answer extends HttpResponse {
+  json: any;
+}
+type Headers = Record<string, string>;
+
+async function ask(method: string, path: string, headers: Headers = {}, body?: string): Promise<Answer> {
+  const authorization = `Bearer ${store.key}`;
+  const accept = 'application/graphql-response+json';
+  const response = await send(store.origin, { method, path, body, headers: { authorization, accept, ...headers } });
+  return { ...response, json: response.text && JSON.parse(response.text) };
+}
+const post = (body: string, headers: Headers = {}) =>
+  ask('POST', '/graphql', { 'content-type': 'application/json', ...headers }, body);
+const get = (parameters: Headers, headers: Headers = { 'apollo-require-preflight': '1' }) =>
+  ask('GET', `/graphql?${new URLSearchParams(parameters)}`, headers);
+const refused = (message: unknown, code = 'BAD_USER_INPUT') => ({
+  errors: [{ message, extensions: { code, status: 400 } }],
+});
+const addRex = 'mutation { createPet(input: { name: "Rex", categoryId: 1 }) { id } }';
+
+describe('a body', () => {
+  const noBody = 'POST body missing, invalid Content-Type, or JSON object has no keys.';
+  const noQuery = 'GraphQL operations must contain a non-empty `query` or a `persistedQuery` extension.';
+  const noString = 'GraphQL queries must be strings.';
+  test.each([
+    ['{', /^The body is not acceptable JSON: Expected property name/],
+    ['{"query":"{__typename}",}', /^The body is not acceptable JSON: Expected double-quoted property name/],
+    ['\ufeff\ufeff{}', /^The body is not acceptable JSON: /],
+    [
+      '{"query":"{__typename}","variables":{"__proto__":{}}}',
+      /^The body is not acceptable JSON: .*forbidden prototype/,
+    ],
+    ['', noBody],
+    ['null', noBody],
+    ['5', noBody],
+    ['"{__typename}"', noBody],
+    ['{}', noBody],
+    ['[]', 'Operation batching disabled.'],
+    ['[{"query":"{__typename}"},{"query":"{__typename}"}]', 'Operation batching disabled.'],
+    [`[{"query":${JSON.stringify(addRex)}}]`, 'Operation batching disabled.'],
+    ['{"query":null}', noQuery],
+    ['{"query":""}', noQuery],
+    ['{"variables":{}}', noQuery],
+    ['{"query":5}', noString],
+    ['{"query":9007199254740993}', noString],
+    ['{"query":{}}', noString],
+    ['{"query":["{__typename}"]}', noString],
+    ['{"query":"{__typename}","variables":"{}"}', /^`variables` in a POST body should be provided as an object/],
+    ['{"query":"{__typename}","variables":[]}', '`variables` in a POST body must be an object if provided.'],
+    ['{"query":"{__typename}","variables":9007199254740993}', /^`variables` in a POST body must be an object/],
+    ['{"query":"{__typename}","extensions":"{}"}', /^`extensions` in a POST body should be provided as an object/],
+    ['{"query":"{__typename}","extensions":[]}', '`extensions` in a POST body must be an object if provided.'],
+    ['{"query":"{__typename}","operationName":5}', '`operationName` in a POST body must be a string if provided.'],
+    ['{"query":"query A{__typename}","operationName":"B"}', 'Unknown operation named "B".'],
+    ['{"query":"query A{__typename}","operationName":""}', 'Unknown operation named "".'],
+    ['{"query":"query A{__typename} query B{__typename}"}', /^Must provide operation name/],
+  ])('%s is refused', async (body, message) => {
+    const told = typeof message === 'string' ? message : expect.stringMatching(message);
+    for (let time = 1; time <= 3; time += 1) {
+      expect(await post(body)).toMatchObject({ status: 400, json: refused(told) });
+    }
+    expect((await rest(store, '/v1/pets')).json).toEqual([]);
+  });
+
+  test.each([
+    '{"query":"{__typename}"}',
+    '\ufeff{"query":"{__typename}"}',
+    '{"query":"{__typename}","variables":null,"extensions":null,"operationName":null}',
+    '{"query":"query A{nothing} ","query":"{__typename}"}',
+    '{"query":"query A{__typename} query B{pets{id}}","operationName":"A"}',
+    '{"query":"{__typename}","somethingElse":{"constructor":1}}',
+  ])('%s is answered', async (body) => {
+    for (let time = 1; time <= 3; time += 1) {
+      expect(await post(body)).toMatchObject({ status: 200, json: { data: { __typename: 'Query' } } });
+    }
+  });
+});
+
+describe('by GET', () => {
+  test('a query is answered, with variables and a name', async () => {
+    const query = 'query A($limit: Int) { pets(limit: $limit) { id } } query B { __typename }';
+    const parameters = { query, variables: '{"limit":5}', operationName: 'A', extensions: '{}' };
+    expect(await get(parameters)).toMatchObject({ status: 200, json: { data: { pets: [] } } });
+  });
+
+  test('a mutation is not allowed, and not run', async () => {
+    for (const parameters of [
+      { query: addRex },
+      { query: `query A{__typename} ${addRex}`.replace('n {', 'n B {'), operationName: 'B' },
+    ]) {
+      const { status, headers, json } = await get(parameters as Headers);
+      const message = 'GET requests only support query operations, not mutation operations';
+      const errors = [{ message, extensions: { code: 'METHOD_NOT_ALLOWED', status: 405 } }];
+      expect([status, headers.allow, json]).toEqual([405, 'POST', { errors }]);
+    }
+    expect((await rest(store, '/v1/pets')).json).toEqual([]);
+  });
+
+  test('a request that a foreign page could make is refused', async () => {
+    for (const headers of [{}, { 'content-type': 'text/plain' }] as Headers[]) {
+      const { status, json } = await get({ query: '{__typename}' }, headers);
+      expect([status, json]).toEqual([400, refused(expect.stringMatching(/Cross-Site Request Forgery/))]);
+    }
+    expect((await get({ query: '{__typename}' }, { 'content-type': 'application/json' })).status).toBe(200);
+  });
+
+  test.each([
+    ['', expect.stringMatching(/^GraphQL operations must contain a non-empty `query`/)],
+    ['query={__typename}&query={__typename}', "The 'query' search parameter may only be specified once."],
+    ['query={__typename}&variables={', expect.stringMatching(/variables .*JSON/)],
+    ['query={__typename}&variables=[]', 'The variables search parameter should contain a JSON-encoded object.'],
+    ['query={__typename}&extensions=5', 'The extensions search parameter should contain a JSON-encoded object.'],
+  ])('?%s is refused', async (search, message) => {
+    const answer = await ask('GET', `/graphql?${search}`, { 'apollo-require-preflight': '1' });
+    expect(answer).toMatchObject({ status: 400, json: refused(message) });
+  });
+});
+
+describe('a browser', () => {
+  const page = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+  const visit = (path: string, headers: Headers, method = 'GET') =>
+    send(store.origin, { method, path, headers: { accept: page, ...headers } });
+
+  test('gets the explorer without a key, and nothing is executed', async () => {
+    for (const path of [
+      '/graphql',
+      `/graphql?${new URLSearchParams({ query: addRex })}`,
+      '/graphql?query={pets{id}}',
+    ]) {
+      const { status, headers, text } = await visit(path, { 'apollo-require-preflight': '1' });
+      expect([status, headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
+      expect(text).toMatch(/^\s*<!DOCTYPE html>/);
+      expect(text).not.toContain('"data"');
+    }
+    expect((await rest(store, '/v1/pets')).json).toEqual([]);
+  });
+
+  test('that brings a wrong key, or posts, is refused', async () => {
+    expect((await visit('/graphql', { authorization: 'Bearer wrong' })).status).toBe(401);
+    expect((await visit('/graphql', {}, 'POST')).status).toBe(401);
+    expect((await visit('/graphql', { accept: 'application/json, text/html' })).status).toBe(401);
+  });
+});
+
+test.each(['PUT', 'PATCH', 'DELETE', 'TRACE'])('%s is not allowed', async (method) => {
+  const { status, headers, json } = await ask(method, '/graphql');
+  const allow = headers.allow ?? '';
+  const message = `${method} is not possible here. Allowed: ${allow}.`;
+  expect([status, json]).toEqual([405, { code: 'METHOD_NOT_ALLOWED', message, status: 405 }]);
+  expect(allow.split(', ')).toEqual(expect.arrayContaining(['GET', 'OPTIONS', 'POST']));
+});

@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { graphqlText } from '../support/graphql.ts';
+import { send } from '../support/http.ts';
+import { exchange, requestText } from '../support/raw.ts';
+import { rest } from '../support/rest.ts';
+import { type Store, startStore } from '../support/store.ts';
+
+/** Authentication comes first: whatever else is wrong with a request, without a valid key it is told nothing but 401. */
+
+let store: Store;
+beforeAll(async () => {
+  store = await startStore({ BODY_LIMIT_BYTES: '1024' });
+});
+afterAll(() => store.close());
+
+const message = 'An API key is required: Authorization: Bearer <API_KEY>.';
+const error = { code: 'UNAUTHENTICATED', message, status: 401 };
+const errors = [{ message, extensions: { code: 'UNAUTHENTICATED', status: 401 } }];
+const json = 'Content-Type: application/json\r\n';
+const length = (body: string) => `Content-Length: ${body.length}\r\n`;
+const refusals: Array<[status: number, line: string, headers: string, body: string]> = [
+  [400, 'GET /v1/pets?limit=0', '', ''],
+  [400, 'POST /v1/pets', '', ''],
+  [400, 'POST /v1/pets', json + length('{'), '{'],
+  [400, 'POST /v1/pets', json + length('{}'), '{}'],
+  [400, 'GET /v1/pets', 'Host: b.example\r\n', ''],
+  [400, 'POST /graphql', json + length('{'), '{'],
+  [400, 'POST /graphql', json + length('[]'), '[]'],
+  [400, 'GET /graphql', 'Apollo-Require-Preflight: 1\r\n', ''],
+  [404, 'GET /v1/pets/0', '', ''],
+  [404, 'GET /v1/pets/rex', '', ''],
+  [404, 'GET /v1/pets/%ff', '', ''],
+  [404, 'GET /v1/nothing', '', ''],
+  [404, 'GET /', '', ''],
+  [404, 'POST /v1/nothing', json + length('{'), '{'],
+  [405, 'DELETE /v1/pets', '', ''],
+  [405, 'PUT /v1/pets/1', json + length('{'), '{'],
+  [405, 'TRACE /graphql', '', ''],
+  [405, 'POST /livez', '', ''],
+  [413, 'POST /v1/pets', `${json}Content-Length: 1025\r\n`, ''],
+  [413, 'POST /graphql', `${json}Content-Length: 1025\r\n`, ''],
+  [415, 'POST /v1/pets', `Content-Type: text/plain\r\n${length('x')}`, 'x'],
+  [415, 'POST /v1/pets', `${json}Content-Encoding: gzip\r\n${length('x')}`, 'x'],
+  [415, 'POST /graphql', `Content-Type: text/plain\r\n${length('x')}`, 'x'],
+  [417, 'POST /v1/pets', `${json}Expect: nothing\r\n${length('{}')}`, '{}'],
+  [501, 'GET /v1/store/orders', '', ''],
+];
+
+test.each(refusals)('without a key 401, with one %i: %s', async (status, line, headers, body) => {
+  const isGraphQL = /^(?:GET|POST) \/graphql/.test(line);
+  const [without] = await exchange(store, requestText(line, headers, body));
+  expect([without?.status, JSON.parse(without?.text ?? '')]).toEqual([401, isGraphQL ? { errors } : error]);
+  expect(without?.headers['www-authenticate']).toBe('Bearer');
+
+  const [withKey] = await exchange(store, requestText(line, `${headers}Authorization: Bearer ${store.key}\r\n`, body));
+  const told = JSON.parse(withKey?.text ?? '');
+  expect([withKey?.status, isGraphQL ? told.errors[0].extensions.status : told.status]).toEqual([status, status]);
+});
+
+describe('in GraphQL, without a key', () => {
+  test.each([
+    ['a query', { query: '{ pets { id } }' }],
+    ['a mutation', { query: 'mutation { createPet(input: { name: "Rex", categoryId: 1 }) { id } }' }],
+    ['introspection', { query: '{ __schema { types { name } } }' }],
+    ['__typename', { query: '{ __typename }' }],
+    ['what cannot be parsed', { query: '{' }],
+    ['what is not valid', { query: '{ nothing }' }],
+    ['an unknown operation', { query: 'query A { __typename }', operationName: 'B' }],
+    ['nothing', {}],
+  ])('%s is 401 and nothing else', async (_what, body) => {
+    for (const key of [null, 'wrong']) {
+      const answer = await graphqlText(store, body, key);
+      const told = key ? 'The API key is not valid.' : message;
+      expect(answer).toMatchObject({ status: 401, errors: [{ ...errors[0], message: told }] });
+      expect(answer).not.toHaveProperty('data');
+    }
+    expect((await rest(store, '/v1/pets')).json).toEqual([]);
+  });
+});
+
+test.each(['/livez', '/readyz', '/v1/openapi.json', '/docs', '/docs/', '/docs/static/swagger-ui.css'])(
+  '%s needs no key, and does not mind a wrong one',
+  async (path) => {
+    for (const headers of [{}, { authorization: 'Bearer wrong' }] as Array<Record<string, string>>) {
+      expect(await send(store.origin, { path, headers })).toMatchObject({ status: 200 });
+      expect(await send(store.origin, { path, headers, method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
+    }
+  },
+);

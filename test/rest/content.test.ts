@@ -1,0 +1,167 @@
+import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { exchange, requestText } from '../support/raw.ts';
+import { type Store, startStore } from '../support/store.ts';
+
+/** The edge table of how a body comes: its type, coding and size. Over plain sockets: no client sends the half of it. */
+
+const limit = 2048;
+let store: Store;
+let key: string;
+beforeAll(async () => {
+  store = await startStore({ BODY_LIMIT_BYTES: `${limit}` });
+  key = `Authorization: Bearer ${store.key}\r\n`;
+});
+afterAll(() => store.close());
+
+const json = 'Content-Type: application/json\r\n';
+const chunked = 'Transfer-Encoding: chunked\r\n';
+const rex = '{"name":"Rex","categoryId":1}';
+const tooLarge = JSON.stringify({ name: 'x'.repeat(limit), categoryId: 1 });
+const pet = { id: expect.any(Number), name: 'Rex', categoryId: 1, status: 'available' };
+const notJson = { code: 'UNSUPPORTED_MEDIA_TYPE', message: 'The body must be application/json.', status: 415 };
+const notUtf8 = { ...notJson, message: 'The body must be UTF-8.' };
+const compressed = { ...notJson, message: 'The body must not be compressed.' };
+const payloadTooLarge = { code: 'PAYLOAD_TOO_LARGE', message: 'The body is too large.', status: 413 };
+const noObject = { code: 'BAD_USER_INPUT', message: 'The body must be a JSON object.', status: 400 };
+
+const length = (body: string | Buffer) => `Content-Length: ${Buffer.byteLength(body)}\r\n`;
+
+/** Posts an animal. @returns every status, and the last body. */
+async function post(headers: string, body: string | Buffer = '', path = '/v1/pets') {
+  const responses = await exchange(store, requestText(`POST ${path}`, key + headers, body));
+  const last = responses.at(-1);
+  return {
+    statuses: responses.map(({ status }) => status),
+    headers: last?.headers,
+    body: JSON.parse(last?.text ?? ''),
+  };
+}
+
+function inChunks(body: string, size: number, extension = ''): string {
+  const pieces = body.match(new RegExp(`.{1,${size}}`, 'gs')) ?? [];
+  return `${pieces.map((piece) => `${piece.length.toString(16)}${extension}\r\n${piece}\r\n`).join('')}0\r\n\r\n`;
+}
+
+describe('a content type', () => {
+  test.each([
+    'application/json',
+    'Application/JSON',
+    'application/json; charset=utf-8',
+    'application/json;charset=UTF-8',
+    'application/json; charset="utf-8"',
+    'application/json; charset=utf8',
+    'application/json; version=1',
+    'application/json;',
+  ])('%s is accepted', async (type) => {
+    expect(await post(`Content-Type: ${type}\r\n${length(rex)}`, rex)).toMatchObject({ statuses: [201], body: pet });
+  });
+
+  test.each([
+    ['no Content-Type', '', notJson],
+    ['an empty one', 'Content-Type:\r\n', notJson],
+    ['text/plain', 'Content-Type: text/plain\r\n', notJson],
+    ['application/problem+json', 'Content-Type: application/problem+json\r\n', notJson],
+    ['application/jsonp', 'Content-Type: application/jsonp\r\n', notJson],
+    ['a form', 'Content-Type: application/x-www-form-urlencoded\r\n', notJson],
+    ['a multipart form', 'Content-Type: multipart/form-data; boundary=x\r\n', notJson],
+    ['*/*', 'Content-Type: */*\r\n', notJson],
+    ['no type at all', 'Content-Type: json\r\n', notJson],
+    ['two types', 'Content-Type: application/json, text/plain\r\n', notJson],
+    ['two headers', json + json, notJson],
+    ['UTF-16', 'Content-Type: application/json; charset=utf-16\r\n', notUtf8],
+    ['Latin-1', 'Content-Type: application/json; charset="iso-8859-1"\r\n', notUtf8],
+    ['two charsets', 'Content-Type: application/json; charset=utf-8; charset=utf-7\r\n', notUtf8],
+  ])('%s is refused, by both faces', async (_what, header, refusal) => {
+    expect(await post(header + length(rex), rex)).toMatchObject({ statuses: [415], body: refusal });
+    const { code, message, status } = refusal;
+    const errors = [{ message, extensions: { code, status } }];
+    expect(await post(header + length(rex), rex, '/graphql')).toMatchObject({ statuses: [415], body: { errors } });
+  });
+
+  test('without a body no type is asked for', async () => {
+    for (const headers of ['', json, json + length('')]) {
+      expect(await post(headers)).toMatchObject({ statuses: [400], body: noObject });
+    }
+  });
+});
+
+describe('a coding', () => {
+  test.each([
+    ['gzip', gzipSync(rex)],
+    ['deflate', deflateSync(rex)],
+    ['br', brotliCompressSync(rex)],
+    ['zstd', zstdCompressSync(rex)],
+    ['gzip, identity', gzipSync(rex)],
+    ['gzip', rex],
+    ['unheard-of', rex],
+  ])('%s is refused', async (coding, body) => {
+    const answer = await post(`${json}Content-Encoding: ${coding}\r\n${length(body)}`, body);
+    expect(answer).toMatchObject({ statuses: [415], headers: { 'accept-encoding': 'identity' }, body: compressed });
+  });
+
+  test('identity is none', async () => {
+    const answer = await post(`${json}Content-Encoding: identity\r\n${length(rex)}`, rex);
+    expect(answer).toMatchObject({ statuses: [201], body: pet });
+  });
+
+  test('a compressed transfer is refused', async () => {
+    const answer = await post(`${json}Transfer-Encoding: gzip, chunked\r\n`, inChunks(rex, 99));
+    expect(answer).toMatchObject({ statuses: [415], body: compressed });
+  });
+});
+
+describe('a size', () => {
+  test('of exactly the limit is accepted, one byte more is refused', async () => {
+    expect(await post(json + length(rex.padEnd(limit)), rex.padEnd(limit))).toMatchObject({ statuses: [201] });
+    const more = rex.padEnd(limit + 1);
+    expect(await post(json + length(more), more)).toMatchObject({ statuses: [413], body: payloadTooLarge });
+  });
+
+  test.each([
+    ['announced', length(tooLarge), tooLarge],
+    ['announced and never sent', 'Content-Length: 9007199254740993\r\n', ''],
+    ['in chunks', chunked, inChunks(tooLarge, 100)],
+    ['in one chunk', chunked, inChunks(tooLarge, 9999)],
+  ])('too large, %s, is refused by both faces', async (_what, headers, body) => {
+    expect(await post(json + headers, body)).toMatchObject({ statuses: [413], body: payloadTooLarge });
+    const errors = [{ message: 'The body is too large.', extensions: { code: 'PAYLOAD_TOO_LARGE', status: 413 } }];
+    expect(await post(json + headers, body, '/graphql')).toMatchObject({ statuses: [413], body: { errors } });
+  });
+
+  test.each([
+    ['byte by byte', inChunks(rex, 1)],
+    ['with extensions', inChunks(rex, 5, ';a="b"')],
+    ['with a trailer', `${inChunks(rex, 99).slice(0, -2)}X-Trailer: x\r\n\r\n`],
+  ])('in chunks, %s, is accepted', async (_what, body) => {
+    expect(await post(json + chunked, body)).toMatchObject({ statuses: [201], body: pet });
+  });
+
+  test('in no chunk at all is no object', async () => {
+    expect(await post(json + chunked, '0\r\n\r\n')).toMatchObject({ statuses: [400], body: noObject });
+  });
+});
+
+describe('an expectation', () => {
+  const wait = 'Expect: 100-continue\r\n';
+
+  test('of 100-continue is met before the body is read', async () => {
+    expect(await post(json + wait + length(rex), rex)).toMatchObject({ statuses: [100, 201], body: pet });
+  });
+
+  test('of 100-continue is not met when the body would be refused for its size', async () => {
+    expect(await post(json + wait + length(tooLarge))).toMatchObject({ statuses: [413], body: payloadTooLarge });
+  });
+
+  test('of 100-continue is not met without a key, nor where nothing takes a body', async () => {
+    const nobody = await exchange(store, requestText('POST /v1/pets', json + wait + length(rex)));
+    expect(nobody.map(({ status }) => status)).toEqual([401]);
+    expect(await post(json + wait + length(rex), '', '/v1/nothing')).toMatchObject({ statuses: [404] });
+  });
+
+  test('of anything else is refused', async () => {
+    const message = 'No expectation but 100-continue can be met.';
+    const answer = await post(`${json}Expect: 200-ok\r\n${length(rex)}`, rex);
+    expect(answer).toMatchObject({ statuses: [417], body: { code: 'EXPECTATION_FAILED', message, status: 417 } });
+  });
+});

@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { send } from '../support/http.ts';
+import { type Store, startStore } from '../support/store.ts';
+
+/** Browsers: who may call from another origin. */
+
+let open: Store;
+let closed: Store;
+beforeAll(async () => {
+  open = await startStore({ CORS_ORIGINS: 'https://shop.example, https://admin.example:8443' });
+  closed = await startStore();
+});
+afterAll(async () => {
+  await open.close();
+  await closed.close();
+});
+
+const preflight = { 'access-control-request-method': 'POST', 'access-control-request-headers': 'authorization' };
+const exposed = 'Link, Deprecation, Sunset, X-Request-Id, WWW-Authenticate, Allow, Retry-After';
+const grants = (headers: object) => Object.keys(headers).filter((name) => name.startsWith('access-control-allow'));
+
+describe.each(['/v1/pets', '/v1/pets/1', '/graphql', '/v1/nothing'])('at %s', (path) => {
+  test.each(['https://shop.example', 'https://admin.example:8443'])('%s may call', async (origin) => {
+    const asked = await send(open.origin, { method: 'OPTIONS', path, headers: { origin, ...preflight } });
+    expect(asked).toMatchObject({ status: 204, text: '' });
+    expect(asked.headers).toMatchObject({
+      'access-control-allow-origin': origin,
+      'access-control-allow-methods': 'GET, HEAD, POST',
+      'access-control-allow-headers': 'authorization',
+      'access-control-max-age': '600',
+      vary: expect.stringContaining('Origin'),
+    });
+    const headers = { 'access-control-allow-origin': origin, 'access-control-expose-headers': exposed };
+    expect(await send(open.origin, { path, headers: { origin } })).toMatchObject({ status: 401, headers });
+  });
+
+  test.each([
+    'https://evil.example',
+    'http://shop.example',
+    'https://shop.example:444',
+    'https://shop.example.evil',
+    'null',
+  ])('%s may not', async (origin) => {
+    const asked = await send(open.origin, { method: 'OPTIONS', path, headers: { origin, ...preflight } });
+    expect(asked.headers).not.toHaveProperty('access-control-allow-origin');
+    const answer = await send(open.origin, { path, headers: { origin } });
+    expect(answer.headers).not.toHaveProperty('access-control-allow-origin');
+  });
+
+  test('nobody may unless origins are configured', async () => {
+    const headers = { origin: 'https://shop.example' };
+    const asked = await send(closed.origin, { method: 'OPTIONS', path, headers: { ...headers, ...preflight } });
+    expect([asked.status, grants(asked.headers)]).toEqual([401, []]);
+    const answer = await send(closed.origin, { path, headers });
+    expect([answer.status, grants(answer.headers)]).toEqual([401, []]);
+  });
+
+  test('an OPTIONS request that is no preflight needs a key', async () => {
+    for (const headers of [{}, { origin: 'https://shop.example' }, preflight] as Array<Record<string, string>>) {
+      expect(await send(open.origin, { method: 'OPTIONS', path, headers })).toMatchObject({ status: 401 });
+    }
+  });
+});
+
+test('what is answered differs by origin, and says so', async () => {
+  const headers = { authorization: `Bearer ${open.key}` };
+  const answer = await send(open.origin, { path: '/v1/pets', headers });
+  expect(answer).toMatchObject({ status: 200, headers: { vary: 'Origin' } });
+});

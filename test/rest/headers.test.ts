@@ -1,0 +1,149 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { exchange, requestText } from '../support/raw.ts';
+import { type Store, startStore } from '../support/store.ts';
+
+/** The edge table of headers: keys, request ids, what a client accepts, and how much of it. */
+
+let store: Store;
+let valid: string;
+beforeAll(async () => {
+  store = await startStore();
+  valid = `Authorization: Bearer ${store.key}\r\n`;
+});
+afterAll(() => store.close());
+
+async function get(headers: string, path = '/v1/pets') {
+  const [response] = await exchange(store, requestText(`GET ${path}`, headers));
+  return { status: response?.status, headers: response?.headers, body: JSON.parse(response?.text || 'null') };
+}
+
+const keyMissing = {
+  status: 401,
+  headers: { 'www-authenticate': 'Bearer' },
+  body: {
+    code: 'UNAUTHENTICATED',
+    message: 'An API key is required: Authorization: Bearer <API_KEY>.',
+    status: 401,
+  },
+};
+const keyInvalid = {
+  status: 401,
+  headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
+  body: { code: 'UNAUTHENTICATED', message: 'The API key is not valid.', status: 401 },
+};
+const tooLarge = { code: 'REQUEST_HEADER_FIELDS_TOO_LARGE', message: 'The headers are too large.', status: 431 };
+
+describe('a key', () => {
+  test.each([
+    ['in the usual way', (key: string) => `Authorization: Bearer ${key}`],
+    ['with a lower-case scheme', (key: string) => `authorization: bearer ${key}`],
+    ['with an upper-case scheme', (key: string) => `AUTHORIZATION: BEARER ${key}`],
+    ['with extra spaces', (key: string) => `Authorization:   Bearer   ${key}   `],
+  ])('%s is accepted', async (_how, header) => {
+    expect(await get(`${header(store.key)}\r\n`)).toMatchObject({ status: 200, body: [] });
+  });
+
+  test.each([
+    ['no header', () => 'X-Api-Key: x'],
+    ['an empty header', () => 'Authorization:'],
+    ['a blank header', () => 'Authorization:   '],
+    ['another scheme', () => 'Authorization: Basic dXNlcjpwYXNz'],
+    ['the scheme alone', () => 'Authorization: Bearer'],
+    ['the key alone', (key: string) => `Authorization: ${key}`],
+    ['no space between', (key: string) => `Authorization: Bearer${key}`],
+    ['a tab between', (key: string) => `Authorization: Bearer\t${key}`],
+    ['a header for proxies', (key: string) => `Proxy-Authorization: Bearer ${key}`],
+    ['another scheme first', (key: string) => `Authorization: Basic eDp5\r\nAuthorization: Bearer ${key}`],
+  ])('is missing: %s', async (_how, header) => {
+    expect(await get(`${header(store.key)}\r\n`)).toMatchObject(keyMissing);
+  });
+
+  test('is not looked for in the query', async () => {
+    expect(await get('', `/v1/pets?access_token=${store.key}`)).toMatchObject(keyMissing);
+  });
+
+  const otherThan = (character = '') => (character === 'a' ? 'b' : 'a');
+  test.each([
+    ['that is unknown', () => 'Bearer ask_0000000000000000000000000000000000000000000000000'],
+    ['of another shape', () => 'Bearer x'],
+    ['with its last character changed', (key: string) => `Bearer ${key.slice(0, -1)}${otherThan(key.at(-1))}`],
+    ['with a character changed', (key: string) => `Bearer ${key.slice(0, 9)}${otherThan(key[9])}${key.slice(10)}`],
+    ['in another case', (key: string) => `Bearer ${key.toUpperCase()}`],
+    ['cut', (key: string) => `Bearer ${key.slice(0, -1)}`],
+    ['with something after it', (key: string) => `Bearer ${key}x`],
+    ['with padding', (key: string) => `Bearer ${key}=`],
+    ['with parameters', (key: string) => `Bearer ${key}; realm=x`],
+    ['in quotes', (key: string) => `Bearer "${key}"`],
+    ['twice in a header', (key: string) => `Bearer ${key}, Bearer ${key}`],
+    ['in two headers', (key: string) => `Bearer ${key}\r\nAuthorization: Bearer ${key}`],
+    ['beside another scheme', (key: string) => `Bearer ${key}\r\nAuthorization: Basic eDp5`],
+    ['of 12 KiB', () => `Bearer ${'a'.repeat(12_288)}`],
+    ['that is not ASCII', () => 'Bearer cl\xe9'],
+  ])('%s is refused', async (_how, header) => {
+    expect(await get(`Authorization: ${header(store.key)}\r\n`)).toMatchObject(keyInvalid);
+  });
+});
+
+describe('a key of its own', () => {
+  const postBy = async (key: string, line = 'POST /v1/pets') => {
+    const [response] = await exchange(store, requestText(line, `Authorization: Bearer ${key}\r\n`));
+    return { status: response?.status, headers: response?.headers, body: JSON.parse(response?.text ?? '') };
+  };
+
+  test('is refused once revoked or expired', async () => {
+    const revoked = await store.keys.issue({ name: 'revoked' });
+    await store.keys.revoke(revoked.id);
+    const expired = await store.keys.issue({ name: 'expired', expiresAt: new Date('2020-01-01') });
+    for (const { key } of [revoked, expired]) expect(await postBy(key)).toMatchObject(keyInvalid);
+  });
+
+  test('that may only read may not write, whatever the body; it may learn what there is', async () => {
+    const { key } = await store.keys.issue({ name: 'reader', scope: 'read' });
+    const message = 'This needs an API key with the scope "write".';
+    expect(await postBy(key)).toMatchObject({ status: 403, body: { code: 'FORBIDDEN', message, status: 403 } });
+    expect(await postBy(key, 'POST /v1/pets/1')).toMatchObject({ status: 405 });
+    expect(await postBy(key, 'GET /v1/pets')).toMatchObject({ status: 200, body: [] });
+  });
+});
+
+describe('a request id', () => {
+  test.each(['a', 'trace-1', 'A.b_c:d-9', 'x'.repeat(64)])('%s is kept', async (id) => {
+    for (const path of ['/v1/pets', '/v1/pets/%ff', '/livez', '/graphql']) {
+      expect((await get(`${valid}X-Request-Id: ${id}\r\n`, path)).headers).toHaveProperty('x-request-id', id);
+      expect((await get(`X-Request-Id: ${id}\r\n`, path)).headers).toHaveProperty('x-request-id', id);
+    }
+  });
+
+  test.each([
+    '',
+    'X-Request-Id:\r\n',
+    'X-Request-Id: a b\r\n',
+    `X-Request-Id: ${'x'.repeat(65)}\r\n`,
+    'X-Request-Id: "\r\n',
+  ])('is made when there is none to keep: %j', async (header) => {
+    const uuid = expect.stringMatching(/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/);
+    expect((await get(valid + header)).headers).toHaveProperty('x-request-id', uuid);
+  });
+});
+
+test.each(['*/*', 'text/html', 'application/xml', 'application/json;q=0', 'nonsense'])(
+  'a client that accepts %s gets JSON all the same',
+  async (accept) => {
+    const json = { 'content-type': 'application/json; charset=utf-8' };
+    expect(await get(`${valid}Accept: ${accept}\r\n`)).toMatchObject({ status: 200, headers: json, body: [] });
+  },
+);
+
+describe('headers of more than 16 KiB are refused', () => {
+  test.each([
+    ['a key of 64 KiB', `Authorization: Bearer ${'a'.repeat(65_536)}\r\n`],
+    ['many small ones', 'a: b\r\n'.repeat(4000)],
+    ['an endless name', `${'a'.repeat(20_000)}: b\r\n`],
+  ])('%s', async (_what, headers) => {
+    expect(await get(headers)).toMatchObject({ status: 431, body: tooLarge });
+  });
+
+  test('a path, too', async () => {
+    expect(await get(valid, `/v1/pets?${'a'.repeat(20_000)}`)).toMatchObject({ status: 431, body: tooLarge });
+  });
+});

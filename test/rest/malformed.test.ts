@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { closing, exchange, requestText } from '../support/raw.ts';
+import { rest } from '../support/rest.ts';
+import { type Store, startStore } from '../support/store.ts';
+
+/** Bytes that are no HTTP request, or two that want to be taken for one. There is no key to ask for yet. */
+
+let store: Store;
+let key: string;
+beforeAll(async () => {
+  store = await startStore();
+  key = `Authorization: Bearer ${store.key}\r\n`;
+});
+afterAll(() => store.close());
+
+const refusal = { code: 'BAD_USER_INPUT', message: 'This is not a well-formed HTTP/1.1 request.', status: 400 };
+const rex = '{"name":"Rex","categoryId":1}';
+
+test.each([
+  ['no HTTP at all', 'hello\r\n\r\n'],
+  ['a TLS greeting', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
+  ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+  ['HTTP/1.2', `GET /v1/pets HTTP/1.2\r\n${closing}\r\n`],
+  ['an unknown method', `BREW /v1/pets HTTP/1.1\r\n${closing}\r\n`],
+  ['a method in lower case', `get /v1/pets HTTP/1.1\r\n${closing}\r\n`],
+  ['bare line feeds', 'GET /v1/pets HTTP/1.1\nHost: x\n\n'],
+  ['a space in the path', `GET /v1/pets /1 HTTP/1.1\r\n${closing}\r\n`],
+  ['U+0000 in the path', `GET /v1/pets\0 HTTP/1.1\r\n${closing}\r\n`],
+  ['raw UTF-8 in the path', `GET /v1/pets/\xc3\xa9 HTTP/1.1\r\n${closing}\r\n`],
+  ['a space before a colon', `GET /v1/pets HTTP/1.1\r\n${closing}A : b\r\n\r\n`],
+  ['a folded header', `GET /v1/pets HTTP/1.1\r\n${closing}A: b\r\n c\r\n\r\n`],
+  ['U+0000 in a header', `GET /v1/pets HTTP/1.1\r\n${closing}A: \0\r\n\r\n`],
+  ['two lengths', `POST /v1/pets HTTP/1.1\r\n${closing}Content-Length: 5\r\nContent-Length: 6\r\n\r\n`],
+  ['the same length twice', `POST /v1/pets HTTP/1.1\r\n${closing}Content-Length: 5\r\nContent-Length: 5\r\n\r\n`],
+  ['a negative length', `POST /v1/pets HTTP/1.1\r\n${closing}Content-Length: -1\r\n\r\n`],
+  ['a length with a sign', `POST /v1/pets HTTP/1.1\r\n${closing}Content-Length: +5\r\n\r\n`],
+  ['a length that is none', `POST /v1/pets HTTP/1.1\r\n${closing}Content-Length: five\r\n\r\n`],
+  ['a length beyond 2^64', `POST /v1/pets HTTP/1.1\r\n${closing}Content-Length: 99999999999999999999\r\n\r\n`],
+  [
+    'a length beside chunks',
+    `POST /v1/pets HTTP/1.1\r\n${closing}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+  ],
+  ['an unknown transfer', `POST /v1/pets HTTP/1.1\r\n${closing}Transfer-Encoding: xchunked\r\n\r\n`],
+  ['chunks not last', `POST /v1/pets HTTP/1.1\r\n${closing}Transfer-Encoding: chunked, gzip\r\n\r\n`],
+])('%s is refused', async (_what, bytes) => {
+  const responses = await exchange(store, Buffer.from(bytes, 'latin1'));
+  expect(responses.map(({ status, text }) => [status, JSON.parse(text)])).toEqual([[400, refusal]]);
+  expect(responses[0]?.headers).toMatchObject({
+    connection: 'close',
+    'content-type': 'application/json; charset=utf-8',
+  });
+});
+
+describe('a request', () => {
+  const chunked = 'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n';
+
+  test.each([
+    ['a chunk without a size', 'zz\r\n'],
+    ['a chunk of another size', `5\r\n${rex}\r\n0\r\n\r\n`],
+    ['a chunk of a size beyond 2^64', `${'f'.repeat(17)}\r\n`],
+  ])('with %s is refused and adds nothing', async (_what, body) => {
+    const [response] = await exchange(store, requestText('POST /v1/pets', key + chunked, body));
+    expect(JSON.parse(response?.text ?? '')).toEqual(refusal);
+    expect((await rest(store, '/v1/pets')).json).toEqual([]);
+  });
+
+  test('of HTTP/1.0 needs no host', async () => {
+    const [response] = await exchange(store, `GET /v1/pets HTTP/1.0\r\n${key}\r\n`);
+    expect(response).toMatchObject({ status: 200, text: '[]' });
+  });
+
+  test('to switch protocols is answered in this one', async () => {
+    const upgrade = `Host: x\r\nConnection: close, Upgrade\r\nUpgrade: websocket\r\n${key}`;
+    const [response] = await exchange(store, `GET /v1/pets HTTP/1.1\r\n${upgrade}\r\n`);
+    expect(response).toMatchObject({ status: 200, text: '[]' });
+  });
+
+  test('to be a proxy is refused', async () => {
+    const message = 'CONNECT is for proxies; this is none.';
+    const [response] = await exchange(store, 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n');
+    expect(JSON.parse(response?.text ?? '')).toEqual({ code: 'NOT_IMPLEMENTED', message, status: 501 });
+  });
+
+  test('behind another on one connection is its own, with a key of its own', async () => {
+    const first = `POST /v1/pets HTTP/1.1\r\nHost: x\r\n${key}Content-Type: application/json\r\nContent-Length: 29\r\n\r\n${rex}`;
+    const responses = await exchange(store, `${first}GET /v1/pets HTTP/1.1\r\n${closing}\r\n`);
+    expect(responses.map(({ status }) => status)).toEqual([201, 401]);
+  });
+
+  test('hidden in a body that nobody reads is not answered', async () => {
+    const hidden = `GET /livez HTTP/1.1\r\n${closing}\r\n`;
+    for (const line of ['GET /v1/pets', 'POST /v1/nothing', 'PUT /v1/pets']) {
+      const length = `Content-Length: ${hidden.length}\r\n`;
+      expect(await exchange(store, requestText(line, key + length, hidden))).toHaveLength(1);
+    }
+  });
+});

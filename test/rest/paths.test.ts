@@ -1,0 +1,166 @@
+import { METHODS } from 'node:http';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { send } from '../support/http.ts';
+import { exchange, requestText } from '../support/raw.ts';
+import { rest } from '../support/rest.ts';
+import { type Store, startStore } from '../support/store.ts';
+
+/** The edge table of paths and methods. */
+
+let store: Store;
+let rex: { id: number };
+beforeAll(async () => {
+  store = await startStore();
+  rex = (await rest(store, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 1 } })).json;
+});
+afterAll(() => store.close());
+
+const nothing = { code: 'NOT_FOUND', message: 'There is nothing at this address.', status: 404 };
+const noAnimal = (id: string) => ({ code: 'NOT_FOUND', message: `There is no animal with the id ${id}.`, status: 404 });
+
+describe('an animal is found', () => {
+  test.each(['', '?', '?limit=x', '#x'])('by its id, with "%s" after it', async (suffix) => {
+    expect((await rest(store, `/v1/pets/${rex.id}${suffix}`)).json).toEqual(rex);
+  });
+
+  test('by an encoded id', async () => {
+    expect((await rest(store, `/v1/pets/%3${rex.id}`)).json).toEqual(rex);
+  });
+
+  test('by an absolute address, as a proxy is asked', async () => {
+    const [response] = await exchange(
+      store,
+      requestText(`GET http://store.example/v1/pets/${rex.id}`, `Authorization: Bearer ${store.key}\r\n`),
+    );
+    expect(JSON.parse(response?.text ?? '')).toEqual(rex);
+  });
+});
+
+describe('there is no animal', () => {
+  test.each([
+    '0',
+    '-0',
+    '-1',
+    '007',
+    '01',
+    '+1',
+    '1.0',
+    '1e0',
+    '1e3',
+    '0x1',
+    '1_0',
+    'NaN',
+    'null',
+    'rex',
+    ':petId',
+    '9223372036854775807',
+    '9223372036854775808',
+    '-9223372036854775808',
+    '-9223372036854775809',
+    '1'.repeat(41),
+    '9'.repeat(15_000),
+    "1'--",
+    '<b>1',
+  ])('with the id %j', async (id) => {
+    expect((await rest(store, `/v1/pets/${id}`)).json).toEqual(noAnimal(id));
+  });
+
+  test.each(['\u0000', '1\u0000', ' 1', '1 ', '1/2', '../pets', '../../livez', '١', '🐕', '1\r\nX-Injected: 1'])(
+    'with the encoded id %j',
+    async (id) => {
+      const { json, headers } = await rest(store, `/v1/pets/${encodeURIComponent(id)}`);
+      expect(json).toEqual(noAnimal(id));
+      expect(headers).not.toHaveProperty('x-injected');
+    },
+  );
+});
+
+describe('there is nothing', () => {
+  test.each([
+    '/',
+    '//',
+    '/v1',
+    '/v1/',
+    '/v2/pets',
+    '/pets',
+    '/V1/pets',
+    '/v1/Pets',
+    '/v1//pets',
+    '//v1/pets',
+    '/v1/pets//',
+    '/v1/pets/1/',
+    '/v1/pets/1/2',
+    '/v1/./pets',
+    '/v1/x/../pets',
+    '/v1/pets;a=b',
+    '/v1/pets%2F1',
+    '/v1/pets%00',
+    '/v1/pets/%',
+    '/v1/pets/%zz',
+    '/v1/pets/%ff',
+    '/v1/pets/%c0%80',
+    '/v1/store',
+    '/v1/store/orders/',
+    '/v1/store/orders/1',
+    '/graphql/',
+    '/livez/',
+    '/favicon.ico',
+    '/docs/static/nothing.css',
+    '/docs/static/../../package.json',
+    '/docs/static/..%2f..%2fpackage.json',
+    '/docs/static/%00',
+    '*',
+    'http://x:y/v1/pets',
+  ])('at %s', async (path) => {
+    expect((await rest(store, path)).json).toEqual(nothing);
+  });
+
+  test('at /v1/pets/, whose id is empty', async () => {
+    expect((await rest(store, '/v1/pets/')).json).toMatchObject({ code: 'NOT_FOUND', status: 404 });
+  });
+
+  test('whatever the method and whatever the body', async () => {
+    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE']) {
+      const body = method === 'TRACE' ? undefined : '{"truncated';
+      expect((await rest(store, '/v1/nothing', { method, body })).json).toEqual(nothing);
+    }
+  });
+});
+
+describe.each([
+  ['/v1/pets', 'GET, HEAD, OPTIONS, POST'],
+  ['/v1/pets/1', 'GET, HEAD, OPTIONS'],
+  ['/v1/pets/rex', 'GET, HEAD, OPTIONS'],
+  ['/v1/store/orders', 'GET, HEAD, OPTIONS'],
+  ['/v1/openapi.json', 'GET, HEAD, OPTIONS'],
+  ['/livez', 'GET, HEAD, OPTIONS'],
+  ['/readyz', 'GET, HEAD, OPTIONS'],
+  ['/docs', 'GET, HEAD, OPTIONS'],
+  ['/docs/static/index.css', 'GET, HEAD, OPTIONS'],
+])('at %s', (path, allow) => {
+  test(`OPTIONS names ${allow}`, async () => {
+    for (const body of [undefined, '{"truncated']) {
+      const { status, headers } = await rest(store, path, { method: 'OPTIONS', body });
+      expect([status, headers.allow]).toEqual([204, allow]);
+    }
+  });
+
+  // CONNECT has no path; what is no method at all is no HTTP.
+  const others = METHODS.filter((method) => !allow.split(', ').includes(method) && method !== 'CONNECT');
+  test.each(others)('%s is not allowed', async (method) => {
+    const { json, headers } = await rest(store, path, { method });
+    const message = `${method} is not possible here. Allowed: ${allow}.`;
+    expect(json).toEqual({ code: 'METHOD_NOT_ALLOWED', message, status: 405 });
+    expect(headers.allow).toBe(allow);
+  });
+});
+
+test.each(['/v1/pets', '/v1/pets/0', '/v1/store/orders', '/v1/nothing', '/livez', '/docs'])(
+  'HEAD %s is GET without a body',
+  async (path) => {
+    const headers = { authorization: `Bearer ${store.key}`, 'x-request-id': 'same' };
+    const head = await send(store.origin, { method: 'HEAD', path, headers });
+    const get = await send(store.origin, { path, headers });
+    expect(head).toEqual({ ...get, headers: { ...get.headers, date: head.headers.date }, text: '' });
+  },
+);
