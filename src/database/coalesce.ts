@@ -19,7 +19,7 @@ interface Waiting<In, Out> {
  * gets was read, or written, after it arrived.
  *
  * @param run takes a batch and answers in its order; an `Error` in the answer fails that input alone.
- *   When a batch of several fails as a whole, each of its inputs is tried once more alone, unless `retryAlone` is false.
+ * @param isRetryable whether a batch of several that failed as a whole may be tried again, each input alone.
  */
 export function coalesce<In, Out>(
   run: (inputs: In[]) => Promise<Array<Out | Error>>,
@@ -28,40 +28,47 @@ export function coalesce<In, Out>(
 ): (input: In) => Promise<Out> {
   let waiting: Waiting<In, Out>[] = [];
   let inFlight = 0;
-  let holding = 0;
+  /** The batch under way that the others wait for. */
+  let holder: Waiting<In, Out>[] | undefined;
+  let impatience: NodeJS.Timeout | undefined;
   let scheduled = false;
+  let crowded = false;
 
   function schedule(): void {
-    if (scheduled || waiting.length === 0 || holding > 0 || inFlight >= maxInFlight) return;
-    scheduled = true;
-    // After the sockets that are readable in this turn of the event loop have been read: who arrives together leaves together.
-    setImmediate(depart);
+    if (waiting.length === 0 || scheduled) return;
+    if (holder) impatience ??= setTimeout(letGo, patience);
+    else if (inFlight < maxInFlight) {
+      scheduled = true;
+      // Where several come at a time, all who are readable in this turn of the event loop leave together; a lone one at once.
+      if (crowded) setImmediate(depart);
+      else queueMicrotask(depart);
+    }
+  }
+
+  /** Lets the next batch go although the one before it is still under way. */
+  function letGo(): void {
+    clearTimeout(impatience);
+    impatience = undefined;
+    holder = undefined;
+    schedule();
   }
 
   function depart(): void {
     scheduled = false;
     const batch = waiting.length > maxBatch ? waiting.splice(0, maxBatch) : waiting;
     if (batch === waiting) waiting = [];
+    crowded = batch.length > 1;
     void send(batch);
+    schedule();
   }
 
   async function send(batch: Waiting<In, Out>[]): Promise<void> {
     inFlight += 1;
-    holding += 1;
-    let held = true;
-    const letGo = () => {
-      if (held) holding -= 1;
-      held = false;
-      schedule();
-    };
-    const timer = setTimeout(letGo, patience);
-    try {
-      await answer(batch);
-    } finally {
-      clearTimeout(timer);
-      inFlight -= 1;
-      letGo();
-    }
+    holder = batch;
+    await answer(batch);
+    inFlight -= 1;
+    if (holder === batch) letGo();
+    else schedule();
   }
 
   async function answer(batch: Waiting<In, Out>[]): Promise<void> {

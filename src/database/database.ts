@@ -50,14 +50,14 @@ export class Database {
   /**
    * Runs one statement on any connection.
    *
-   * @returns rows as arrays in the order of the columns; int8 as decimal strings.
+   * @returns rows as arrays in the order of the columns, every value as PostgreSQL writes it, or null.
    * @throws StoreError SERVICE_UNAVAILABLE when PostgreSQL cannot be reached or takes too long; else the driver's error.
    */
   async rows<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     // Names of prepared statements collide on the embedded store, where all connections are one backend.
     const { name, text } = this.isEmbedded ? { name: undefined, text: statement.text } : statement;
     try {
-      const { rows } = await this.pool.query<Row>({ name, text, values, rowMode: 'array' });
+      const { rows } = await this.pool.query<Row>({ name, text, values, rowMode: 'array', types: asWritten });
       return rows;
     } catch (error) {
       throw unavailable(error) ?? error;
@@ -130,6 +130,9 @@ async function whileItMoves<T>(work: () => Promise<T>): Promise<T> {
     }
   }
 }
+
+// Most columns go out as the text that they came in; parsing them first would cost more than all the rest of a row.
+const asWritten = { getTypeParser: () => (text: string) => text };
 
 /** True for errors about the data of a statement (SQLSTATE classes 22 and 23): its neighbours are not to blame. */
 export function isDataError(error: unknown): boolean {

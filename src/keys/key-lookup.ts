@@ -33,7 +33,7 @@ const selectKeys: Statement = {
 
 type KeyRow = [
   hash: string,
-  id: number,
+  id: string,
   name: string,
   scope: KeyScope,
   expires: string | null,
@@ -48,7 +48,7 @@ export async function lookUpKeys(database: Database, hashes: string[]): Promise<
     [...new Set(hashes)],
   ])) {
     const validUntil = Math.min(timeOf(expires), timeOf(replaced));
-    found.set(hash, { caller: { id, name, scope }, lookedUpAt, validUntil });
+    found.set(hash, { caller: { id: Number(id), name, scope }, lookedUpAt, validUntil });
   }
   return hashes.map((hash) => found.get(hash) ?? null);
 }

@@ -19,9 +19,13 @@ const listAll: Statement = {
   text: `select ${columns} from pet where id > $1 order by id limit $2`,
 };
 
+// A range of the index on (status, id), as rows: with `status = $3 and id > $1` PostgreSQL's generic plan may walk the
+// primary key instead and throw most rows away, the more the rarer a status is.
 const listWithStatus: Statement = {
   name: 'list_pets_with_status',
-  text: `select ${columns} from pet where status = $3 and id > $1 order by id limit $2`,
+  text: `
+    select ${columns} from pet where (status, id) > ($3, $1) and (status, id) <= ($3, ${int64.max})
+    order by status, id limit $2`,
 };
 
 // Two branches instead of `wanted.status is null or status = wanted.status`: each has an index that serves it, and
@@ -36,8 +40,9 @@ const listMany: Statement = {
         where wanted.status is null and id > wanted.after order by id limit wanted."limit")
       union all
       (select ${columns} from pet
-        where wanted.status is not null and status = wanted.status and id > wanted.after
-        order by id limit wanted."limit")
+        where wanted.status is not null
+          and (status, id) > (wanted.status, wanted.after) and (status, id) <= (wanted.status, ${int64.max})
+        order by status, id limit wanted."limit")
     ) as page
     order by wanted.list, page.id`,
 };

@@ -1,0 +1,75 @@
+import type { Operation } from './workloads.ts';
+
+export interface HttpRequest {
+  method: 'GET' | 'POST';
+  path: string;
+  headers: Record<string, string>;
+  body?: string;
+}
+
+export interface PetRow {
+  id: string;
+  name: string;
+  categoryId: string;
+  status: string;
+}
+
+/** Puts operations in the natural words of one system, and reads its answers. */
+export interface Adapter {
+  /** Asks a running server for what its requests are built from. */
+  prepare?(base: string): Promise<void>;
+  request(operation: Operation): HttpRequest;
+  /** The animals in an answer: those of a list, or the one found or created. */
+  pets(answer: unknown): PetRow[];
+}
+
+export const json = { 'content-type': 'application/json' };
+
+/** REST as the specification has it. */
+export function specifiedRest(headers: Record<string, string> = {}): Adapter {
+  return {
+    request(operation) {
+      if (operation.kind === 'find') return { method: 'GET', path: `/v1/pets/${operation.id}`, headers };
+      if (operation.kind === 'list') return { method: 'GET', path: `/v1/pets?${query(operation)}`, headers };
+      const { kind: _, ...newPet } = operation;
+      return { method: 'POST', path: '/v1/pets', headers: { ...headers, ...json }, body: JSON.stringify(newPet) };
+    },
+    pets: petRows,
+  };
+}
+
+/** REST as Platformatic derives it from the table. */
+export function platformaticRest(): Adapter {
+  return {
+    request(operation) {
+      if (operation.kind === 'find') return { method: 'GET', path: `/pet/${operation.id}`, headers: {} };
+      if (operation.kind === 'create') {
+        const { kind: _, ...newPet } = operation;
+        return { method: 'POST', path: '/pet/', headers: json, body: JSON.stringify(newPet) };
+      }
+      const { limit, status, after } = operation;
+      const wanted = { limit, 'orderby.id': 'asc', 'where.status.eq': status, 'where.id.gt': after };
+      return { method: 'GET', path: `/pet/?${query(wanted)}`, headers: {} };
+    },
+    pets: petRows,
+  };
+}
+
+function query(values: object): string {
+  const given = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) {
+    if (name !== 'kind' && value !== undefined) given.set(name, String(value));
+  }
+  return given.toString();
+}
+
+/** Rows of any system in one form; PostGraphile calls the id `rowId`. */
+export function petRows(answer: unknown): PetRow[] {
+  const rows = (Array.isArray(answer) ? answer : [answer]) as Array<Record<string, unknown>>;
+  return rows.map((row) => ({
+    id: String(row.id ?? row.rowId),
+    name: String(row.name),
+    categoryId: String(row.categoryId),
+    status: String(row.status),
+  }));
+}

@@ -1,0 +1,39 @@
+import { createPet, findPet, listPets } from './pet.statements.js';
+
+/** The schema of the GraphQL servers that are written by hand. Ids are ID: pg's decimal strings pass unchanged. */
+
+export const typeDefs = /* GraphQL */ `
+  enum PetStatus {
+    available
+    pending
+    sold
+  }
+  type Pet {
+    id: ID!
+    name: String!
+    categoryId: ID!
+    status: PetStatus!
+  }
+  input NewPet {
+    name: String!
+    categoryId: ID!
+    status: PetStatus = available
+  }
+  type Query {
+    pets(status: PetStatus, limit: Int = 20, after: ID): [Pet!]!
+    pet(id: ID!): Pet
+  }
+  type Mutation {
+    createPet(input: NewPet!): Pet!
+  }
+`;
+
+export const resolvers = {
+  Query: {
+    pets: (_root, query) => listPets(query),
+    pet: (_root, { id }) => findPet(id),
+  },
+  Mutation: {
+    createPet: (_root, { input }) => createPet(input),
+  },
+};

@@ -1,0 +1,28 @@
+import { fileURLToPath } from 'node:url';
+
+/** One process. */
+export interface Program {
+  name: string;
+  /** What node runs, and where. */
+  script: string;
+  cwd: string;
+  env: (databaseUrl: string) => Record<string, string>;
+}
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+export const peersFolder = fileURLToPath(new URL('peers', import.meta.url));
+
+const key = 'bench-key-that-is-long-enough';
+export const authorization = { authorization: `Bearer ${key}` };
+
+/** As shipped: key, validation, and the log at its production level. */
+export const ourProgram: Program = {
+  name: 'ours',
+  script: 'dist/src/main.js',
+  cwd: root,
+  env: (databaseUrl) => ({ DATABASE_URL: databaseUrl, BOOTSTRAP_API_KEY: key, LOG_LEVEL: 'info' }),
+};
+
+export function peer(name: string, script = `${name}.js`): Program {
+  return { name, script, cwd: peersFolder, env: (databaseUrl) => ({ BENCH_DATABASE_URL: databaseUrl }) };
+}

@@ -1,0 +1,117 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import type { Run } from './describe.ts';
+import type { LoadResult } from './load.ts';
+import { median } from './measure.ts';
+import { type System, systems } from './systems.ts';
+import { workloads } from './workloads.ts';
+
+/** One timed load. */
+export interface Cell extends LoadResult {
+  system: string;
+  workload: string;
+  connections: number;
+  round: number;
+  peakMiB: number;
+}
+
+/** One process, from its start until it is loaded. */
+export interface Life {
+  system: string;
+  round: number;
+  /** Milliseconds. */
+  startTime: number;
+  idleMiB: number;
+}
+
+const results = new URL('results/', import.meta.url);
+
+/** Prints the tables and keeps them in bench/results. */
+export function writeReport(run: Run, lives: Life[], cells: Cell[]): void {
+  const report = [...heading(run), ...startTable(run, lives), ...workloadTables(cells), ''].join('\n');
+  process.stdout.write(report);
+  writeResult('latest.md', report);
+  writeResult('latest.json', `${JSON.stringify({ run, lives, cells }, null, 1)}\n`);
+}
+
+export function writeResult(name: string, content: string): void {
+  mkdirSync(results, { recursive: true });
+  writeFileSync(new URL(name, results), content);
+}
+
+export function table(header: string[], rows: string[][]): string[] {
+  const line = (members: string[]) => `| ${members.join(' | ')} |`;
+  return [line(header), line(header.map((_, column) => (column === 0 ? '---' : '---:'))), ...rows.map(line)];
+}
+
+function heading(run: Run): string[] {
+  return [
+    '# Last results',
+    '',
+    `${run.date}, ${run.cpu}, ${run.cores} cores, Node ${run.node}, PostgreSQL ${run.postgres}.`,
+    `${run.animals} animals, ${run.rounds} rounds of ${run.seconds} s; medians of the rounds. Pinning: ${run.pinning}.`,
+    ...(run.rounds < 3 ? ['**A short run: it shows that everything works, not how fast it is.**'] : []),
+    'How to read it: [README](../README.md).',
+    '',
+  ];
+}
+
+function startTable(run: Run, lives: Life[]): string[] {
+  const rows = chosen(lives).map(({ id, title }) => {
+    const own = lives.filter(({ system }) => system === id);
+    const idle = median(own.map(({ idleMiB }) => idleMiB)).toFixed(0);
+    return [title, run.versions[title] ?? '', median(own.map(({ startTime }) => startTime)).toFixed(0), idle];
+  });
+  return ['## Start', '', ...table(['system', 'versions', 'first answer ms', 'idle RSS MiB'], rows), ''];
+}
+
+function workloadTables(cells: Cell[]): string[] {
+  const header = [
+    'system',
+    'connections',
+    'req/s',
+    'p50 ms',
+    'p99 ms',
+    'CPU us/req',
+    'CPU to ours',
+    'peak RSS MiB',
+    'errors',
+    'others',
+  ];
+  return Object.entries(workloads).flatMap(([name, { title }]) => {
+    const own = cells.filter(({ workload }) => workload === name);
+    if (own.length === 0) return [];
+    const counts = [...new Set(own.map(({ connections }) => connections))];
+    const rows = counts.flatMap((count) => {
+      const column = own.filter(({ connections }) => connections === count);
+      return chosen(column).map((system) => row(system, count, column));
+    });
+    return [`## ${title}`, '', ...table(header, rows), ''];
+  });
+}
+
+function row({ id, title, face }: System, count: number, column: Cell[]): string[] {
+  const own = column.filter(({ system }) => system === id);
+  const middle = (value: (cell: Cell) => number) => median(own.map(value));
+  const ratios = own.flatMap(({ round, serverMicros }) => {
+    const ours = column.find((cell) => cell.system === `ours-${face}` && cell.round === round);
+    return ours ? [serverMicros / ours.serverMicros] : [];
+  });
+  // Above nine tenths of its core the load itself is the limit of req/s; CPU us/req is not touched by that.
+  const limited = middle(({ loadBusy }) => loadBusy) > 0.9 ? ' *' : '';
+  return [
+    title,
+    String(count),
+    `${middle(({ perSecond }) => perSecond).toFixed(0)}${limited}`,
+    middle(({ p50 }) => p50).toFixed(2),
+    middle(({ p99 }) => p99).toFixed(2),
+    middle(({ serverMicros }) => serverMicros).toFixed(0),
+    ratios.length > 0 ? median(ratios).toFixed(2) : '-',
+    Math.max(...own.map(({ peakMiB }) => peakMiB)).toFixed(0),
+    String(own.flatMap(({ errors }) => Object.values(errors)).reduce((total, one) => total + one, 0)),
+    middle(({ othersBusy }) => othersBusy).toFixed(2),
+  ];
+}
+
+function chosen(measured: Array<{ system: string }>): System[] {
+  return systems.filter(({ id }) => measured.some(({ system }) => system === id));
+}

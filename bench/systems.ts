@@ -1,0 +1,124 @@
+import { type Adapter, platformaticRest, specifiedRest } from './adapters.ts';
+import { ownGraphQL, platformaticGraphQL, postGraphile } from './graphql-adapters.ts';
+import { authorization, ourProgram, type Program, peer } from './programs.ts';
+
+/** One face of a program. */
+export interface System {
+  id: string;
+  title: string;
+  face: 'rest' | 'graphql';
+  program: Program;
+  adapter: Adapter;
+  /** Packages whose versions are printed. */
+  packages: string[];
+  /** The workloads it can do; all unless stated. */
+  workloads?: string[];
+}
+
+export const ourRest: System = {
+  id: 'ours-rest',
+  title: 'ours, REST',
+  face: 'rest',
+  program: ourProgram,
+  adapter: specifiedRest(authorization),
+  packages: [],
+};
+
+const platformatic = peer('platformatic');
+const straightforward = peer('straightforward', 'dist/straightforward.js');
+const ownStack = ['@apollo/server', 'type-graphql', '@mikro-orm/postgresql'];
+
+/** In the order in which they are started; our own first. */
+export const systems: System[] = [
+  ourRest,
+  {
+    id: 'ours-graphql',
+    title: 'ours, GraphQL',
+    face: 'graphql',
+    program: ourProgram,
+    adapter: ownGraphQL(authorization),
+    packages: [],
+  },
+  {
+    id: 'fastify-pg',
+    title: 'Fastify + pg, by hand, REST',
+    face: 'rest',
+    program: peer('fastify-pg'),
+    adapter: specifiedRest(),
+    packages: ['fastify', 'pg'],
+  },
+  {
+    id: 'mercurius',
+    title: 'Mercurius + graphql-jit + pg',
+    face: 'graphql',
+    program: peer('mercurius'),
+    adapter: ownGraphQL(),
+    packages: ['mercurius', 'graphql-jit', 'pg'],
+  },
+  {
+    id: 'platformatic-rest',
+    title: 'Platformatic DB, REST',
+    face: 'rest',
+    program: platformatic,
+    adapter: platformaticRest(),
+    packages: ['@platformatic/db'],
+  },
+  {
+    id: 'platformatic-graphql',
+    title: 'Platformatic DB, GraphQL',
+    face: 'graphql',
+    program: platformatic,
+    adapter: platformaticGraphQL(),
+    packages: ['@platformatic/db'],
+  },
+  {
+    id: 'postgraphile',
+    title: 'PostGraphile (Amber) on Grafserv',
+    face: 'graphql',
+    program: peer('postgraphile'),
+    adapter: postGraphile(),
+    packages: ['postgraphile', 'grafserv'],
+  },
+  {
+    id: 'yoga',
+    title: 'GraphQL Yoga + pg',
+    face: 'graphql',
+    program: peer('yoga'),
+    adapter: ownGraphQL(),
+    packages: ['graphql-yoga', 'pg'],
+  },
+  {
+    id: 'straightforward-rest',
+    title: 'our stack, straightforward, REST',
+    face: 'rest',
+    program: straightforward,
+    adapter: specifiedRest(),
+    packages: ['fastify', '@mikro-orm/postgresql'],
+  },
+  {
+    id: 'straightforward-graphql',
+    title: 'our stack, straightforward, GraphQL',
+    face: 'graphql',
+    program: straightforward,
+    adapter: ownGraphQL(),
+    packages: ownStack,
+  },
+  {
+    id: 'static-rest',
+    title: 'limit: static Fastify route',
+    face: 'rest',
+    program: peer('static-rest'),
+    adapter: specifiedRest(),
+    packages: ['fastify'],
+    workloads: ['hot'],
+  },
+  {
+    id: 'static-graphql',
+    title: 'limit: static Apollo resolver',
+    face: 'graphql',
+    program: peer('static-graphql'),
+    adapter: ownGraphQL(),
+    packages: ['@apollo/server', '@as-integrations/fastify'],
+    workloads: ['hot'],
+  },
+];
