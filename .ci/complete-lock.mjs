@@ -1,0 +1,37 @@
+#!/usr/bin/env node
+// After every change of dependencies: node .ci/complete-lock.mjs
+//
+// Names in package-lock.json the optional packages of other platforms that a registry did not offer when the lock file
+// was made. `npm ci` refuses a lock file without them, here and on the platforms that they are for.
+import { readFileSync, writeFileSync } from 'node:fs';
+
+const path = process.argv[2] ?? 'package-lock.json';
+const lock = JSON.parse(readFileSync(path, 'utf8'));
+const { packages } = lock;
+
+/** Whether `name` is found from the package in folder `from`, as Node looks for it. */
+function isLocked(from, name) {
+  for (let at = from; at; at = at.slice(0, Math.max(0, at.lastIndexOf('node_modules/') - 1))) {
+    if (packages[`${at}/node_modules/${name}`]) return true;
+  }
+  return packages[`node_modules/${name}`] !== undefined;
+}
+
+function platformOf(name) {
+  const [os] = name.match(/android|darwin|freebsd|linux|openharmony|win32/) ?? [];
+  const [cpu] = name.replace('openharmony', '').match(/arm64|arm|x64|ia32|riscv64|ppc64|s390x|loong64|wasm32/) ?? [];
+  const libc = os === 'linux' && (name.match(/musl/) ? 'musl' : name.match(/gnu/) ? 'glibc' : undefined);
+  return { ...(cpu && { cpu: [cpu] }), ...(libc && { libc: [libc] }), ...(os && { os: [os] }) };
+}
+
+for (const [from, { optionalDependencies = {}, dev, devOptional }] of Object.entries(packages)) {
+  for (const [name, version] of Object.entries(optionalDependencies)) {
+    if (isLocked(from, name)) continue;
+    const entry = { version: version.replace(/^[\^~]/, ''), ...platformOf(name), optional: true };
+    packages[`node_modules/${name}`] = dev || devOptional ? { ...entry, dev: true } : entry;
+    process.stdout.write(`${name}@${entry.version}\n`);
+  }
+}
+
+lock.packages = Object.fromEntries(Object.entries(packages).sort(([a], [b]) => (a < b ? -1 : 1)));
+writeFileSync(path, `${JSON.stringify(lock, null, 2)}\n`);
