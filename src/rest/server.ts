@@ -14,7 +14,7 @@ export function serverOptions(http: Config['http'], guard: BearerOptions): Fasti
     bodyLimit: http.bodyLimit,
     requestTimeout: http.requestTimeout,
     keepAliveTimeout: http.keepAliveTimeout,
-    ...(http.trustProxy === false ? {} : { trustProxy: http.trustProxy, rewriteUrl: understandForwarded }),
+    ...(http.trustProxy === false ? {} : { trustProxy: trusted(http.trustProxy), rewriteUrl: understandForwarded }),
     // Schemas document requests and serialise responses; what is valid is judged by the services, once for both faces.
     schemaController: { compilersFactory: { buildValidator: anythingGoes as never } },
     // The longest path parameter is an int64; longer ones, up to what a header section holds, are not found.
@@ -43,6 +43,11 @@ export function serverOptions(http: Config['http'], guard: BearerOptions): Fasti
         .then((failure) => sendError(failure, request, reply));
     },
   } as FastifyServerOptions;
+}
+
+/** A number of hops as a function: Fastify trusts nobody when it is given the number (it cannot know who is there). */
+function trusted(proxies: number | string[]): FastifyServerOptions['trustProxy'] {
+  return typeof proxies === 'number' ? (_address: string, hop: number) => hop < proxies : proxies;
 }
 
 const anythingGoes = () => () => () => true;

@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createSecret, isSecret } from '../../src/keys/secret.ts';
+import { statementsOf } from '../support/database-access.ts';
+import { faces } from '../support/faces.ts';
+import { onNode } from '../support/nodes.ts';
+import { eventually } from '../support/process.ts';
+import { rest } from '../support/rest.ts';
+import { type Store, startStore } from '../support/store.ts';
+
+let store: Store;
+beforeAll(async () => {
+  store = await startStore();
+});
+afterAll(() => store.close());
+
+const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const another = (character = '') => digits[(digits.indexOf(character) + 1) % digits.length];
+
+describe('a mistyped key', () => {
+  const secret = createSecret();
+  const swapAt = [...secret].findIndex((character, at) => at > 4 && character !== secret[at + 1]);
+  const typos: Array<[string, string]> = [
+    ['a wrong first digit', `ask_${another(secret[4])}${secret.slice(5)}`],
+    ['a wrong last digit', secret.slice(0, -1) + another(secret.at(-1))],
+    ['a digit missing', secret.slice(0, -1)],
+    ['a digit too many', `${secret}0`],
+    ['a wrong prefix', secret.replace('ask_', 'ast_')],
+    ['an upper-case prefix', secret.replace('ask_', 'ASK_')],
+    ['swapped digits', secret.slice(0, swapAt) + secret[swapAt + 1] + secret[swapAt] + secret.slice(swapAt + 2)],
+    ['nothing but the prefix', 'ask_'],
+    ['another kind of key', 'sk_live_0123456789abcdef'],
+  ];
+
+  test.each(typos)('with %s is refused without a look-up', async (_what, typo) => {
+    expect(isSecret(typo)).toBe(false);
+    const statements = await statementsOf(store.database, async () => {
+      for (const face of faces) expect(await face.list(store, {}, typo)).toMatchObject({ status: 401 });
+    });
+    expect(statements).toEqual([]);
+  });
+
+  test('is told from a right one that nobody has, which is looked up', async () => {
+    const statements = await statementsOf(store.database, async () => {
+      expect((await rest(store, '/v1/pets', { key: secret })).status).toBe(401);
+    });
+    expect(statements).toEqual(['select_keys']);
+  });
+
+  test('every single wrong digit is found', () => {
+    for (let at = 4; at < secret.length; at += 1) {
+      expect(isSecret(secret.slice(0, at) + another(secret[at]) + secret.slice(at + 1))).toBe(false);
+    }
+  });
+});
+
+describe('look-ups', () => {
+  test('a hundred requests at once, with two keys, share one', async () => {
+    const { keys } = store;
+    const secrets = [(await keys.issue({ name: 'a' })).key, (await keys.issue({ name: 'b' })).key];
+    const statements = await statementsOf(store.database, async () => {
+      const callers = await Promise.all(
+        Array.from({ length: 100 }, (_, at) => keys.authenticate(secrets[at % 2] ?? '')),
+      );
+      expect(new Set(callers.map((caller) => caller?.name))).toEqual(new Set(['a', 'b']));
+    });
+    expect(statements).toEqual(['select_keys']);
+  });
+
+  test('a key is looked up again after nine tenths of a second, and not before; a clock set back does not prolong it', async () => {
+    const { keys } = store;
+    const { key } = await keys.issue({ name: 'timed' });
+    const now = Date.now;
+    const moment = now();
+    const lookupsAt = async (offset: number) => {
+      Date.now = () => moment + offset;
+      return (await statementsOf(store.database, () => keys.authenticate(key))).length;
+    };
+    try {
+      expect(await lookupsAt(0)).toBe(1);
+      expect(await lookupsAt(899)).toBe(0);
+      expect(await lookupsAt(900)).toBe(1);
+      expect(await lookupsAt(1799)).toBe(0);
+      expect(await lookupsAt(-60_000)).toBe(1);
+    } finally {
+      Date.now = now;
+    }
+  });
+
+  test('a key that was revoked is refused on every node, those that knew it too', async () => {
+    await onNode(store, {}, (second) =>
+      onNode(store, {}, async (third) => {
+        const nodes = [store, second, third];
+        const { id, key } = await store.keys.issue({ name: 'everywhere' });
+        for (const node of nodes) expect((await rest(node, '/v1/pets', { key })).status).toBe(200);
+        await store.keys.revoke(id);
+        for (const node of nodes) {
+          await eventually(async () => (await rest(node, '/v1/pets', { key })).status === 401);
+          for (const face of faces) {
+            expect(await face.list({ ...store, ...node }, {}, key)).toMatchObject({ code: 'UNAUTHENTICATED' });
+          }
+        }
+      }),
+    );
+  });
+
+  test('a database that cannot be reached is 503, not 401', async () => {
+    const { rows } = store.database;
+    const { key } = await store.keys.issue({ name: 'unlucky' });
+    store.database.rows = async () => {
+      const { StoreError } = await import('../../src/errors.ts');
+      throw new StoreError('SERVICE_UNAVAILABLE', 'gone');
+    };
+    try {
+      for (const face of faces) expect(await face.list(store, {}, key)).toMatchObject({ status: 503 });
+    } finally {
+      store.database.rows = rows;
+    }
+  });
+});

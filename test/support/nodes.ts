@@ -1,0 +1,44 @@
+import type { AddressInfo } from 'node:net';
+import type { FastifyInstance } from 'fastify';
+import { buildApp } from '../../src/app.ts';
+import { loadConfig } from '../../src/config.ts';
+import type { Store } from './store.ts';
+
+/** A further node of the service on a store's database, with a configuration of its own. */
+export interface ServiceNode {
+  origin: string;
+  key: string;
+  app: FastifyInstance;
+  close(): Promise<void>;
+}
+
+/** Starts another node on the store's database; close it before the store. */
+export async function startNode(
+  { database, key }: Pick<Store, 'database' | 'key'>,
+  env: Record<string, string> = {},
+): Promise<ServiceNode> {
+  const config = loadConfig({
+    LOG_LEVEL: 'silent',
+    AUTH_FAILURES_PER_MINUTE: '0',
+    GRAPHQL_JIT: process.env.TEST_GRAPHQL_JIT,
+    ...env,
+  });
+  const app = await buildApp({ config, database });
+  await app.listen({ port: 0, host: '127.0.0.1' });
+  const { port } = app.server.address() as AddressInfo;
+  return { origin: `http://127.0.0.1:${port}`, key, app, close: () => app.close() };
+}
+
+/** Runs `work` on a further node of a configuration of its own. */
+export async function onNode<Result>(
+  store: Pick<Store, 'database' | 'key'>,
+  env: Record<string, string>,
+  work: (node: ServiceNode) => Promise<Result>,
+): Promise<Result> {
+  const node = await startNode(store, env);
+  try {
+    return await work(node);
+  } finally {
+    await node.close();
+  }
+}
