@@ -1,0 +1,93 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from '@jest/globals';
+import { breakingChanges, type Contracts, checkLock } from './spec-lock.ts';
+
+const committed: Contracts = {
+  'openapi.json': readFileSync('schema/openapi.json', 'utf8'),
+  'schema.graphql': readFileSync('schema/schema.graphql', 'utf8'),
+};
+
+async function graphqlChanges(from: string | RegExp, to: string): Promise<string[]> {
+  const changed = committed['schema.graphql'].replace(from, to);
+  expect(changed).not.toBe(committed['schema.graphql']);
+  return (await breakingChanges(committed, { ...committed, 'schema.graphql': changed }))['schema.graphql'];
+}
+
+describe('the GraphQL lock', () => {
+  test.each([
+    [
+      'a removed field',
+      /"""The animal's name."""\n {2}name: String!\n/,
+      '',
+      'Field `name` was removed from object type `Pet`',
+    ],
+    [
+      'a nullable field',
+      'status: PetStatus!\n}',
+      'status: PetStatus\n}',
+      'Field `Pet.status` changed type from `PetStatus!` to `PetStatus`',
+    ],
+    [
+      'a narrower argument',
+      'limit: Int = 20',
+      'limit: Int! = 20',
+      'Type for argument `limit` on field `Query.pets` changed from `Int` to `Int!`',
+    ],
+    [
+      'a new required argument',
+      'id: ID!\n  ): Pet',
+      'id: ID!, store: ID!\n  ): Pet',
+      'Argument `store: ID!` added to field `Query.pet`',
+    ],
+    [
+      'a new required member',
+      'input NewPet {',
+      'input NewPet {\n colour: String!',
+      'Input field `colour` of type `String!` was added to input object type `NewPet`',
+    ],
+    [
+      'a removed value',
+      /"""The animal is sold."""\n {2}sold\n/,
+      '',
+      'Enum value `sold` was removed from enum `PetStatus`',
+    ],
+    [
+      'another default',
+      'limit: Int = 20',
+      'limit: Int = 10',
+      'Default value for argument `limit` on field `Query.pets` changed from `20` to `10`',
+    ],
+  ])('%s breaks', async (_name, from, to, sentence) => {
+    expect(await graphqlChanges(from, to)).toContain(sentence);
+  });
+
+  test.each([
+    ['a new field', 'type Pet {', 'type Pet {\n colour: String'],
+    ['a new optional argument', 'limit: Int = 20', 'limit: Int = 20, colour: String'],
+    ['a new optional member', 'input NewPet {', 'input NewPet {\n colour: String'],
+    ['a new value', 'enum PetStatus {', 'enum PetStatus {\n reserved'],
+  ])('%s does not break', async (_name, from, to) => {
+    expect(await graphqlChanges(from, to)).toEqual([]);
+  });
+});
+
+test('what breaks is told in sentences, with what to do', async () => {
+  const served = {
+    ...committed,
+    'schema.graphql': committed['schema.graphql'].replace('limit: Int = 20', 'limit: Int! = 20'),
+  };
+  const { holds, report } = await checkLock(served, { name: 'v1.0.0', contracts: committed });
+  expect(holds).toBe(false);
+  expect(report).toMatch(
+    /^schema\/schema.graphql breaks clients of v1.0.0:\n {2}- Type for argument `limit`.*\nKeep what clients rely on/,
+  );
+  expect(await checkLock(committed, { name: 'v1.0.0', contracts: committed })).toMatchObject({ holds: true });
+});
+
+test('a new major version may break', async () => {
+  const next = committed['openapi.json'].replace('"version": "1.0.0"', '"version": "2.0.0"').replace('"/v1"', '"/v2"');
+  expect(await breakingChanges(committed, { ...committed, 'openapi.json': next })).toEqual({
+    'openapi.json': [],
+    'schema.graphql': [],
+  });
+});
