@@ -16,7 +16,8 @@ afterAll(async () => {
 });
 
 const preflight = { 'access-control-request-method': 'POST', 'access-control-request-headers': 'authorization' };
-const exposed = 'Link, Deprecation, Sunset, X-Request-Id, WWW-Authenticate, Allow, Retry-After';
+const exposed =
+  'Link, Deprecation, Sunset, X-Request-Id, WWW-Authenticate, Allow, Retry-After, RateLimit, RateLimit-Policy';
 const grants = (headers: object) => Object.keys(headers).filter((name) => name.startsWith('access-control-allow'));
 
 describe.each(['/v1/pets', '/v1/pets/1', '/graphql', '/v1/nothing'])('at %s', (path) => {
