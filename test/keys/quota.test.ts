@@ -1,0 +1,111 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { getIntrospectionQuery } from 'graphql';
+import { sql, stock } from '../support/database-access.ts';
+import { graphqlText } from '../support/graphql.ts';
+import type { HttpResponse } from '../support/http.ts';
+import { onNode } from '../support/nodes.ts';
+import { rest } from '../support/rest.ts';
+import { type Store, startStore } from '../support/store.ts';
+
+let store: Store;
+beforeAll(async () => {
+  store = await startStore();
+});
+beforeEach(async () => {
+  await sql(store.database, 'truncate pet restart identity');
+  await stock(store.database, 3);
+});
+afterAll(() => store.close());
+
+type Client = Pick<Store, 'origin' | 'key'>;
+
+const remaining = ({ headers }: HttpResponse) => Number(/^"key";r=(\d+);t=\d+$/.exec(`${headers.ratelimit}`)?.[1]);
+
+/** What a request cost, read from the headers of cheap ones before and after it. */
+async function costOf(client: Client, request: () => Promise<HttpResponse>): Promise<number> {
+  const probe = async () => remaining(await rest(client, '/v1/pets/999'));
+  const before = await probe();
+  await request();
+  return before - (await probe()) - 1;
+}
+
+const newPet = { name: 'Rex', categoryId: 1 };
+const create = 'mutation { createPet(input: { name: "Rex", categoryId: 1 }) { id } }';
+
+const restCalls: Array<[number, string, (client: Client) => Promise<HttpResponse>]> = [
+  [4, 'a list of three', (client) => rest(client, '/v1/pets')],
+  [2, 'a list of one', (client) => rest(client, '/v1/pets?limit=1')],
+  [1, 'an empty list', (client) => rest(client, '/v1/pets?status=sold')],
+  [1, 'a list that is refused', (client) => rest(client, '/v1/pets?limit=0')],
+  [2, 'an animal found', (client) => rest(client, '/v1/pets/1')],
+  [1, 'an animal that is not there', (client) => rest(client, '/v1/pets/77')],
+  [1, 'an id that is none', (client) => rest(client, '/v1/pets/rex')],
+  [2, 'an animal created', (client) => rest(client, '/v1/pets', { method: 'POST', json: newPet })],
+  [1, 'a creation that is refused', (client) => rest(client, '/v1/pets', { method: 'POST', json: {} })],
+  [0, 'a body that cannot be read', (client) => rest(client, '/v1/pets', { method: 'POST', body: '{' })],
+  [0, 'an unknown path', (client) => rest(client, '/v1/nothing')],
+];
+
+const documents: Array<[number, string, string]> = [
+  [4, 'a list of three', '{ pets { id } }'],
+  [2, 'a list of one', '{ pets(limit: 1) { id } }'],
+  [1, 'an empty list', '{ pets(status: sold) { id } }'],
+  [1, 'a list that is refused', '{ pets(limit: 0) { id } }'],
+  [2, 'an animal found', '{ pet(id: 1) { id } }'],
+  [1, 'an animal that is not there', '{ pet(id: 77) { id } }'],
+  [1, 'an id that is none', '{ pet(id: "rex") { id } }'],
+  [2, 'an animal created', create],
+  [
+    4,
+    'two animals created',
+    'mutation { a: createPet(input: { name: "a", categoryId: 1 }) { id } b: createPet(input: { name: "b", categoryId: 1 }) { id } }',
+  ],
+  [4, 'a connection of three', '{ petsConnection { edges { node { id } } } }'],
+  [2, 'a connection of one', '{ petsConnection(first: 1) { edges { node { id } } } }'],
+  [4, 'a connection without its edges', '{ petsConnection { pageInfo { hasNextPage } } }'],
+  [8, 'a list twice, by aliases', '{ a: pets { id } b: pets { id } }'],
+  [
+    6,
+    'a list and an animal, in fragments',
+    '{ ...F } fragment F on Query { pets { id } ...G } fragment G on Query { pet(id: 1) { id } }',
+  ],
+  [4, 'a field written twice, which is one', '{ pets { id } pets { name } }'],
+  [0, 'a field that is skipped', '{ pets @skip(if: true) { id } }'],
+  [0, 'a document that is refused', '{ nothing }'],
+  [0, 'a document that cannot be read', '{'],
+];
+
+describe('the unit: one per operation and one per animal', () => {
+  test.each(restCalls)('%i for %s, on REST', async (cost, _what, call) => {
+    await onNode(store, { QUOTA_PER_MINUTE: '1000' }, async (node) => {
+      expect(await costOf(node, () => call(node))).toBe(cost);
+    });
+  });
+
+  test.each(documents)('%i for %s, on GraphQL, interpreted and compiled', async (cost, _what, query) => {
+    await onNode(store, { QUOTA_PER_MINUTE: '1000' }, async (node) => {
+      for (let time = 0; time < 3; time += 1) {
+        await sql(store.database, 'delete from pet where id > 3');
+        expect(await costOf(node, () => graphqlText(node, { query }))).toBe(cost);
+      }
+    });
+  });
+
+  test('introspection reads no animal and costs the same every time', async () => {
+    await onNode(store, { QUOTA_PER_MINUTE: '1000' }, async (node) => {
+      const cost = () => costOf(node, () => graphqlText(node, { query: getIntrospectionQuery() }));
+      const first = await cost();
+      expect(first).toBeLessThanOrEqual(1);
+      expect(await cost()).toBe(first);
+    });
+  });
+
+  test('nothing but 403 for a key that may not create', async () => {
+    const { key } = await store.keys.issue({ name: 'reader', scope: 'read' });
+    await onNode(store, { QUOTA_PER_MINUTE: '1000' }, async (node) => {
+      const reader = { ...node, key };
+      expect(await costOf(reader, () => rest(reader, '/v1/pets', { method: 'POST', json: newPet }))).toBe(0);
+      expect(await costOf(reader, () => graphqlText(reader, { query: create }))).toBe(0);
+    });
+  });
+});
