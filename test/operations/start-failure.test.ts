@@ -44,11 +44,11 @@ test('a port that is taken is named in one line', async () => {
 });
 
 test('an address that this machine does not have is named in one line', async () => {
-  const ended = await startAndFail({ ...database.env, HOST: '192.0.2.1' });
+  const ended = await startAndFail({ ...database.env, HOST: '203.0.113.77' });
   expect(ended).toMatchObject({
     code: 1,
     stdout: '',
-    stderr: 'animal-store: 192.0.2.1 is no address of this machine (HOST).\n',
+    stderr: 'animal-store: 203.0.113.77 is no address of this machine (HOST).\n',
   });
 });
 
