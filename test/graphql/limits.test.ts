@@ -1,0 +1,137 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { getIntrospectionQuery } from 'graphql';
+import { stock } from '../support/database-access.ts';
+import { graphqlText } from '../support/graphql.ts';
+import { type ServiceNode, startNode } from '../support/nodes.ts';
+import { type Store, startStore } from '../support/store.ts';
+
+/** Small limits, one apart from what is sent. */
+const env = {
+  GRAPHQL_MAX_TOKENS: '60',
+  GRAPHQL_MAX_DEPTH: '4',
+  GRAPHQL_MAX_ALIASES: '3',
+  GRAPHQL_MAX_ROOT_FIELDS: '5',
+  GRAPHQL_MAX_DIRECTIVES: '2',
+  GRAPHQL_MAX_COST: '50',
+};
+
+let store: Store;
+let node: ServiceNode;
+beforeAll(async () => {
+  store = await startStore();
+  await stock(store.database, 3);
+  node = await startNode(store, env);
+});
+afterAll(async () => {
+  await node.close();
+  await store.close();
+});
+
+/** The codes of what is wrong, the same however often it is asked; `[]` when it is answered. */
+async function codes(query: string, variables?: unknown, target: ServiceNode | Store = node): Promise<string[]> {
+  const seen = new Set<string>();
+  for (let time = 0; time < 3; time += 1) {
+    const { errors = [], status } = await graphqlText(target, { query, variables });
+    expect(status).toBe(200);
+    seen.add(JSON.stringify(errors.map(({ extensions }) => extensions.code)));
+    for (const { extensions } of errors) expect(extensions.status).toBe(400);
+  }
+  expect(seen.size).toBe(1);
+  return JSON.parse([...seen][0] as string);
+}
+
+const times = (count: number, text: (at: number) => string) =>
+  Array.from({ length: count }, (_, at) => text(at)).join(' ');
+const ok: string[] = [];
+
+describe('a limit lets pass what is exactly at it and refuses one more by its own code:', () => {
+  test.each<[string, string, string[]]>([
+    // `{`, `}` and 58 names.
+    ['60 tokens', `{ pets { ${times(54, () => 'id')} } }`.replace('{ pets', '{ pets '), ok],
+    ['61 tokens', `{ pets { ${times(57, () => 'id')} } }`, ['TOO_MANY_TOKENS']],
+    ['depth 4', '{ petsConnection { edges { node { id } } } }', ok],
+    ['depth 5', '{ __type(name: "Pet") { fields { type { ofType { name } } } } }', ['QUERY_TOO_DEEP']],
+    ['3 aliases', '{ pets { a: id b: id c: id } }', ok],
+    ['4 aliases', '{ pets { a: id b: id c: id d: id } }', ['TOO_MANY_ALIASES']],
+    ['4 aliases on several levels', '{ a: pets { b: id } c: pets { d: id } }', ['TOO_MANY_ALIASES']],
+    ['5 root fields', `{ ${times(5, () => '__typename')} }`, ok],
+    ['6 root fields', `{ ${times(6, () => '__typename')} }`, ['TOO_MANY_ROOT_FIELDS']],
+    ['2 directives', '{ pets @skip(if: false) { id @include(if: true) } }', ok],
+    ['3 directives', '{ pets @skip(if: false) @include(if: true) { id @skip(if: false) } }', ['TOO_MANY_DIRECTIVES']],
+    ['a cost of 50', '{ pets(limit: 49) { id } }', ok],
+    ['a cost of 51', '{ pets(limit: 50) { id } }', ['QUERY_TOO_COSTLY']],
+  ])('%s', async (_what, query, expected) => {
+    expect(await codes(query)).toEqual(expected);
+  });
+
+  test('several at once are all told', async () => {
+    expect(
+      await codes('{ a: __typename b: __typename c: __typename d: __typename e: __typename f: __typename }'),
+    ).toEqual(['TOO_MANY_ALIASES', 'TOO_MANY_ROOT_FIELDS']);
+  });
+
+  test.each([
+    ['tokens', { query: `{ ${times(100, () => '__typename')} }` }, /tokens/],
+    [
+      'depth',
+      { query: '{ __type(name: "Pet") { fields { type { ofType { name } } } } }' },
+      /nested too deeply: 5, at most 4/,
+    ],
+    ['aliases', { query: '{ pets { a: id b: id c: id d: id } }' }, /too many aliases: 4, at most 3/],
+    ['cost', { query: '{ pets(limit: 50) { id } }' }, /may cost too much: 51, at most 50/],
+  ])('the message of the limit of %s says how many and how many at most', async (_limit, body, message) => {
+    expect((await graphqlText(node, body)).errors?.[0]?.message).toMatch(message);
+  });
+});
+
+describe('the cost counts what may be answered, wherever the number stands:', () => {
+  const list = 'query ($n: Int) { pets(limit: $n) { id } }';
+  test.each<[string, string, unknown, boolean]>([
+    ['a literal', '{ pets(limit: 50) { id } }', {}, false],
+    ['first, too', '{ petsConnection(first: 50) { edges { node { id } } } }', {}, false],
+    ['a variable', list, { n: 50 }, false],
+    ['a small variable', list, { n: 49 }, true],
+    ['a variable that is absent counts 20', list, {}, true],
+    ['a variable that is null counts 20', list, { n: null }, true],
+    ['a default', 'query ($n: Int = 50) { pets(limit: $n) { id } }', {}, false],
+    ['a default that is overruled', 'query ($n: Int = 50) { pets(limit: $n) { id } }', { n: 2 }, true],
+    ['a small default that is overruled', 'query ($n: Int = 2) { pets(limit: $n) { id } }', { n: 50 }, false],
+    ['in a fragment', '{ ...F } fragment F on Query { pets(limit: 50) { id } }', {}, false],
+    ['in an inline fragment', '{ ... on Query { ... { pets(limit: 50) { id } } } }', {}, false],
+    [
+      'a fragment twice, by other fields',
+      '{ ...F b: pets(limit: 24) { id } } fragment F on Query { pets(limit: 25) { id } }',
+      {},
+      false,
+    ],
+    ['no number at all counts 20', '{ a: pets { id } b: pets { id } }', {}, true],
+    ['no number at all, three times', '{ a: pets { id } b: pets { id } c: pets { id } }', {}, false],
+    ['a skipped field counts, too', '{ pets(limit: 50) @skip(if: true) { id } }', {}, false],
+    ['limit by another name', '{ limit: pets(limit: 50) { id } }', {}, false],
+    [
+      'the operation that is run',
+      'query ($n: Int) { pets(limit: $n) { id } } fragment G on Query { __typename }',
+      { n: 50 },
+      false,
+    ],
+  ])('%s', async (_what, query, variables, isAnswered) => {
+    // A fragment that is not used is refused by graphql-js itself.
+    const unused = query.includes('fragment G') ? query.replace('{ pets(', '{ ...G pets(') : query;
+    expect(await codes(unused, variables)).toEqual(isAnswered ? [] : ['QUERY_TOO_COSTLY']);
+  });
+
+  test('numbers that no list takes are left to the service, whose word it is', async () => {
+    for (const n of [0, -1, 101, 2_147_483_647]) {
+      const expected = n > 100 ? 'QUERY_TOO_COSTLY' : 'BAD_USER_INPUT';
+      expect(await codes(list, { n })).toEqual([expected]);
+      expect(await codes(`{ pets(limit: ${n}) { id } }`)).toEqual([expected]);
+    }
+  });
+});
+
+test('with the default limits the standard introspection passes, all options on, and 50 pages of 100', async () => {
+  const options = { descriptions: true, specifiedByUrl: true, directiveIsRepeatable: true, schemaDescription: true };
+  const query = getIntrospectionQuery({ ...options, inputValueDeprecation: true, oneOf: true });
+  expect(await codes(query, {}, store)).toEqual([]);
+  expect(await codes(`{ ${times(50, (at) => `a${at}: pets(limit: 100) { id }`)} }`, {}, store)).toEqual([]);
+});
