@@ -115,6 +115,14 @@ describe('there is nothing', () => {
     expect((await rest(store, path)).json).toEqual(nothing);
   });
 
+  test.each([
+    ['range', 'bytes=99999999-'],
+    ['if-match', '"other"'],
+  ])('at a document that is asked for under %s: %s', async (name, value) => {
+    const { json } = await rest(store, '/docs/static/swagger-ui.css', { headers: { [name]: value } });
+    expect(json).toEqual({ code: 'BAD_USER_INPUT', message: 'This request cannot be answered.', status: 400 });
+  });
+
   test('at /v1/pets/, whose id is empty', async () => {
     expect((await rest(store, '/v1/pets/')).json).toMatchObject({ code: 'NOT_FOUND', status: 404 });
   });
