@@ -42,7 +42,7 @@ export function formatErrorOfClosedSchema(formatted: GraphQLFormattedError, erro
 function codeWithoutWord({ extensions }: GraphQLError, message: string): ErrorCode | undefined {
   if (/^Syntax Error: Document contains more tha[nt] \d+ tokens/.test(message)) return 'TOO_MANY_TOKENS';
   const { status } = (extensions.http ?? {}) as { status?: number };
-  return status === httpStatusOf.METHOD_NOT_ALLOWED ? 'METHOD_NOT_ALLOWED' : undefined;
+  return (['METHOD_NOT_ALLOWED', 'NOT_ACCEPTABLE'] as const).find((code) => httpStatusOf[code] === status);
 }
 
 /** graphql-js's word on an operation that it cannot begin, a subscription here: about no field, caused by no code. */

@@ -84,6 +84,7 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
   app.route({
     method: ['GET', 'POST'],
     url: '/graphql',
+    exposeHeadRoute: false,
     schema: { hide: true },
     config: { public: isNavigation },
     async handler(request, reply) {
