@@ -1,9 +1,10 @@
 import { type Face, faces, type Outcome, type SeenPet } from '../support/faces.ts';
 import { toJson } from '../support/json.ts';
-import { rest } from '../support/rest.ts';
 import type { Store } from '../support/store.ts';
 import { assertAgrees, type KeyKind, Model } from './model.ts';
-import { type Operation, resolved } from './operations.ts';
+import type { Operation } from './operations.ts';
+import { resolved } from './values.ts';
+import { walks } from './walks.ts';
 
 type FaceName = Face['name'];
 const through = Object.fromEntries(faces.map((face) => [face.name, face])) as Record<FaceName, Face>;
@@ -31,10 +32,9 @@ export class History {
     const given = call === 'list' ? operation.query : call === 'create' ? operation.newPet : operation.id;
     const input = resolved(given, this.#model);
     const expected = this.#model[call](face, key, input as never);
+    this.#lines.push(`${face} ${call} ${toJson(input)}${key === 'write' ? '' : ` with key: ${key}`}`);
     const answer = await this.#call(face, call, input, this.keys[key]);
-    this.#lines.push(
-      `${face} ${call} ${toJson(input)}${key === 'write' ? '' : ` with key: ${key}`} -> ${toJson(answer)}`,
-    );
+    this.#lines.push(`${this.#lines.pop()} -> ${toJson(answer)}`);
     if (call !== 'create' || !('data' in answer) || !('data' in expected)) return assertAgrees(answer, expected);
     const pet = answer.data as SeenPet;
     assertAgrees(answer, { data: { ...(expected.data as SeenPet), id: pet.id } });
@@ -67,18 +67,16 @@ export class History {
   /** Both faces show every animal, every filter and every page as the model does. */
   async agree(pageSize: number): Promise<void> {
     this.#lines.push(`afterwards, in pages of ${pageSize}:`);
-    const walks = filters.flatMap((status) => [
-      this.#shown(`REST list ${status ?? 'all'}`, { data: this.#all(status) }, this.#walkLinks(status, pageSize)),
-      this.#shown(`GraphQL list ${status ?? 'all'}`, { data: this.#all(status) }, this.#walkAfter(status, pageSize)),
-    ]);
+    const lists = filters.flatMap((status) =>
+      Object.entries(walks).map(([what, walk]) => {
+        const data = this.#model.page(status, 1_000_000n, undefined);
+        return this.#shown(`${what} ${status ?? 'all'}`, { data }, walk(this.store, status, pageSize, data.length));
+      }),
+    );
     const finds = this.#model.pets.flatMap((pet) =>
       faces.map(({ name }) => this.#shown(`${name} find ${pet.id}`, { data: pet }, this.#find(name, pet.id))),
     );
-    await Promise.all([...walks, ...finds]);
-  }
-
-  #all(status: string | undefined): SeenPet[] {
-    return this.#model.page(status, 1_000_000n, undefined);
+    await Promise.all([...lists, ...finds]);
   }
 
   #find(face: FaceName, id: string) {
@@ -95,35 +93,6 @@ export class History {
       assertAgrees(seen, expected);
     } catch (error) {
       throw new Error(`${what}: ${(error as Error).message}`);
-    }
-  }
-
-  /** Follows `Link: rel="next"` to the page that has none. */
-  async #walkLinks(status: string | undefined, limit: number): Promise<Outcome<SeenPet[]>> {
-    const pets: SeenPet[] = [];
-    let path: string | undefined = `/v1/pets?limit=${limit}${status ? `&status=${status}` : ''}`;
-    for (let page = 1; path; page += 1) {
-      this.calls.REST += 1;
-      const { status: code, json, headers }: Awaited<ReturnType<typeof rest>> = await rest(this.store, path);
-      if (code !== 200) return json;
-      for (const pet of json) pets.push({ ...pet, id: `${pet.id}`, categoryId: `${pet.categoryId}` });
-      const next: string | undefined = /^<(.*)>; rel="next"$/.exec(`${headers.link ?? ''}`)?.[1];
-      const isLast = page * limit >= this.#all(status).length;
-      if (isLast !== (next === undefined)) throw new Error(`page ${page} of ${path} has the Link ${headers.link}`);
-      if (next && !next.startsWith(`${this.store.origin}/v1/pets?`)) throw new Error(`${path} leads to ${next}`);
-      path = next?.slice(this.store.origin.length);
-    }
-    return { data: pets };
-  }
-
-  /** Asks for what comes after the last id seen until nothing does. */
-  async #walkAfter(status: string | undefined, limit: number): Promise<Outcome<SeenPet[]>> {
-    const pets: SeenPet[] = [];
-    for (;;) {
-      const answer = await this.#call('GraphQL', 'list', { status, limit, after: pets.at(-1)?.id }, this.keys.write);
-      if (!('data' in answer)) return answer;
-      pets.push(...(answer.data as SeenPet[]));
-      if ((answer.data as SeenPet[]).length < limit) return { data: pets };
     }
   }
 }
