@@ -16,7 +16,11 @@ export interface RestResponse extends HttpResponse {
 }
 
 /** Calls the REST face, and holds every response against the contract. */
-export async function rest(store: Pick<Store, 'origin' | 'key'>, path: string, request: RestRequest = {}): Promise<RestResponse> {
+export async function rest(
+  store: Pick<Store, 'origin' | 'key'>,
+  path: string,
+  request: RestRequest = {},
+): Promise<RestResponse> {
   const {
     json,
     key = store.key,
