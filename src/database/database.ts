@@ -56,8 +56,11 @@ export class Database {
   async rows<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     // Names of prepared statements collide on the embedded store, where all connections are one backend.
     const { name, text } = this.isEmbedded ? { name: undefined, text: statement.text } : statement;
+    // PostgreSQL gives up by itself; this is for one that has fallen silent.
+    const query_timeout = this.options.statementTimeout + 1000;
+    const query = { name, text, values, rowMode: 'array', types: asWritten, query_timeout } as const;
     try {
-      const { rows } = await this.pool.query<Row>({ name, text, values, rowMode: 'array', types: asWritten });
+      const { rows } = await this.pool.query<Row>(query);
       return rows;
     } catch (error) {
       throw unavailable(error) ?? error;

@@ -5,14 +5,14 @@ import { crc32 } from 'node:zlib';
  * A secret is `ask_` + 256 random bits + a CRC-32 of both, all in base 62 (43 and 6 digits). The prefix lets leak
  * scanners recognise one (`ask_[0-9A-Za-z]{49}`), the checksum refuses a typo without a look-up.
  */
-const prefix = 'ask_';
+export const secretPrefix = 'ask_';
 const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const randomDigits = 43;
 const checksumDigits = 6;
-const shape = new RegExp(`^${prefix}[0-9A-Za-z]{${randomDigits + checksumDigits}}$`);
+const shape = new RegExp(`^${secretPrefix}[0-9A-Za-z]{${randomDigits + checksumDigits}}$`);
 
 export function createSecret(): string {
-  const body = prefix + base62(BigInt(`0x${randomBytes(32).toString('hex')}`), randomDigits);
+  const body = secretPrefix + base62(BigInt(`0x${randomBytes(32).toString('hex')}`), randomDigits);
   return body + checksum(body);
 }
 
@@ -31,7 +31,7 @@ export function hashSecret(secret: string): string {
 
 /** The part of a secret that may be shown again. */
 export function hintOf(secret: string): string {
-  return secret.slice(0, prefix.length + 4);
+  return secret.slice(0, secretPrefix.length + 4);
 }
 
 function checksum(body: string): string {

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { type FastifyInstance, type FastifyRequest, type FastifyServerOptions, LogController } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { destination } from 'pino';
+import { secretPrefix } from '../keys/secret.ts';
 
 const acceptableId = /^[\w.:-]{1,64}$/;
 
@@ -23,7 +24,8 @@ export function loggingOptions(level: string): FastifyServerOptions {
 /** The client's `X-Request-Id` when it is a plain one, so that a trace can be followed; a new one otherwise. */
 function requestId({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const given = headers['x-request-id'];
-  return typeof given === 'string' && acceptableId.test(given) ? given : randomUUID();
+  // Whoever sends its key there by mistake must not find it in a log.
+  return typeof given === 'string' && acceptableId.test(given) && !given.includes(secretPrefix) ? given : randomUUID();
 }
 
 // Neither headers nor the query: keys and other secrets end up there.
