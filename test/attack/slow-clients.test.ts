@@ -1,0 +1,69 @@
+import { connect, type Socket } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type ServiceNode, startNode } from '../support/nodes.ts';
+import { rest } from '../support/rest.ts';
+import { type Store, startStore } from '../support/store.ts';
+
+/** Who sends slowly, or nothing, loses the connection; others are served meanwhile. The end is asserted, not its time. */
+let store: Store;
+let node: ServiceNode;
+beforeAll(async () => {
+  store = await startStore();
+  node = await startNode(store, { REQUEST_TIMEOUT_MS: '400', KEEP_ALIVE_TIMEOUT_MS: '300' });
+});
+afterAll(async () => {
+  await node.close();
+  await store.close();
+});
+
+/** Sends the beginning, then a byte now and then, until the server hangs up; returns what it said. */
+function trickle(beginning: string, drip = ''): Promise<string> {
+  return new Promise((resolve) => {
+    let said = '';
+    const socket: Socket = connect(Number(new URL(node.origin).port), '127.0.0.1', () => socket.write(beginning));
+    const timer = drip ? setInterval(() => socket.writable && socket.write(drip), 50) : undefined;
+    socket.setEncoding('utf8').on('data', (text) => {
+      said += text;
+    });
+    socket.on('error', () => undefined);
+    socket.on('close', () => {
+      clearInterval(timer);
+      resolve(said);
+    });
+  });
+}
+
+const authorized = () => `Host: a\r\nAuthorization: Bearer ${store.key}\r\n`;
+const body = () => `POST /v1/pets HTTP/1.1\r\n${authorized()}Content-Type: application/json\r\n`;
+
+describe('a connection is closed with 408 when', () => {
+  test.each<[string, () => string, string]>([
+    ['headers come slowly (slowloris)', () => 'GET /v1/pets HTTP/1.1\r\nHost: a\r\n', 'X-A: b\r\n'],
+    ['a header comes slowly', () => 'GET /v1/pets HTTP/1.1\r\nHost: a\r\nX-A: ', 'b'],
+    ['the request line comes slowly', () => 'GET /v1/', 'p'],
+    ['headers do not end', () => 'GET /v1/pets HTTP/1.1\r\nHost: a\r\n', ''],
+    ['a body comes slowly (R.U.D.Y.)', () => `${body()}Content-Length: 100000\r\n\r\n{`, ' '],
+    ['a body does not come', () => `${body()}Content-Length: 100\r\n\r\n`, ''],
+    ['chunks come slowly', () => `${body()}Transfer-Encoding: chunked\r\n\r\n`, '1\r\n \r\n'],
+  ])('%s', async (_what, beginning, drip) => {
+    const said = await trickle(beginning(), drip);
+    expect(said).toMatch(/^HTTP\/1\.1 408 /);
+    expect(said).toContain('"code":"REQUEST_TIMEOUT"');
+    expect(said).toMatch(/^connection: close/im);
+  });
+});
+
+test('a connection that stays idle after an answer is closed', async () => {
+  const said = await trickle(`GET /v1/pets HTTP/1.1\r\n${authorized()}\r\n`);
+  expect(said).toMatch(/^HTTP\/1\.1 200 OK/);
+});
+
+test('a connection that says nothing is closed', async () => {
+  expect(await trickle('')).toMatch(/^(?:HTTP\/1\.1 408 .*)?$/s);
+});
+
+test('a hundred slow connections keep nobody else from being served', async () => {
+  const slow = Array.from({ length: 100 }, () => trickle('GET /v1/pets HTTP/1.1\r\nHost: a\r\n', 'X-A: b\r\n'));
+  for (let call = 0; call < 20; call += 1) expect((await rest(node, '/v1/pets')).status).toBe(200);
+  for (const said of await Promise.all(slow)) expect(said).toMatch(/^HTTP\/1\.1 408 /);
+});
