@@ -3,14 +3,14 @@ import { defineConfig } from '@mikro-orm/postgresql';
 import { migrations } from '../../migrations/index.ts';
 import { ApiKey } from '../keys/api-key.entity.ts';
 import { DeprecatedCall } from '../keys/deprecated-call.entity.ts';
-import { Pet } from '../pets/pet.entity.ts';
+import { PetEntity } from '../pets/pet.entity.ts';
 import type { DatabaseOptions } from './database.ts';
 import type { EmbeddedPostgres } from './embedded-postgres.ts';
 
 /** MikroORM's options: the entities, the migrations and the pool. */
 export function ormOptions(options: DatabaseOptions, embedded: EmbeddedPostgres | undefined) {
   return defineConfig({
-    entities: [Pet, ApiKey, DeprecatedCall],
+    entities: [PetEntity, ApiKey, DeprecatedCall],
     extensions: [Migrator],
     ...(embedded
       ? { host: embedded.host, user: embedded.user, dbName: embedded.database }

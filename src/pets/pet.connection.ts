@@ -1,5 +1,5 @@
 import { ArgsType, Field, Int, ObjectType } from 'type-graphql';
-import { PetStatus } from './pet.entity.ts';
+import { type Pet, PetStatus } from './pet.entity.ts';
 import { pageLimit } from './pet.rules.ts';
 import type { PetPage } from './pet.service.ts';
 import { PetType } from './pet.types.ts';
@@ -30,7 +30,7 @@ export class PetEdge {
   readonly cursor!: string;
 
   @Field(() => PetType, { description: 'The animal.' })
-  readonly node!: PetType;
+  readonly node!: Pet;
 }
 
 @ObjectType({ description: 'A page of the list of animals.', simpleResolvers: true })

@@ -1,8 +1,17 @@
 import { defineEntity, p } from '@mikro-orm/core';
+import type { Int64 } from '../int64.ts';
 
 /** Availability, spelled as in the specification. */
 export const PetStatus = { available: 'available', pending: 'pending', sold: 'sold' } as const;
 export type PetStatus = (typeof PetStatus)[keyof typeof PetStatus];
+
+/** An animal of the catalogue. */
+export interface Pet {
+  readonly id: Int64;
+  readonly name: string;
+  readonly categoryId: Int64;
+  readonly status: PetStatus;
+}
 
 const petSchema = defineEntity({
   name: 'Pet',
@@ -13,11 +22,11 @@ const petSchema = defineEntity({
     categoryId: p.bigint('bigint'),
     status: p.enum(Object.values(PetStatus)),
   },
-  // Serves `where status = ? and id > ? order by id`, the filtered list.
+  // Serves the filtered list.
   indexes: [{ properties: ['status', 'id'] }],
 });
 
-/** The table `pet`. Its identifiers are int64 and therefore `bigint`, never `number`. */
-export class Pet extends petSchema.class {}
+/** The table `pet`. */
+export class PetEntity extends petSchema.class {}
 
-petSchema.setClass(Pet);
+petSchema.setClass(PetEntity);

@@ -1,16 +1,12 @@
 import { StoreError } from '../errors.ts';
 import { int64, isInt64 } from '../int64.ts';
-import { PetStatus } from './pet.entity.ts';
+import { type Pet, PetStatus } from './pet.entity.ts';
 
 /** Input as a client sent it: any member may be missing or of any type. */
 export type Unchecked<T> = { readonly [Member in keyof T]?: unknown };
 
 /** What a new animal is made of. */
-export interface NewPet {
-  name: string;
-  categoryId: bigint;
-  status: PetStatus;
-}
+export type NewPet = Omit<Pet, 'id'>;
 
 /** Which part of the catalogue a client wants. */
 export interface PetQuery {

@@ -1,11 +1,11 @@
 import { Type } from 'typebox';
-import { int64 } from '../int64.ts';
+import { type Int64, int64 } from '../int64.ts';
 import { PetStatus } from './pet.entity.ts';
 import { pageLimit } from './pet.rules.ts';
 
-/** int64 on the wire: a JSON integer, exact to the last digit. In the program it is a `bigint`. */
+/** int64 on the wire: a JSON integer, exact to the last digit. */
 function Int64(options: { description: string; examples?: number[] }) {
-  return Type.Unsafe<bigint>({ type: 'integer', format: 'int64', ...options });
+  return Type.Unsafe<Int64>({ type: 'integer', format: 'int64', ...options });
 }
 
 export const PetStatusSchema = Type.Unsafe<PetStatus>({

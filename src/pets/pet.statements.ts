@@ -1,5 +1,5 @@
 import type { Database, Statement } from '../database/database.ts';
-import { int64 } from '../int64.ts';
+import { int64, int64FromDigits } from '../int64.ts';
 import type { Pet, PetStatus } from './pet.entity.ts';
 import type { NewPet, PetQuery } from './pet.rules.ts';
 
@@ -104,8 +104,8 @@ async function fillMany(database: Database, lists: WantedList[]): Promise<void> 
 /** @returns one animal per id, in order; null where there is none. */
 export async function selectByIds(database: Database, ids: bigint[]): Promise<Array<Pet | null>> {
   const rows = await database.rows<PetRow>(findMany, [[...new Set(ids)].map(String)]);
-  const found = new Map(rows.map((row) => [BigInt(row[0]), toPet(row)]));
-  return ids.map((id) => found.get(id) ?? null);
+  const found = new Map(rows.map((row) => [row[0], toPet(row)]));
+  return ids.map((id) => found.get(`${id}`) ?? null);
 }
 
 /** Inserts all or none. @returns the animals with their ids, which ascend in the order given. */
@@ -116,9 +116,9 @@ export async function insertPets(database: Database, newPets: NewPet[]): Promise
     newPets.map(({ status }) => status),
   ]);
   const ids = rows.map(([id]) => BigInt(id)).sort((a, b) => (a < b ? -1 : 1));
-  return newPets.map((newPet, place) => ({ id: ids[place] as bigint, ...newPet }));
+  return newPets.map((newPet, place) => ({ id: int64FromDigits(`${ids[place]}`), ...newPet }));
 }
 
 function toPet([id, name, categoryId, status]: readonly [...PetRow, ...unknown[]]): Pet {
-  return { id: BigInt(id), name, categoryId: BigInt(categoryId), status };
+  return { id: int64FromDigits(id), name, categoryId: int64FromDigits(categoryId), status };
 }

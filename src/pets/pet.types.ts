@@ -1,5 +1,6 @@
 import { ArgsType, Field, InputType, Int, ObjectType, registerEnumType } from 'type-graphql';
 import { ID } from '../graphql/id.ts';
+import type { Int64 } from '../int64.ts';
 import { PetStatus } from './pet.entity.ts';
 import { pageLimit } from './pet.rules.ts';
 
@@ -18,13 +19,13 @@ export class PetType {
   @Field(() => ID, {
     description: 'Unique identifier, assigned by the service on creation: an int64 in decimal digits.',
   })
-  readonly id!: bigint;
+  readonly id!: Int64;
 
   @Field(() => String, { description: "The animal's name." })
   readonly name!: string;
 
   @Field(() => ID, { description: 'Identifier of the category the animal belongs to: an int64 in decimal digits.' })
-  readonly categoryId!: bigint;
+  readonly categoryId!: Int64;
 
   @Field(() => PetStatus, { description: 'Availability of the animal.' })
   readonly status!: PetStatus;

@@ -1,7 +1,8 @@
 import type { FastifyRequest } from 'fastify';
+import type { Int64 } from '../int64.ts';
 
 /** This request's address with one query parameter set, as the client sees it from outside. */
-export function addressWith(request: FastifyRequest, parameter: string, value: bigint): string {
+export function addressWith(request: FastifyRequest, parameter: string, value: Int64): string {
   const [, path = '', query = ''] = target.exec(request.originalUrl) ?? [];
   // Nothing that a client writes there may end the `<...>` of a link.
   return `${origin(request)}${path}?${queryWith(query, parameter, value)}`.replace(/[<>"]/g, encodeURIComponent);
@@ -11,7 +12,7 @@ export function addressWith(request: FastifyRequest, parameter: string, value: b
 const target = /^(?:https?:\/\/[^/?#]*)?([^?#]*)[?#]?(.*)$/is;
 
 /** The other parameters stay as the client wrote them. */
-function queryWith(query: string, parameter: string, value: bigint): string {
+function queryWith(query: string, parameter: string, value: Int64): string {
   const others = query.split('&').filter((part) => part !== '' && nameOf(part) !== parameter);
   return [...others, `${parameter}=${value}`].join('&');
 }
