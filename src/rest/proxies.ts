@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import parseForwarded from 'forwarded-parse';
+import { isAuthority } from './protocol.ts';
 
 /**
  * Fastify understands `X-Forwarded-*` only: the standard `Forwarded` (RFC 7239) is translated into it. Whether the
@@ -15,7 +16,15 @@ export function understandForwarded({ headers, url = '/' }: IncomingMessage): st
     if (last?.proto) headers['x-forwarded-proto'] = last.proto;
     if (last?.host) headers['x-forwarded-host'] = last.host;
   }
+  // A proxy may pass on what a client wrote: addresses are made of nothing but an authority and http or https.
+  if (!isAuthority(lastOf(headers['x-forwarded-host']))) delete headers['x-forwarded-host'];
+  if (!/^https?$/i.test(lastOf(headers['x-forwarded-proto']))) delete headers['x-forwarded-proto'];
   return url;
+}
+
+/** Of several, Fastify takes the last. */
+function lastOf(header: string | string[] | undefined): string {
+  return `${header ?? ''}`.split(',').at(-1)?.trim() ?? '';
 }
 
 function parsed(header: string): Array<Record<string, string>> {
