@@ -1,12 +1,15 @@
 import { execFile } from 'node:child_process';
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { graphqlText } from '../support/graphql.ts';
 import { rest } from '../support/rest.ts';
 import { type Store, startStore } from '../support/store.ts';
+
+const require = createRequire(import.meta.url);
 
 /** A list as a Relay application writes it: a fragment that can be refetched, on a connection. */
 const component = `import { graphql } from 'relay-runtime';
@@ -44,7 +47,7 @@ afterAll(async () => {
 });
 
 test('relay-compiler compiles a fragment on the connection, and its query walks the pages', async () => {
-  await promisify(execFile)(process.execPath, [resolve('node_modules/relay-compiler/cli.js')], { cwd: project });
+  await promisify(execFile)(process.execPath, [require.resolve('relay-compiler/cli.js')], { cwd: project });
   const artifact = await readFile(join(project, 'src/__generated__/PetListPaginationQuery.graphql.ts'), 'utf8');
   const query = JSON.parse(/"text": (".*")/.exec(artifact)?.[1] ?? '""');
 

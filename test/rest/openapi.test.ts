@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -8,6 +9,7 @@ import fc from 'fast-check';
 import { rest } from '../support/rest.ts';
 import { type Store, startStore } from '../support/store.ts';
 
+const require = createRequire(import.meta.url);
 const committed = JSON.parse(await readFile('schema/openapi.json', 'utf8'));
 const operations = Object.values<object>(committed.paths).flatMap((path) => Object.values(path));
 
@@ -59,7 +61,7 @@ const explained = [
 ];
 
 test("Redocly's recommended rules find nothing that is not explained", async () => {
-  const cli = ['node_modules/@redocly/cli/bin/cli.js', 'lint', 'schema/openapi.json', '--extends=recommended'];
+  const cli = [require.resolve('@redocly/cli/bin/cli.js'), 'lint', 'schema/openapi.json', '--extends=recommended'];
   const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' };
   const { stdout } = await promisify(execFile)(process.execPath, [...cli, '--format=json'], { env });
   const { problems } = JSON.parse(stdout);
