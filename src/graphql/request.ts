@@ -22,7 +22,7 @@ export function readingOf(request: FastifyRequest, trusted: TrustedDocuments | u
   // Apollo reads the variables of a GET request with JSON.parse, which loses digits of an int64.
   const { variables } = request.query as { variables?: unknown };
   if (request.method === 'GET' && typeof variables === 'string') {
-    reading.variables = parseExactJson(Buffer.from(variables), 'variables') as Record<string, unknown>;
+    reading.variables = parseExactJson(Buffer.from(variables), 'The variables are') as Record<string, unknown>;
   }
   return reading;
 }

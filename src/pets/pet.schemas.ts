@@ -4,7 +4,7 @@ import { PetStatus } from './pet.entity.ts';
 import { pageLimit } from './pet.rules.ts';
 
 /** int64 on the wire: a JSON integer, exact to the last digit. */
-function Int64(options: { description: string; examples?: number[] }) {
+function int64Schema(options: { description: string; examples?: number[] }) {
   return Type.Unsafe<Int64>({ type: 'integer', format: 'int64', ...options });
 }
 
@@ -19,7 +19,7 @@ const name = Type.String({
   description: "The animal's name. Any text without U+0000 and lone surrogates.",
   examples: ['Rex'],
 });
-const categoryId = Int64({
+const categoryId = int64Schema({
   description: 'Identifier of the category the animal belongs to.',
   examples: [5],
 });
@@ -46,7 +46,7 @@ export const NewPetSchema = Type.Object(
 
 export const PetSchema = Type.Object(
   {
-    id: Int64({ description: 'Unique identifier, assigned by the service on creation.', examples: [1] }),
+    id: int64Schema({ description: 'Unique identifier, assigned by the service on creation.', examples: [1] }),
     name,
     categoryId,
     status: Type.Ref('PetStatus#'),
@@ -81,10 +81,10 @@ export const ListPetsQuerySchema = Type.Object({
     }),
   ),
   after: Type.Optional(
-    Int64({ description: 'Return only animals after this one: the id of the last animal seen.', examples: [20] }),
+    int64Schema({ description: 'Return only animals after this one: the id of the last animal seen.', examples: [20] }),
   ),
 });
 
 export const PetIdParamsSchema = Type.Object({
-  petId: Int64({ description: `Identifier of the animal, up to ${int64.max}.`, examples: [1] }),
+  petId: int64Schema({ description: `Identifier of the animal, up to ${int64.max}.`, examples: [1] }),
 });

@@ -43,14 +43,15 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  * numbers as `number`; a fraction that a double would round to a whole number comes out as NaN, so that no rule takes
  * it for an integer. Of duplicate members the last one counts.
  *
+ * @param subject of the message that tells what is wrong.
  * @throws StoreError BAD_USER_INPUT: not UTF-8, not JSON, or a member that would poison prototypes.
  */
-export function parseExactJson(body: Buffer, what = 'body'): unknown {
+export function parseExactJson(body: Buffer, subject = 'The body is'): unknown {
   try {
     const text = utf8.decode(body);
     return suspect.test(text) ? parse(text, exactNumber as (key: string, value: unknown) => unknown) : parse(text);
   } catch (cause) {
-    throw new StoreError('BAD_USER_INPUT', `The ${what} is not acceptable JSON: ${reason(cause)}.`, { cause });
+    throw new StoreError('BAD_USER_INPUT', `${subject} not acceptable JSON: ${reason(cause)}.`, { cause });
   }
 }
 
