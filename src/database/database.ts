@@ -4,21 +4,7 @@ import type { Pool } from 'pg';
 import { StoreError } from '../errors.ts';
 import { openEmbeddedPostgres } from './embedded-postgres.ts';
 import { lockFile } from './file-lock.ts';
-import { ormOptions } from './options.ts';
-
-export interface DatabaseOptions {
-  /** postgres://...; the embedded store in `dataDir` when undefined. */
-  url: string | undefined;
-  dataDir: string;
-  /** Connections at most. */
-  poolMax: number;
-  /** Milliseconds until a new connection must stand. */
-  connectTimeout: number;
-  /** Milliseconds until PostgreSQL gives up a statement. The embedded store ignores it. */
-  statementTimeout: number;
-  /** Called when the embedded store has died. */
-  onLost?: (error: Error) => void;
-}
+import { type DatabaseOptions, ormOptions } from './options.ts';
 
 /** A statement that is prepared once per connection. `name` is unique among all statements. */
 export interface Statement {

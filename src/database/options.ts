@@ -4,8 +4,21 @@ import { migrations } from '../../migrations/index.ts';
 import { ApiKey } from '../keys/api-key.entity.ts';
 import { DeprecatedCall } from '../keys/deprecated-call.entity.ts';
 import { PetEntity } from '../pets/pet.entity.ts';
-import type { DatabaseOptions } from './database.ts';
 import type { EmbeddedPostgres } from './embedded-postgres.ts';
+
+export interface DatabaseOptions {
+  /** postgres://...; the embedded store in `dataDir` when undefined. */
+  url: string | undefined;
+  dataDir: string;
+  /** Connections at most. */
+  poolMax: number;
+  /** Milliseconds until a new connection must stand. */
+  connectTimeout: number;
+  /** Milliseconds until PostgreSQL gives up a statement. The embedded store ignores it. */
+  statementTimeout: number;
+  /** Called when the embedded store has died. */
+  onLost?: (error: Error) => void;
+}
 
 /** MikroORM's options: the entities, the migrations and the pool. */
 export function ormOptions(options: DatabaseOptions, embedded: EmbeddedPostgres | undefined) {

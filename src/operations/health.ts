@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Database } from '../database/database.ts';
-import type { Quota } from '../keys/quota.ts';
+import type { Quota } from '../quotas/quota.ts';
 
 export interface HealthOptions {
   database: Database;

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { StoreError } from '../errors.ts';
 import { integerFromText } from '../int64.ts';
-import { metered } from '../keys/meter.ts';
+import { metered } from '../quotas/meter.ts';
 import { addressWith } from '../rest/links.ts';
 import { getPetDeprecation } from './pet.deprecation.ts';
 import { createPet, getPet, listPets } from './pet.operations.ts';
