@@ -14,6 +14,10 @@ export function duration(text: string): number {
 export function momentFrom(text: string): Date {
   const isDate = /^\d{4}-\d\d-\d\d(T[\d:.]+Z)?$/.test(text);
   const moment = new Date(isDate ? text : Date.now() + duration(text));
+  // Of a day that no month has, Date makes one of the next month.
+  if (isDate && new Date(text.slice(0, 10)).getUTCDate() !== Number(text.slice(8, 10))) {
+    throw new InvalidArgumentError('There is no such date.');
+  }
   if (!(moment.getTime() > Date.now())) throw new InvalidArgumentError('It must be in the future.');
   return moment;
 }
