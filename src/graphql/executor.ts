@@ -13,6 +13,9 @@ import { LRUCache } from 'lru-cache';
 /** How many compiled operations are kept. */
 const capacity = 500;
 
+/** Every fault of the variables is told beside all of the input: a few are enough. */
+export const executionOptions = { maxCoercionErrors: 5 };
+
 interface Execution {
   document: DocumentNode;
   operationName: string | undefined;
@@ -64,7 +67,8 @@ export class Executor {
       this.#compiled.set(key, 'seen');
       return undefined;
     }
-    if (known === 'impossible') return undefined;
+    // graphql-jit assigns to aliases: one named so would not be a member.
+    if (known === 'impossible' || document.loc?.source.body.includes('__proto__')) return undefined;
     if (known !== 'seen') return known;
     const compiled = compileQuery(this.#schema, document, operationName, {
       customJSONSerializer: true,
@@ -81,6 +85,7 @@ export class Executor {
       operationName: operationName ?? null,
       contextValue: context,
       variableValues: variables ?? null,
+      options: executionOptions,
     });
   }
 }

@@ -15,7 +15,7 @@ import { createContext, type GraphQLContext } from './context.ts';
 import { CostLimit } from './cost.ts';
 import { DeprecatedFields } from './deprecations.ts';
 import { formatError, formatErrorOfClosedSchema, sendGraphQLError } from './errors.ts';
-import { asGateway, Executor } from './executor.ts';
+import { asGateway, Executor, executionOptions } from './executor.ts';
 import { explorerPage, isNavigation } from './explorer.ts';
 import { lifecycle } from './lifecycle.ts';
 import { type OperationLimits, operationLimits } from './limits.ts';
@@ -62,6 +62,7 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
     ...(options.apq ? {} : { persistedQueries: false as const }),
     parseOptions: { maxTokens: limits.maxTokens },
     validationRules: [operationLimits(limits)],
+    executionOptions,
     stopOnTerminationSignals: false,
     plugins: [
       ...nothingOfApollos,

@@ -1,3 +1,4 @@
+import { LockMode } from '@mikro-orm/core';
 import { coalesce } from '../database/coalesce.ts';
 import type { Database } from '../database/database.ts';
 import { StoreError } from '../errors.ts';
@@ -128,11 +129,12 @@ export class ApiKeyService {
   }
 
   async #change(id: number, change: (key: ApiKey) => void): Promise<ApiKey> {
-    const em = this.#database.orm.em.fork();
-    const key = await em.findOne(ApiKey, { id });
-    if (!key) throw new StoreError('NOT_FOUND', `There is no key with the id ${id}.`);
-    change(key);
-    await em.flush();
-    return key;
+    return this.#database.orm.em.fork().transactional(async (em) => {
+      // Two rotations at once are one after the other: the first one's secret is the second one's previous.
+      const key = await em.findOne(ApiKey, { id }, { lockMode: LockMode.PESSIMISTIC_WRITE });
+      if (!key) throw new StoreError('NOT_FOUND', `There is no key with the id ${id}.`);
+      change(key);
+      return key;
+    });
   }
 }

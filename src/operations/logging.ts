@@ -28,9 +28,10 @@ function requestId({ headers }: Pick<IncomingMessage, 'headers'>): string {
   return typeof given === 'string' && acceptableId.test(given) && !given.includes(secretPrefix) ? given : randomUUID();
 }
 
-// Neither headers nor the query: keys and other secrets end up there.
+// Neither headers nor the query: keys and other secrets end up there. A key that ended up in the path is cut.
 function requestOf({ method, url }: FastifyRequest) {
-  return { method, path: url.split('?', 1)[0] };
+  const [path = ''] = url.split('?', 1);
+  return { method, path: path.includes(secretPrefix) ? path.replaceAll(/ask_\w*/g, `${secretPrefix}...`) : path };
 }
 
 /** Logs every answered request and tells the client its id. */
