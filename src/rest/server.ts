@@ -15,7 +15,7 @@ export function serverOptions(http: Config['http'], guard: BearerOptions): Fasti
     requestTimeout: http.requestTimeout,
     keepAliveTimeout: http.keepAliveTimeout,
     // A client that reads its answer slowly holds a connection, too.
-    connectionTimeout: 2 * http.keepAliveTimeout,
+    connectionTimeout: Math.max(120_000, http.requestTimeout, http.keepAliveTimeout),
     ...(http.trustProxy === false ? {} : { trustProxy: trusted(http.trustProxy), rewriteUrl: understandForwarded }),
     // Schemas document requests and serialise responses; what is valid is judged by the services, once for both faces.
     schemaController: { compilersFactory: { buildValidator: anythingGoes as never } },
