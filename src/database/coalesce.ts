@@ -36,7 +36,9 @@ export function coalesce<In, Out>(
 
   function schedule(): void {
     if (waiting.length === 0 || scheduled) return;
-    if (holder) impatience ??= setTimeout(letGo, patience);
+    // A full batch has nobody more to wait for.
+    const isHeld = holder !== undefined && waiting.length < maxBatch;
+    if (isHeld) impatience ??= setTimeout(letGo, patience);
     else if (inFlight < maxInFlight) {
       scheduled = true;
       // Where several come at a time, all who are readable in this turn of the event loop leave together; a lone one at once.

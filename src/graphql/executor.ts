@@ -26,6 +26,9 @@ interface Execution {
 /** Serialises the `data` of a compiled operation without looking at every value's type. */
 type Stringify = (result: FormattedExecutionResult) => string;
 
+const stringify = Symbol('stringify');
+type Compiled = Record<symbol, Stringify | undefined>;
+
 /**
  * Executes operations with graphql-jit: an operation that comes a second time is compiled to a function. What it cannot
  * compile, and what it refuses before anything has run, is left to graphql-js, whose word counts.
@@ -33,7 +36,6 @@ type Stringify = (result: FormattedExecutionResult) => string;
 export class Executor {
   readonly #schema: GraphQLSchema;
   readonly #compiled = new LRUCache<string, CompiledQuery | 'seen' | 'impossible'>({ max: capacity });
-  readonly #stringify = new WeakMap<object, Stringify>();
 
   constructor(schema: GraphQLSchema) {
     this.#schema = schema;
@@ -48,14 +50,15 @@ export class Executor {
     // non-null input fields, int64 as bigint), and says what is wrong in its own words.
     if (result.data === undefined) return this.#interpret(execution);
     if (result.errors) return { ...result, errors: result.errors.map(asGraphQLError) };
-    if (result.data) this.#stringify.set(result.data, compiled.stringify as Stringify);
+    // Not in a WeakMap: one entry for every answer makes the garbage collector the most expensive part of it.
+    if (result.data) (result.data as Compiled)[stringify] = compiled.stringify as Stringify;
     return result;
   }
 
   /** The JSON of a result. */
   stringify(result: FormattedExecutionResult): string {
-    const stringify = result.data && !result.errors && this.#stringify.get(result.data);
-    return stringify ? stringify(result) : JSON.stringify(result);
+    const compiled = result.errors ? undefined : (result.data as Compiled | null | undefined)?.[stringify];
+    return compiled ? compiled(result) : JSON.stringify(result);
   }
 
   #compile(key: string, { document, operationName }: Execution): CompiledQuery | undefined {

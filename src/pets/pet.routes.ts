@@ -12,13 +12,12 @@ export interface PetRoutesOptions {
   pets: PetService;
 }
 
-/** Requests that arrive together share a page: it is serialised once. */
+/** Requests that arrive together share a page, and are answered one after the other: it is serialised once. */
 function jsonOfPages() {
-  const texts = new WeakMap<PetPage, string>();
+  let last: { page: PetPage; text: string } | undefined;
   return (page: PetPage, serialise: () => string): string => {
-    const text = texts.get(page) ?? serialise();
-    texts.set(page, text);
-    return text;
+    if (last?.page !== page) last = { page, text: serialise() };
+    return last.text;
   };
 }
 

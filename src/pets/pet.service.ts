@@ -12,7 +12,7 @@ export interface PetPage {
   readonly hasNext: boolean;
 }
 
-const reads = { maxBatch: 64, maxInFlight: 4, patience: 10 };
+const reads = { maxBatch: 32, maxInFlight: 4, patience: 10 };
 // One batch of creations at a time and per node: the next one is gathered while this one is made durable.
 const writes = { maxBatch: 256, maxInFlight: 1, patience: 1000 };
 
