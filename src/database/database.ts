@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MikroORM, type PostgreSqlConnection } from '@mikro-orm/postgresql';
-import type { Pool } from 'pg';
+import { Client, type Pool } from 'pg';
 import { StoreError } from '../errors.ts';
 import { openEmbeddedPostgres } from './embedded-postgres.ts';
 import { lockFile } from './file-lock.ts';
@@ -95,13 +95,16 @@ export class Database {
       if (!release) throw new Error('Another process has been preparing the embedded store for a minute.');
       return whileItMoves(work).finally(release);
     }
-    const holder = await this.pool.connect();
+    // A connection beside the pool: `work` needs two of its own, and the pool may have no more.
+    const holder = new Client(this.pool.options);
+    holder.on('error', () => undefined);
     try {
+      await holder.connect();
       await holder.query("set statement_timeout = 0; select pg_advisory_lock(hashtext('animal-store migrations'))");
       return await work();
     } finally {
       // Ending the session releases the lock, whatever state it is in.
-      holder.release(true);
+      await holder.end();
     }
   }
 }

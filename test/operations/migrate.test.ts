@@ -76,3 +76,13 @@ async function rowsOf(query: string): Promise<unknown[]> {
   const { rows } = await client.query({ text: query, rowMode: 'array' }).finally(() => client.end());
   return rows.flat();
 }
+
+(onPostgres ? test : test.skip)(
+  'the smallest pool is large enough to migrate and to serve (PostgreSQL only)',
+  async () => {
+    const env = { ...database.env, DATABASE_POOL_MAX: '2' };
+    expect(await cli(['migrate'], env)).toMatchObject({ code: 0, stdout: expect.stringMatching(/^applied: /) });
+    const server = await startServer({ ...env, BOOTSTRAP_API_KEY: key });
+    expect((await rest(server, '/v1/pets')).status).toBe(200);
+  },
+);
