@@ -2,7 +2,7 @@ import { unwrapResolverError } from '@apollo/server/errors';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import { type ErrorCode, httpStatusOf, internalError, StoreError } from '../errors.ts';
-import { logFailure } from '../rest/error-handler.ts';
+import { logFailure, sendFailure } from '../rest/error-handler.ts';
 import { toStoreError } from '../rest/failures.ts';
 
 /** Codes of Apollo Server for which the one vocabulary has a word. */
@@ -60,13 +60,7 @@ export function logErrors(errors: readonly GraphQLError[], request: FastifyReque
 
 /** Answers a failure outside an operation (no key, no JSON) as a GraphQL response. */
 export function sendGraphQLError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  const failure = toStoreError(error);
-  logFailure(failure, request);
-  reply
-    .code(failure.status)
-    .headers(failure.headers)
-    .type('application/json; charset=utf-8')
-    .send(JSON.stringify({ errors: [toFormatted(failure)] }));
+  sendFailure(error, request, reply, (failure) => ({ errors: [toFormatted(failure)] }));
 }
 
 function toFormatted({ message, code, status }: StoreError): GraphQLFormattedError {

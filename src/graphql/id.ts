@@ -11,7 +11,7 @@ export const ID = new GraphQLScalarType<string, string>({
   serialize: (value) => `${value}`,
   parseValue: (value) => {
     if (typeof value === 'string') return value;
-    // A number beyond 2^53 has lost digits: variables of a GET request, which Apollo Server parses itself.
+    // A number beyond 2^53 would have lost digits; the service's own parser makes a bigint of it.
     if (typeof value === 'bigint' || Number.isSafeInteger(value)) return `${value}`;
     throw new GraphQLError(`ID cannot represent value: ${inspect(value)}`);
   },

@@ -13,6 +13,16 @@ export const errorHandler = fastifyPlugin(async (app: FastifyInstance) => {
 });
 
 export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  sendFailure(error, request, reply, (failure) => failure.toBody());
+}
+
+/** Logs a failure and answers with it, in the words of a face. */
+export function sendFailure(
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  toBody: (failure: StoreError) => unknown,
+): void {
   const failure = toStoreError(error);
   logFailure(failure, request);
   reply
@@ -20,7 +30,7 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
     .headers(failure.headers)
     .type('application/json; charset=utf-8')
     .serializer(JSON.stringify)
-    .send(failure.toBody());
+    .send(toBody(failure));
 }
 
 /** What the client caused is information; what we caused is an error, with its cause. */

@@ -5,11 +5,11 @@ import { answerBrokenRequest, sendError } from './error-handler.ts';
 import { understandForwarded } from './proxies.ts';
 import { forData, securityHeaders } from './security-headers.ts';
 
-const headersOfData = securityHeaders(forData);
 const maxHeaderSize = 16_384;
 
 /** Fastify's options for the HTTP server: limits, and what it does with requests that never become one. */
 export function serverOptions(http: Config['http'], guard: BearerOptions): FastifyServerOptions {
+  const headersOfData = securityHeaders(forData);
   return {
     bodyLimit: http.bodyLimit,
     requestTimeout: http.requestTimeout,
