@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import { PGlite } from '@electric-sql/pglite';
-import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
 import { lockFile } from './file-lock.ts';
+import { SharedBackend } from './shared-backend.ts';
 
 /**
  * The thread that owns the embedded store, or waits to. PGlite has no lock of its own, and a second process that
@@ -26,10 +26,10 @@ const release = await ownership();
 if (release) {
   const postgres = await PGlite.create(join(dataDir, 'postgres'));
   rmSync(socketPath, { force: true });
-  const server = new PGLiteSocketServer({ db: postgres, path: socketPath, maxConnections: 1000 });
-  await server.start();
+  const backend = new SharedBackend(postgres);
+  await backend.listen(socketPath);
   stop = async () => {
-    await server.stop();
+    backend.close();
     await postgres.close();
     release();
   };

@@ -1,0 +1,130 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { type EmbeddedPostgres, openEmbeddedPostgres } from '../../src/database/embedded-postgres.ts';
+import { onPostgres } from '../support/process.ts';
+
+let folder: string;
+let store: EmbeddedPostgres;
+let pool: pg.Pool;
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'animal-store-test-'));
+  store = await openEmbeddedPostgres(folder, () => undefined);
+  pool = new pg.Pool({ host: store.host, user: store.user, database: store.database, max: 8 });
+  pool.on('error', () => undefined);
+});
+afterEach(async () => {
+  await pool.end();
+  await store.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** A message of PostgreSQL's protocol; the first one of a session has no type. */
+function message(type: string, ...parts: Array<string | number[]>): Buffer {
+  const body = Buffer.concat(
+    parts.map((part) => (typeof part === 'string' ? Buffer.from(`${part}\0`) : Buffer.from(part))),
+  );
+  const length = Buffer.alloc(4);
+  length.writeInt32BE(body.length + 4);
+  return Buffer.concat([Buffer.from(type), length, body]);
+}
+
+const begin = message('Q', 'begin; create table unfinished (id int)');
+const parse = message('P', '', 'select 1', [0, 0]);
+const flush = message('H');
+
+/** A session whose bytes the test writes itself, and that has been greeted. */
+async function session(): Promise<Socket> {
+  const socket = connect(join(store.host, '.s.PGSQL.5432'));
+  socket.write(message('', [0, 3, 0, 0], 'user', 'postgres', 'database', 'postgres', [0]));
+  await answer(socket);
+  return socket;
+}
+
+async function answer(socket: Socket): Promise<void> {
+  await once(socket, 'data');
+}
+
+const onEmbedded = onPostgres ? describe.skip : describe;
+
+onEmbedded('the backend of the embedded store (skipped on PostgreSQL, which has one for each connection)', () => {
+  test('keeps statements apart that come in many pieces, whatever their parameters', async () => {
+    const long = 'x'.repeat(300_000);
+    const calls = Array.from({ length: 60 }, async (_, n) => {
+      if (n % 3 === 0) {
+        const { rows } = await pool.query('select length($1::text) as length, $2::int as n', [long, n]);
+        expect(rows).toEqual([{ length: long.length, n }]);
+      } else {
+        const { rows } = await pool.query('select $1::int + 1 as next', [n]);
+        expect(rows).toEqual([{ next: n + 1 }]);
+      }
+    });
+    await Promise.all(calls);
+  });
+
+  test('keeps a transaction apart from what others do meanwhile', async () => {
+    await pool.query('create table visit (id int)');
+    const client = await pool.connect();
+    await client.query('begin');
+    await client.query('insert into visit values (1)');
+    const others = Array.from({ length: 5 }, () => pool.query('select count(*)::int as visits from visit'));
+    await client.query('insert into visit values (2)');
+    await client.query('rollback');
+    client.release();
+    for (const { rows } of await Promise.all(others)) expect(rows).toEqual([{ visits: 0 }]);
+  });
+
+  test.each([
+    ['in a transaction', [begin]],
+    ['between the messages of a query', [parse, flush]],
+    ['in the middle of a message', [parse, parse.subarray(0, 7)]],
+    ['before it said who it is', []],
+  ])('goes on when a connection breaks %s', async (_, bytes) => {
+    const socket = bytes.length > 0 ? await session() : connect(join(store.host, '.s.PGSQL.5432'));
+    if (bytes.length > 0) {
+      socket.write(Buffer.concat(bytes));
+      await answer(socket);
+    } else {
+      socket.write(Buffer.from([0, 0]));
+    }
+    socket.destroy();
+    const { rows } = await pool.query(`select to_regclass('unfinished') as left, $1::int as n`, [7]);
+    expect(rows).toEqual([{ left: null, n: 7 }]);
+  });
+
+  test('answers a statement that comes byte by byte', async () => {
+    const socket = await session();
+    const greetings: Buffer[] = [];
+    socket.on('data', (data) => greetings.push(data));
+    for (const byte of message('Q', 'select 42 as answer')) socket.write(Buffer.of(byte));
+    while (!Buffer.concat(greetings).includes('SELECT 1')) await once(socket, 'data');
+    expect(Buffer.concat(greetings).includes('42')).toBe(true);
+    socket.end(message('X'));
+    await once(socket, 'close');
+  });
+
+  test('hangs up on whoever asks to cancel or to encrypt: there is nothing to do', async () => {
+    for (const code of [80877102, 80877103]) {
+      const socket = connect(join(store.host, '.s.PGSQL.5432'));
+      const request = Buffer.alloc(8);
+      request.writeInt32BE(8);
+      request.writeInt32BE(code, 4);
+      socket.resume().write(request);
+      await once(socket, 'close');
+    }
+    expect((await pool.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
+  });
+
+  test('tells an error of a statement to its sender only', async () => {
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 20 }, (_, n) => pool.query('select 10 / $1::int as share', [n % 2])),
+    );
+    expect(outcomes.map(({ status }) => status)).toEqual(
+      Array.from({ length: 20 }, (_, n) => (n % 2 ? 'fulfilled' : 'rejected')),
+    );
+  });
+});
