@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { MikroORM, type PostgreSqlConnection } from '@mikro-orm/postgresql';
 import { Client, type Pool } from 'pg';
 import { StoreError } from '../errors.ts';
-import { openEmbeddedPostgres } from './embedded-postgres.ts';
+import { type EmbeddedPostgres, openEmbeddedPostgres } from './embedded-postgres.ts';
 import { lockFile } from './file-lock.ts';
 import { type DatabaseOptions, ormOptions } from './options.ts';
 
@@ -16,10 +16,9 @@ export interface Statement {
 export class Database {
   private constructor(
     readonly orm: MikroORM,
-    readonly isEmbedded: boolean,
     private readonly pool: Pool,
     private readonly options: DatabaseOptions,
-    private readonly closeStore: () => Promise<void>,
+    private readonly embedded: EmbeddedPostgres | undefined,
   ) {}
 
   /** Opens the embedded store, or prepares the pool for a PostgreSQL that need not be reachable yet. */
@@ -30,7 +29,12 @@ export class Database {
     const orm = new MikroORM(ormOptions(options, embedded));
     const connection = orm.em.getConnection() as PostgreSqlConnection;
     const pool = await connection.getNativeClient();
-    return new Database(orm, embedded !== undefined, pool, options, async () => embedded?.close());
+    return new Database(orm, pool, options, embedded);
+  }
+
+  /** True when the store is our own, in a folder. */
+  get isEmbedded(): boolean {
+    return this.embedded !== undefined;
   }
 
   /**
@@ -42,30 +46,23 @@ export class Database {
   async rows<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     // Names of prepared statements collide on the embedded store, where all connections are one backend.
     const { name, text } = this.isEmbedded ? { name: undefined, text: statement.text } : statement;
-    // PostgreSQL gives up by itself; this is for one that has fallen silent.
-    const query_timeout = this.options.statementTimeout + 1000;
-    const query = { name, text, values, rowMode: 'array', types: asWritten, query_timeout } as const;
     try {
-      const { rows } = await this.pool.query<Row>(query);
+      const { rows } = await this.pool.query<Row>({ name, text, values, rowMode: 'array', types: asWritten });
       return rows;
     } catch (error) {
       throw unavailable(error) ?? error;
     }
   }
 
-  /** Applies pending migrations, one node at a time. @returns the names of those applied. */
+  /** Applies pending migrations, one node at a time; they take as long as they take. @returns the names of those applied. */
   async migrate(): Promise<string[]> {
     return this.exclusively(async () => {
-      const applied = await (this.isEmbedded ? this.orm.migrator.up() : this.migrateWithoutTimeout());
-      return applied.map(({ name }) => name);
-    });
-  }
-
-  /** A migration takes as long as its tables are large. The embedded store knows no time-outs, and no second connection meanwhile. */
-  private migrateWithoutTimeout() {
-    return this.orm.em.fork().transactional(async (em) => {
-      await em.execute('set local statement_timeout = 0');
-      return this.orm.migrator.up({ transaction: em.getTransactionContext() });
+      const orm = new MikroORM(ormOptions({ ...this.options, statementTimeout: 0 }, this.embedded));
+      try {
+        return (await orm.migrator.up()).map(({ name }) => name);
+      } finally {
+        await orm.close();
+      }
     });
   }
 
@@ -81,7 +78,7 @@ export class Database {
 
   async close(): Promise<void> {
     await this.orm.close(true);
-    await this.closeStore();
+    await this.embedded?.close();
   }
 
   /**
@@ -95,8 +92,8 @@ export class Database {
       if (!release) throw new Error('Another process has been preparing the embedded store for a minute.');
       return whileItMoves(work).finally(release);
     }
-    // A connection beside the pool: `work` needs two of its own, and the pool may have no more.
-    const holder = new Client(this.pool.options);
+    // A connection beside the pool, which waits as long as it takes.
+    const holder = new Client({ ...this.pool.options, stream: undefined });
     holder.on('error', () => undefined);
     try {
       await holder.connect();
@@ -135,7 +132,7 @@ export function isDataError(error: unknown): boolean {
 // Classes 08 connection, 53 resources, 57 operator intervention (shutdown, time-out), 58 system, 25006 read-only standby.
 const passingState = /^(?:08|53|57|58)\w{3}$|^25006$/;
 const passingSystemCall = /^E(?:CONN\w+|NOENT|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_AGAIN|NOTFOUND)$/;
-const passingMessage = /(?:^| - )Connection terminated|timeout exceeded when trying to connect|^Query read timeout/;
+const passingMessage = /(?:^| - )Connection terminated|timeout exceeded when trying to connect/;
 
 function unavailable(error: unknown): StoreError | undefined {
   const { code = '', message = '' } = error as { code?: string; message?: string };

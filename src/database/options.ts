@@ -1,3 +1,4 @@
+import { Socket } from 'node:net';
 import { Migrator } from '@mikro-orm/migrations';
 import { defineConfig } from '@mikro-orm/postgresql';
 import { migrations } from '../../migrations/index.ts';
@@ -14,7 +15,7 @@ export interface DatabaseOptions {
   poolMax: number;
   /** Milliseconds until a new connection must stand. */
   connectTimeout: number;
-  /** Milliseconds until PostgreSQL gives up a statement. The embedded store ignores it. */
+  /** Milliseconds until PostgreSQL gives up a statement; 0: never. The embedded store ignores it. */
   statementTimeout: number;
   /** Called when the embedded store has died. */
   onLost?: (error: Error) => void;
@@ -38,10 +39,23 @@ export function ormOptions(options: DatabaseOptions, embedded: EmbeddedPostgres 
       // PostgreSQL would compile the batched list anew at every execution: tens of milliseconds for what takes one.
       ...(embedded ? {} : { statement_timeout: options.statementTimeout, options: '-c jit=off' }),
       keepAlive: true,
+      stream: () => socketThatMustAnswer(options.statementTimeout),
     },
     migrations: { migrationsList: migrations, snapshot: false, silent: true },
     // A pooled connection that breaks is replaced, and who used it is told; MikroORM would print a line to standard output.
     logger: () => undefined,
     discovery: { warnWhenNoEntities: true },
   });
+}
+
+/**
+ * PostgreSQL gives up a statement by itself; this is for one that has fallen silent, or a network that has. A clock on
+ * the socket, because pg's own `query_timeout` is a timer for every query: it costs as much as a small query does, and
+ * keeps what it read from the garbage collector (`bench/README.md`).
+ */
+function socketThatMustAnswer(statementTimeout: number): Socket {
+  const socket = new Socket();
+  const silence = Object.assign(new Error('PostgreSQL does not answer any more'), { code: 'ETIMEDOUT' });
+  if (statementTimeout > 0) socket.setTimeout(statementTimeout + 1000, () => socket.destroy(silence));
+  return socket;
 }

@@ -53,14 +53,14 @@ onServer('on PostgreSQL (skipped on the embedded store, which has tests of its o
     expect(new Set(names).size).toBe(names.length);
   });
 
-  test('a migration may take longer than a statement may', async () => {
+  test('a migration may take longer than a statement may, and than PostgreSQL may be silent', async () => {
     const port = await freePort();
     const { DATABASE_URL } = database.env as { DATABASE_URL: string };
     const holder = new pg.Client(DATABASE_URL);
     await holder.connect();
     await holder.query('begin; create table pet (id int)');
     run('main', [], { DATABASE_URL, PORT: `${port}`, DATABASE_STATEMENT_TIMEOUT_MS: '50' });
-    const waiting = `select wait_event_type = 'Lock' and clock_timestamp() - query_start > interval '200 ms'
+    const waiting = `select wait_event_type = 'Lock' and clock_timestamp() - query_start > interval '1200 ms'
       from pg_stat_activity where datname = current_database() and query like '%create table "pet"%' and pid <> pg_backend_pid()`;
     await eventually(async () => (await rowsOf(waiting)).includes(true));
     await holder.query('rollback');
