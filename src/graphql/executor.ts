@@ -1,8 +1,6 @@
-import type { GatewayInterface } from '@apollo/server-gateway-interface';
 import {
   type DocumentNode,
   type ExecutionResult,
-  execute,
   type FormattedExecutionResult,
   GraphQLError,
   type GraphQLSchema,
@@ -13,10 +11,7 @@ import { LRUCache } from 'lru-cache';
 /** How many compiled operations are kept. */
 const capacity = 500;
 
-/** Every fault of the variables is told beside all of the input: a few are enough. */
-export const executionOptions = { maxCoercionErrors: 5 };
-
-interface Execution {
+export interface Execution {
   document: DocumentNode;
   operationName: string | undefined;
   context: unknown;
@@ -41,14 +36,14 @@ export class Executor {
     this.#schema = schema;
   }
 
-  /** @param hash identifies the document's text. */
-  async execute(hash: string, execution: Execution): Promise<ExecutionResult> {
+  /** @param hash identifies the text of the document. @returns undefined when graphql-js must do it; nothing has run then. */
+  async execute(hash: string, execution: Execution): Promise<ExecutionResult | undefined> {
     const compiled = this.#compile(`${hash} ${execution.operationName ?? ''}`, execution);
-    if (!compiled) return this.#interpret(execution);
+    if (!compiled) return undefined;
     const result = await compiled.query(undefined, execution.context, execution.variables ?? {});
     // Without data nothing has run: graphql-jit did not like the variables. graphql-js knows more of them (defaults of
     // non-null input fields, int64 as bigint), and says what is wrong in its own words.
-    if (result.data === undefined) return this.#interpret(execution);
+    if (result.data === undefined) return undefined;
     if (result.errors) return { ...result, errors: result.errors.map(asGraphQLError) };
     // Not in a WeakMap: one entry for every answer makes the garbage collector the most expensive part of it.
     if (result.data) (result.data as Compiled)[stringify] = compiled.stringify as Stringify;
@@ -80,40 +75,9 @@ export class Executor {
     this.#compiled.set(key, isCompiledQuery(compiled) ? compiled : 'impossible');
     return isCompiledQuery(compiled) ? compiled : undefined;
   }
-
-  async #interpret({ document, operationName, context, variables }: Execution): Promise<ExecutionResult> {
-    return execute({
-      schema: this.#schema,
-      document,
-      operationName: operationName ?? null,
-      contextValue: context,
-      variableValues: variables ?? null,
-      options: executionOptions,
-    });
-  }
 }
 
 /** graphql-jit's errors lack what graphql-js's have, `extensions` and `toJSON` among it. */
 function asGraphQLError({ message, path, locations, originalError }: GraphQLError): GraphQLError {
   return Object.assign(new GraphQLError(message, { path, originalError }), { locations });
-}
-
-/** Puts the executor behind Apollo Server's only seam for one, which is made for gateways. */
-export function asGateway(schema: GraphQLSchema, executor: Executor): GatewayInterface {
-  return {
-    onSchemaLoadOrUpdate(callback) {
-      callback({ apiSchema: schema, coreSupergraphSdl: '' });
-      return () => undefined;
-    },
-    load: async () => ({
-      executor: async ({ queryHash, document, request, context }) =>
-        executor.execute(queryHash, {
-          document,
-          operationName: request.operationName,
-          context,
-          variables: request.variables,
-        }),
-    }),
-    stop: async () => undefined,
-  };
 }

@@ -6,17 +6,17 @@ import {
   ApolloServerPluginSchemaReportingDisabled,
   ApolloServerPluginUsageReportingDisabled,
 } from '@apollo/server/plugin/disabled';
-import { fastifyApolloHandler } from '@as-integrations/fastify';
 import type { FastifyInstance } from 'fastify';
 import type { KeyActivity } from '../keys/key-activity.ts';
 import type { PetService } from '../pets/pet.service.ts';
 import { forPages, securityHeaders } from '../rest/security-headers.ts';
-import { createContext, type GraphQLContext } from './context.ts';
+import type { GraphQLContext } from './context.ts';
 import { CostLimit } from './cost.ts';
 import { DeprecatedFields } from './deprecations.ts';
 import { formatError, formatErrorOfClosedSchema, sendGraphQLError } from './errors.ts';
-import { asGateway, Executor, executionOptions } from './executor.ts';
+import { Executor } from './executor.ts';
 import { explorerPage, isNavigation } from './explorer.ts';
+import { apolloHandler, preventionHeaders } from './http.ts';
 import { lifecycle } from './lifecycle.ts';
 import { type OperationLimits, operationLimits } from './limits.ts';
 import { readingOf } from './request.ts';
@@ -50,11 +50,12 @@ const nothingOfApollos = [
 export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
   const { introspection, limits } = options;
   const schema = await createSchema(options);
-  const executor = new Executor(schema);
+  const executor = options.jit ? new Executor(schema) : undefined;
+  const format = introspection ? formatError : formatErrorOfClosedSchema;
   const apollo = new ApolloServer<GraphQLContext>({
-    ...(options.jit ? { gateway: asGateway(schema, executor) } : { schema }),
-    stringifyResult: (result) => executor.stringify(result),
-    formatError: introspection ? formatError : formatErrorOfClosedSchema,
+    schema,
+    stringifyResult: (result) => executor?.stringify(result) ?? JSON.stringify(result),
+    formatError: format,
     includeStacktraceInErrorResponses: false,
     introspection,
     // With the schema closed, no error message may tell its names.
@@ -62,7 +63,9 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
     ...(options.apq ? {} : { persistedQueries: false as const }),
     parseOptions: { maxTokens: limits.maxTokens },
     validationRules: [operationLimits(limits)],
-    executionOptions,
+    // Every fault of the variables is told beside all of the input: a few are enough.
+    executionOptions: { maxCoercionErrors: 5 },
+    csrfPrevention: { requestHeaders: preventionHeaders },
     stopOnTerminationSignals: false,
     plugins: [
       ...nothingOfApollos,
@@ -70,6 +73,8 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
         cost: new CostLimit(schema, limits.maxCost),
         deprecated: new DeprecatedFields(schema, removals),
         activity: options.activity,
+        executor,
+        formatError: format,
       }),
     ],
   });
@@ -79,7 +84,7 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
   const trusted = options.trustedDocuments ? readTrustedDocuments(options.trustedDocuments) : undefined;
   app.decorateRequest('reading', null);
   app.setErrorHandler(sendGraphQLError);
-  const execute = fastifyApolloHandler(apollo, { context: createContext });
+  const execute = apolloHandler(apollo);
   const page = await explorerPage();
   const pageHeaders = securityHeaders(forPages);
   app.route({
@@ -92,7 +97,7 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
       // Without a caller only a navigation comes this far; it never reaches Apollo.
       if (!request.caller) return reply.headers(pageHeaders).type('text/html; charset=utf-8').send(page);
       if (trusted || request.method === 'GET') request.reading = readingOf(request, trusted);
-      return execute.call(app, request, reply);
+      return execute(request, reply);
     },
   });
 }

@@ -1,19 +1,27 @@
-import type { ApolloServerPlugin, GraphQLRequestListener } from '@apollo/server';
+import { type ApolloServerPlugin, type GraphQLRequestListener, type GraphQLResponse, HeaderMap } from '@apollo/server';
+import type { ExecutionResult, GraphQLError, GraphQLFormattedError } from 'graphql';
 import type { KeyActivity } from '../keys/key-activity.ts';
 import type { GraphQLContext } from './context.ts';
 import type { CostLimit } from './cost.ts';
 import type { DeprecatedFields } from './deprecations.ts';
 import { logErrors } from './errors.ts';
+import type { Executor } from './executor.ts';
 import { useReading } from './request.ts';
 
 export interface LifecycleOptions {
   cost: CostLimit;
   deprecated: DeprecatedFields;
   activity: KeyActivity;
+  /** Executes in graphql-js's place what it can; nothing when undefined. */
+  executor: Executor | undefined;
+  formatError(formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError;
 }
 
+const json = 'application/json; charset=utf-8';
+
 /** All that we do in the life of an operation, in one plugin with one listener: Apollo Server awaits every one of them. */
-export function lifecycle({ cost, deprecated, activity }: LifecycleOptions): ApolloServerPlugin<GraphQLContext> {
+export function lifecycle(options: LifecycleOptions): ApolloServerPlugin<GraphQLContext> {
+  const { cost, deprecated, activity, executor } = options;
   const listener: GraphQLRequestListener<GraphQLContext> = {
     async didResolveOperation({ document, operation, request, contextValue }) {
       if (operation) cost.check(document, operation, request.variables ?? {});
@@ -21,16 +29,28 @@ export function lifecycle({ cost, deprecated, activity }: LifecycleOptions): Apo
         activity.calledDeprecated(contextValue.caller?.id ?? 0, coordinate, removal);
       }
     },
+    // Apollo Server's seam for executors is made for gateways: it makes objects for each of them that keep the whole
+    // request from the scavenger (accessors in a literal, hence a hidden class for every request).
+    async responseForOperation({ source, queryHash = source, document, request, contextValue }) {
+      const { operationName, variables } = request;
+      const result = await executor?.execute(queryHash, { document, operationName, variables, context: contextValue });
+      if (!result) return null;
+      if (result.errors) logErrors(result.errors, contextValue.request);
+      return toResponse(result, options);
+    },
     async didEncounterErrors({ errors, contextValue }) {
       logErrors(errors, contextValue.request);
     },
     // A client that asks for `application/json` alone gets 200 for every well-formed request, as GraphQL over HTTP
     // (section 6.4.1) wishes, even when its document or variables are refused: it could not tell a GraphQL response from
     // an intermediary's by its status. Whoever accepts `application/graphql-response+json` gets 400.
-    async willSendResponse({ request, response, source }) {
-      if (response.http.status !== 400 || source === undefined) return;
-      const accept = request.http?.headers.get('accept') ?? '';
-      if (!accept.includes('application/graphql-response+json')) response.http.status = 200;
+    async willSendResponse({ request, response: { http }, source }) {
+      const accept = request.http?.headers.get('accept') ?? '*/*';
+      // What Apollo Server would find, too, weighing media types for every request.
+      if (accept === '*/*' || accept === 'application/json') http.headers.set('content-type', json);
+      if (http.status === 400 && source !== undefined && !accept.includes('application/graphql-response+json')) {
+        http.status = 200;
+      }
     },
   };
   return {
@@ -38,5 +58,19 @@ export function lifecycle({ cost, deprecated, activity }: LifecycleOptions): Apo
       useReading(request, contextValue.request);
       return listener;
     },
+  };
+}
+
+const unchanged = { status: undefined, headers: new HeaderMap() };
+
+/** As Apollo Server makes one of what graphql-js answers. */
+function toResponse({ data, errors }: ExecutionResult, { formatError }: LifecycleOptions): GraphQLResponse {
+  const format = (error: GraphQLError) => {
+    const extensions = { code: 'INTERNAL_SERVER_ERROR', ...error.extensions };
+    return formatError({ ...error.toJSON(), extensions }, error);
+  };
+  return {
+    http: unchanged,
+    body: { kind: 'single', singleResult: { data, ...(errors && { errors: errors.map(format) }) } },
   };
 }

@@ -33,7 +33,7 @@ export const protocol = fastifyPlugin(async (app: FastifyInstance) => {
   });
 });
 
-// Some that look like one are no address: 999.1.1.1, [::::]. GraphQL's handler makes a URL of it.
+// Some that look like one are no address: 999.1.1.1, [::::].
 export function isAuthority(text: string): boolean {
   return host.test(text) && (!/^[\d[]|\.\d/.test(text) || URL.canParse(`http://${text}`));
 }
