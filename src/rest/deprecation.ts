@@ -31,13 +31,10 @@ export const deprecationHeaders = fastifyPlugin(async (app) => {
     const { deprecation } = route.config ?? {};
     if (!deprecation) return;
     const { since, removal, successor } = deprecation;
+    const dates = { deprecation: `@${since.getTime() / 1000}`, sunset: removal.toUTCString() };
     // Replies to refused requests are sent by the route, too: they pass this hook.
     const announce: onSendHookHandler = (request, reply, _payload, done) => {
-      reply.headers({
-        deprecation: `@${since.getTime() / 1000}`,
-        sunset: removal.toUTCString(),
-        link: `<${origin(request)}${successor}>; rel="successor-version"`,
-      });
+      reply.headers(dates).header('link', `<${origin(request)}${successor}>; rel="successor-version"`);
       done();
     };
     route.onSend = [route.onSend ?? [], announce].flat();
