@@ -11,8 +11,8 @@ import { type Server, start } from './server.ts';
 import type { System } from './systems.ts';
 import { seededRandom, workloads } from './workloads.ts';
 
-// The first load of a workload, half as long as a measured one, is for the just-in-time compiler alone.
-const warmUp = { connections: 32, part: 0.5, milliseconds: 200 };
+// The first load of a process, and of each workload, is for the just-in-time compiler alone.
+const warmUp = { connections: 32, firstSeconds: 3, part: 0.5, milliseconds: 200 };
 
 async function main(): Promise<void> {
   if (process.argv.includes('--help')) {
@@ -56,13 +56,15 @@ async function main(): Promise<void> {
   }
 
   async function measureFace(system: System, server: Server, round: number): Promise<void> {
+    let warmUpSeconds = warmUp.firstSeconds;
     for (const name of options.workloads) {
       const workload = workloads[name];
       if (!workload || (system.workloads && !system.workloads.includes(name))) continue;
       const operations = workload.operations(seededRandom(round), options.animals);
       const requests = operations.map((operation) => onTheWire(system.adapter.request(operation)));
       const job = { port: server.port, pid: server.pid, requests, warmUp: 0 };
-      await load({ ...job, connections: warmUp.connections, seconds: options.seconds * warmUp.part });
+      await load({ ...job, connections: warmUp.connections, seconds: warmUpSeconds });
+      warmUpSeconds = options.seconds * warmUp.part;
       for (const connections of options.connections) {
         if (interrupted()) throw new Error('Interrupted.');
         forgetPeak(server.pid);
