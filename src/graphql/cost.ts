@@ -31,8 +31,11 @@ export class CostLimit {
 
   /** @throws GraphQLError QUERY_TOO_COSTLY */
   check(document: DocumentNode, operation: OperationDefinitionNode, variables: Variables): void {
-    const cost = this.#costs.get(operation) ?? costOf(this.#schema, document, operation);
-    this.#costs.set(operation, cost);
+    let cost = this.#costs.get(operation);
+    if (!cost) {
+      cost = costOf(this.#schema, document, operation);
+      this.#costs.set(operation, cost);
+    }
     const found = cost(variables);
     if (found > this.#maxCost) throw tooCostly(operation, found, this.#maxCost);
   }

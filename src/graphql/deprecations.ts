@@ -16,7 +16,9 @@ export class DeprecatedFields {
 
   /** @returns the coordinates of the deprecated fields used, and when they go. */
   in(document: DocumentNode): Removals {
-    const found = this.#found.get(document) ?? this.#search(document);
+    const known = this.#found.get(document);
+    if (known) return known;
+    const found = this.#search(document);
     this.#found.set(document, found);
     return found;
   }
