@@ -81,7 +81,7 @@ export const ListPetsQuerySchema = Type.Object({
     }),
   ),
   after: Type.Optional(
-    int64Schema({ description: 'Return only animals after this one: the id of the last animal seen.', examples: [20] }),
+    int64Schema({ description: 'Return only animals after this one: the id of the last animal seen.' }),
   ),
 });
 

@@ -45,6 +45,10 @@ export async function openApiPages(app: FastifyInstance): Promise<void> {
     uiConfig: { deepLinking: true, validatorUrl: null, persistAuthorization: false, tryItOutEnabled: true },
     staticCSP: true,
     // Nothing from elsewhere; and on plain HTTP nothing must be looked for at an https address that is not there.
-    transformStaticCSP: (policy) => policy.replace(/ upgrade-insecure-requests;| validator\.swagger\.io| https:/g, ''),
+    transformStaticCSP: (policy) =>
+      policy
+        .replace(/ upgrade-insecure-requests;| validator\.swagger\.io| https:/g, '')
+        // Swagger UI colours the answers that it shows with style attributes.
+        .replace(/style-src [^;]*/, "style-src 'self' 'unsafe-inline'"),
   });
 }
