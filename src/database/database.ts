@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { MikroORM, type PostgreSqlConnection } from '@mikro-orm/postgresql';
 import { Client, type Pool } from 'pg';
 import { StoreError } from '../errors.ts';
+import { unavailable } from './driver-errors.ts';
 import { type EmbeddedPostgres, openEmbeddedPostgres } from './embedded-postgres.ts';
 import { lockFile } from './file-lock.ts';
 import { type DatabaseOptions, ormOptions } from './options.ts';
@@ -122,24 +123,3 @@ async function whileItMoves<T>(work: () => Promise<T>): Promise<T> {
 
 // Most columns go out as the text that they came in; parsing them first would cost more than all the rest of a row.
 const asWritten = { getTypeParser: () => (text: string) => text };
-
-/** True for errors about the data of a statement (SQLSTATE classes 22 and 23): its neighbours are not to blame. */
-export function isDataError(error: unknown): boolean {
-  const code = (error as { code?: unknown })?.code;
-  return typeof code === 'string' && /^2[23]\w{3}$/.test(code);
-}
-
-// Classes 08 connection, 53 resources, 57 operator intervention (shutdown, time-out), 58 system, 25006 read-only standby.
-const passingState = /^(?:08|53|57|58)\w{3}$|^25006$/;
-const passingSystemCall = /^E(?:CONN\w+|NOENT|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_AGAIN|NOTFOUND)$/;
-const passingMessage = /(?:^| - )Connection terminated|timeout exceeded when trying to connect/;
-
-function unavailable(error: unknown): StoreError | undefined {
-  const { code = '', message = '' } = error as { code?: string; message?: string };
-  const passing = passingState.test(code) || passingSystemCall.test(code) || passingMessage.test(message);
-  if (!passing) return undefined;
-  return new StoreError('SERVICE_UNAVAILABLE', 'The database cannot be reached; try again shortly.', {
-    cause: error,
-    headers: { 'retry-after': '1' },
-  });
-}

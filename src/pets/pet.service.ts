@@ -1,5 +1,6 @@
 import { coalesce } from '../database/coalesce.ts';
-import { type Database, isDataError } from '../database/database.ts';
+import type { Database } from '../database/database.ts';
+import { isDataError } from '../database/driver-errors.ts';
 import { isInt64 } from '../int64.ts';
 import type { Pet } from './pet.entity.ts';
 import { checkNewPet, checkPetQuery, exactInteger, type NewPet, type PetQuery, type Unchecked } from './pet.rules.ts';
