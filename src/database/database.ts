@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { MikroORM, type PostgreSqlConnection } from '@mikro-orm/postgresql';
+import { MikroORM } from '@mikro-orm/postgresql';
 import { Client, type Pool } from 'pg';
 import { StoreError } from '../errors.ts';
 import { unavailable } from './driver-errors.ts';
 import { type EmbeddedPostgres, openEmbeddedPostgres } from './embedded-postgres.ts';
 import { lockFile } from './file-lock.ts';
 import { type DatabaseOptions, ormOptions } from './options.ts';
+import { poolOf } from './pool.ts';
 
 /** A statement that is prepared once per connection. `name` is unique among all statements. */
 export interface Statement {
@@ -28,9 +29,7 @@ export class Database {
       ? undefined
       : await openEmbeddedPostgres(options.dataDir, options.onLost ?? (() => undefined));
     const orm = new MikroORM(ormOptions(options, embedded));
-    const connection = orm.em.getConnection() as PostgreSqlConnection;
-    const pool = await connection.getNativeClient();
-    return new Database(orm, pool, options, embedded);
+    return new Database(orm, await poolOf(orm), options, embedded);
   }
 
   /** True when the store is our own, in a folder. */
@@ -59,6 +58,7 @@ export class Database {
   async migrate(): Promise<string[]> {
     return this.exclusively(async () => {
       const orm = new MikroORM(ormOptions({ ...this.options, statementTimeout: 0 }, this.embedded));
+      await poolOf(orm);
       try {
         return (await orm.migrator.up()).map(({ name }) => name);
       } finally {

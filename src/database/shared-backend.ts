@@ -47,7 +47,7 @@ export class SharedBackend {
     });
     socket.on('close', () => {
       this.#connections.delete(connection);
-      if (this.#holder === connection) this.#enqueue(connection);
+      this.#enqueue(connection);
     });
   }
 

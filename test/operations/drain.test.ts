@@ -82,8 +82,12 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('after %s', (signal) => {
   onServer(
     'requests in flight on both faces are answered (skipped on the embedded store: no lock to hold)',
     async () => {
-      const holder = new pg.Client((database.env as { DATABASE_URL: string }).DATABASE_URL);
+      const { DATABASE_URL } = database.env as { DATABASE_URL: string };
+      const holder = new pg.Client(DATABASE_URL);
       await holder.connect();
+      // Another connection looks: within its transaction the holder would see the same activity for ever.
+      const observer = new pg.Client(DATABASE_URL);
+      await observer.connect();
       await holder.query('begin; lock table pet in access exclusive mode');
       const calls = [
         call('POST', '/v1/pets', rex),
@@ -92,7 +96,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('after %s', (signal) => {
         call('POST', '/graphql', query),
       ];
       await eventually(async () => {
-        const { rows } = await holder.query(
+        const { rows } = await observer.query(
           `select count(*)::int as waiting from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
         );
         return rows[0].waiting >= 2;
@@ -101,6 +105,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('after %s', (signal) => {
       await eventually(async () => server.output.stdout.includes('"draining"'));
       await holder.query('commit');
       await holder.end();
+      await observer.end();
       expect(await Promise.all(calls)).toMatchObject([
         { status: 201, connection: 'close', body: { name: 'Rex' } },
         { status: 200, connection: 'close', body: { data: { createPet: { name: 'Bella' } } } },

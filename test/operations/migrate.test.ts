@@ -67,6 +67,19 @@ onServer('on PostgreSQL (skipped on the embedded store, which has tests of its o
     await holder.end();
     await eventually(async () => (await send(`http://127.0.0.1:${port}`, { path: '/readyz' })).status === 200);
   });
+
+  test('a migration whose connection breaks ends the start with a message', async () => {
+    const { DATABASE_URL } = database.env as { DATABASE_URL: string };
+    const holder = new pg.Client(DATABASE_URL);
+    await holder.connect();
+    await holder.query('begin; create table pet (id int)');
+    const { ended } = run('main', [], { DATABASE_URL, PORT: `${await freePort()}` });
+    const terminate = `select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock' and query like '%create table "pet"%'`;
+    await eventually(async () => (await rowsOf(terminate)).includes(true));
+    expect(await ended).toMatchObject({ code: 1, stderr: expect.stringMatching(/^animal-store: .+\n$/) });
+    await holder.end();
+  });
 });
 
 /** The only column of a query's rows. */

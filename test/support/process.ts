@@ -96,9 +96,9 @@ export async function killAll(): Promise<void> {
   );
 }
 
-// Below the ports that the system gives to whoever asks for any, and others in every worker of Jest: between the look
-// and its use nobody else takes it, and no test talks to another one's server.
-let nextPort = 10_000 + Number(process.env.JEST_WORKER_ID ?? 0) * 4_000;
+// Below the ports that the system gives to whoever asks for any, and beginning anywhere: between the look and its use
+// nobody else is likely to take it, and no test talks to the server of another one, or of another run.
+let nextPort = 10_000 + Math.floor(Math.random() * 20_000);
 
 /** A port on which nobody listens. */
 export function freePort(): Promise<number> {

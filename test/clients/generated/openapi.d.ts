@@ -164,10 +164,7 @@ export interface operations {
                 limit?: number;
                 /** @description Return only animals with this status. */
                 status?: "available" | "pending" | "sold";
-                /**
-                 * @description Return only animals after this one: the id of the last animal seen.
-                 * @example 20
-                 */
+                /** @description Return only animals after this one: the id of the last animal seen. */
                 after?: number;
             };
             header?: never;

@@ -1,0 +1,21 @@
+import type { MikroORM, PostgreSqlConnection } from '@mikro-orm/postgresql';
+import type { Pool, PoolClient } from 'pg';
+
+/**
+ * The pool of an ORM. MikroORM never gives back a connection that breaks in a transaction, because the rollback fails
+ * before it would: the pool would be one short for good, and would wait for it when it is closed.
+ */
+export async function poolOf(orm: MikroORM): Promise<Pool> {
+  const pool = await (orm.em.getConnection() as PostgreSqlConnection).getNativeClient();
+  // Whoever does give it back has done so by the next turn of the event loop.
+  pool.on('connect', (client) => client.once('end', () => setImmediate(giveBack, client)));
+  return pool;
+}
+
+function giveBack(client: PoolClient): void {
+  try {
+    client.release(true);
+  } catch {
+    // It was given back already.
+  }
+}

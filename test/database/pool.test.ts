@@ -1,0 +1,29 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { Database } from '../../src/database/database.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { onPostgres } from '../support/process.ts';
+
+let testDatabase: TestDatabase;
+let database: Database;
+beforeEach(async () => {
+  testDatabase = await createTestDatabase();
+  const { DATABASE_URL: url, DATA_DIR: dataDir = '' } = testDatabase.env as Record<string, string>;
+  const limits = { poolMax: 2, connectTimeout: 5000, statementTimeout: 10_000 };
+  database = await Database.open({ url, dataDir, ...limits });
+});
+afterEach(async () => {
+  await database.close();
+  await testDatabase.drop();
+});
+
+(onPostgres ? test : test.skip)(
+  'connections that break in transactions are replaced, and the pool can be closed (PostgreSQL only)',
+  async () => {
+    const em = database.orm.em.fork();
+    for (let time = 1; time <= 5; time++) {
+      const broken = em.transactional((own) => own.execute('select pg_terminate_backend(pg_backend_pid())'));
+      await expect(broken).rejects.toThrow();
+    }
+    expect(await database.rows({ name: 'one', text: 'select 1' }, [])).toEqual([['1']]);
+  },
+);
