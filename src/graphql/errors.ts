@@ -35,7 +35,9 @@ export function formatError(formatted: GraphQLFormattedError, error: unknown): G
 /** The same, and no message tells a name of the schema: Apollo Server sees to the documents only, not to the variables. */
 export function formatErrorOfClosedSchema(formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError {
   const { message, ...rest } = formatError(formatted, error);
-  return { message: message.replace(/ ?Did you mean .+$/s, ''), ...rest };
+  // Apollo Server's word on introspection tells how to program it.
+  const plain = /^GraphQL introspection is not allowed/.test(message) ? 'Introspection is switched off here.' : message;
+  return { message: plain.replace(/ ?Did you mean .+$/s, ''), ...rest };
 }
 
 /** What graphql-js tells in words, and Apollo Server by the status, but neither by a code. */

@@ -32,6 +32,8 @@ test.each([
     const { data, errors } = await graphqlText(closed, { query });
     expect(data ?? null).toBeNull();
     expect(errors?.length).toBeGreaterThan(0);
+    for (const { message } of errors ?? [])
+      expect(message).toMatch(/^(?:Introspection is switched off here\.$|Syntax Error|Cannot query)/);
   }
 });
 
