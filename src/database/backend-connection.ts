@@ -1,12 +1,20 @@
 import type { Socket } from 'node:net';
 
 const headerSize = { first: 8, other: 5 };
+// A startup message has its version and, at the very least, the end of its parameters.
+const shortest = { first: 9, other: 4 };
+// Those of COPY's data are not among them.
+const types = 'BCDEFHPQSX';
+// PGlite would look for the rows in the message itself, and end.
+const copyIn = /\bcopy\b.*\bfrom\s+stdin\b/is;
 
 /** One connection's bytes, as the messages of PostgreSQL's protocol (its manual, chapter 55). */
 export class BackendConnection {
   readonly socket: Socket;
   /** True between the first message of a query and its end: a Sync, or a Query or FunctionCall of its own. */
   isAmidQuery = false;
+  /** True when the client has said good-bye, or something that the engine does not survive. */
+  isOver = false;
   #isStarted = false;
   #chunks: Buffer[] = [];
   #received = 0;
@@ -24,7 +32,7 @@ export class BackendConnection {
 
   /** All whole messages that have come, together; the one that begins a session, alone. */
   take(): Uint8Array | undefined {
-    if (this.#received < this.#needed) return undefined;
+    if (this.isOver || this.#received < this.#needed) return undefined;
     const bytes = Buffer.concat(this.#chunks);
     const end = this.#isStarted ? this.#endOfMessages(bytes) : this.#endOfStartup(bytes);
     this.#chunks = [bytes.subarray(end)];
@@ -40,8 +48,8 @@ export class BackendConnection {
   #endOfStartup(bytes: Buffer): number {
     const [length, version] = [bytes.readUInt32BE(0), bytes.readUInt16BE(4)];
     // Something else in its place asks to cancel, which has no answer, or to encrypt, which nobody does on a Unix socket.
-    if (version !== 3) {
-      this.socket.end();
+    if (version !== 3 || length < shortest.first) {
+      this.isOver = true;
       return 0;
     }
     this.#needed = length;
@@ -54,14 +62,15 @@ export class BackendConnection {
   #endOfMessages(bytes: Buffer): number {
     for (let end = 0; ; end += this.#needed) {
       const rest = bytes.length - end;
-      this.#needed = rest < headerSize.other ? headerSize.other : 1 + bytes.readUInt32BE(end + 1);
-      if (rest < this.#needed) return end;
-      const type = String.fromCharCode(bytes[end] as number);
-      if (type === 'X') {
-        this.socket.end();
-        return end;
-      }
-      if (!'dcf'.includes(type)) this.isAmidQuery = !'SQF'.includes(type);
+      const length = rest < headerSize.other ? shortest.other : bytes.readUInt32BE(end + 1);
+      this.#needed = Math.max(headerSize.other, 1 + length);
+      const type = String.fromCharCode(bytes[end] ?? 0);
+      if (rest > 0 && (!types.includes(type) || length < shortest.other)) this.isOver = true;
+      if (this.isOver || rest < this.#needed) return end;
+      const isQuery = type === 'Q' || type === 'P';
+      this.isOver = type === 'X' || (isQuery && copyIn.test(bytes.toString('latin1', end, end + this.#needed)));
+      if (this.isOver) return end;
+      this.isAmidQuery = !'SQF'.includes(type);
     }
   }
 }

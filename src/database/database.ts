@@ -6,7 +6,7 @@ import { unavailable } from './driver-errors.ts';
 import { type EmbeddedPostgres, openEmbeddedPostgres } from './embedded-postgres.ts';
 import { lockFile } from './file-lock.ts';
 import { type DatabaseOptions, ormOptions } from './options.ts';
-import { poolOf } from './pool.ts';
+import { endPool, poolOf } from './pool.ts';
 
 /** A statement that is prepared once per connection. `name` is unique among all statements. */
 export interface Statement {
@@ -58,11 +58,11 @@ export class Database {
   async migrate(): Promise<string[]> {
     return this.exclusively(async () => {
       const orm = new MikroORM(ormOptions({ ...this.options, statementTimeout: 0 }, this.embedded));
-      await poolOf(orm);
+      const pool = await poolOf(orm);
       try {
         return (await orm.migrator.up()).map(({ name }) => name);
       } finally {
-        await orm.close();
+        await endPool(orm, pool);
       }
     });
   }
@@ -78,7 +78,7 @@ export class Database {
   }
 
   async close(): Promise<void> {
-    await this.orm.close(true);
+    await endPool(this.orm, this.pool);
     await this.embedded?.close();
   }
 

@@ -36,8 +36,9 @@ export function ormOptions(options: DatabaseOptions, embedded: EmbeddedPostgres 
       ...(embedded ? {} : { connectionString: options.url }),
       application_name: 'animal-store',
       connectionTimeoutMillis: options.connectTimeout,
-      // PostgreSQL would compile the batched list anew at every execution: tens of milliseconds for what takes one.
-      ...(embedded ? {} : { statement_timeout: options.statementTimeout, options: '-c jit=off' }),
+      // Always said, since the role may have a time-out of its own. And without JIT: PostgreSQL would compile the batched
+      // list anew at every execution, tens of milliseconds for what takes one.
+      ...(embedded ? {} : { options: `-c statement_timeout=${options.statementTimeout} -c jit=off` }),
       keepAlive: true,
       stream: () => socketThatMustAnswer(options.statementTimeout),
     },

@@ -12,6 +12,12 @@ export async function poolOf(orm: MikroORM): Promise<Pool> {
   return pool;
 }
 
+/** MikroORM ends the pool only if one of its entity managers has used it. */
+export async function endPool(orm: MikroORM, pool: Pool): Promise<void> {
+  await orm.close(true);
+  if (!pool.ending) await pool.end();
+}
+
 function giveBack(client: PoolClient): void {
   try {
     client.release(true);

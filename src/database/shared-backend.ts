@@ -8,7 +8,8 @@ import { BackendConnection } from './backend-connection.ts';
  * (https://github.com/electric-sql/pglite/issues/1046). Here a connection has the backend to itself from the first
  * message of a query to its end, and from the begin of a transaction to its end.
  *
- * An engine that throws is an unhandled rejection: it ends the thread, and nothing is answered by a broken one.
+ * An engine that throws, or that does not answer to the end, is an unhandled rejection: it ends the thread, and with it
+ * the service, rather than that nothing works any more.
  */
 export class SharedBackend {
   readonly #engine: PGlite;
@@ -73,18 +74,33 @@ export class SharedBackend {
 
   async #serve(connection: BackendConnection): Promise<void> {
     for (let bytes = connection.take(); bytes; bytes = connection.take()) {
-      await this.#engine.execProtocolRawStream(bytes, { onRawData: (data) => connection.write(data) });
+      let end = Buffer.alloc(0);
+      await this.#engine.execProtocolRawStream(bytes, {
+        onRawData: (data) => {
+          end = Buffer.concat([end, data.subarray(-readyForQuery)]).subarray(-readyForQuery);
+          connection.write(data);
+        },
+      });
+      const isBroken = bytes[0] !== startup && !connection.isAmidQuery && end[0] !== 0x5a;
+      if (isBroken) throw new Error('The embedded store has stopped working.');
     }
     this.#holder = connection.isAmidQuery || this.#engine.isInTransaction() ? connection : undefined;
+    if (connection.isOver) connection.socket.destroySoon();
   }
 
-  /** Ends what a connection that has gone had begun. */
+  /** Ends what a connection that has gone had begun, and forgets what it had set. */
   async #abandon(connection: BackendConnection): Promise<void> {
-    if (this.#holder !== connection) return;
-    await this.#engine.execProtocolRawStream(sync, { onRawData: () => undefined });
-    if (this.#engine.isInTransaction()) await this.#engine.exec('rollback');
-    this.#holder = undefined;
+    if (this.#holder === connection) {
+      await this.#engine.execProtocolRawStream(sync, { onRawData: () => undefined });
+      if (this.#engine.isInTransaction()) await this.#engine.exec('rollback');
+      this.#holder = undefined;
+    }
+    await this.#engine.exec('discard all');
   }
 }
 
+// How many bytes it has, the first one a `Z`: PostgreSQL ends every answer with it.
+const readyForQuery = 6;
+// A message that begins a session has no type; it begins with its length.
+const startup = 0;
 const sync = Uint8Array.of(0x53, 0, 0, 0, 4);

@@ -4,6 +4,9 @@ import {
   type FormattedExecutionResult,
   GraphQLError,
   type GraphQLSchema,
+  getOperationAST,
+  Kind,
+  OperationTypeNode,
 } from 'graphql';
 import { type CompiledQuery, compileQuery, isCompiledQuery } from 'graphql-jit';
 import { LRUCache } from 'lru-cache';
@@ -65,9 +68,12 @@ export class Executor {
       this.#compiled.set(key, 'seen');
       return undefined;
     }
-    // graphql-jit assigns to aliases: one named so would not be a member.
-    if (known === 'impossible' || document.loc?.source.body.includes('__proto__')) return undefined;
+    if (known === 'impossible') return undefined;
     if (known !== 'seen') return known;
+    if (!isSuitable(document, operationName)) {
+      this.#compiled.set(key, 'impossible');
+      return undefined;
+    }
     const compiled = compileQuery(this.#schema, document, operationName, {
       customJSONSerializer: true,
       disablingCapturingStackErrors: true,
@@ -75,6 +81,17 @@ export class Executor {
     this.#compiled.set(key, isCompiledQuery(compiled) ? compiled : 'impossible');
     return isCompiledQuery(compiled) ? compiled : undefined;
   }
+}
+
+/** Whether graphql-jit answers it as graphql-js does. */
+function isSuitable(document: DocumentNode, operationName: string | undefined): boolean {
+  // It assigns to aliases: one named so would not be a member.
+  if (document.loc?.source.body.includes('__proto__')) return false;
+  const operation = getOperationAST(document, operationName);
+  if (operation?.operation !== OperationTypeNode.MUTATION) return true;
+  // It runs the mutations after one that has failed, although the answer says that there is no data.
+  const [first, ...others] = operation.selectionSet.selections;
+  return first?.kind === Kind.FIELD && others.length === 0;
 }
 
 /** graphql-jit's errors lack what graphql-js's have, `extensions` and `toJSON` among it. */

@@ -12,7 +12,6 @@ beforeEach(async () => {
   database = await Database.open({ url, dataDir, ...limits });
 });
 afterEach(async () => {
-  await database.close();
   await testDatabase.drop();
 });
 
@@ -25,5 +24,13 @@ afterEach(async () => {
       await expect(broken).rejects.toThrow();
     }
     expect(await database.rows({ name: 'one', text: 'select 1' }, [])).toEqual([['1']]);
+    await database.close();
   },
 );
+
+test('a database that was only asked has no connection left when it is closed', async () => {
+  await database.ping();
+  await database.close();
+  // Otherwise it would keep the process alive until the connection has been idle for ten seconds.
+  expect(Reflect.get(database, 'pool')).toMatchObject({ ended: true, totalCount: 0 });
+});

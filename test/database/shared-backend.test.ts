@@ -107,16 +107,48 @@ onEmbedded('the backend of the embedded store (skipped on PostgreSQL, which has 
     await once(socket, 'close');
   });
 
-  test('hangs up on whoever asks to cancel or to encrypt: there is nothing to do', async () => {
-    for (const code of [80877102, 80877103]) {
-      const socket = connect(join(store.host, '.s.PGSQL.5432'));
-      const request = Buffer.alloc(8);
-      request.writeInt32BE(8);
-      request.writeInt32BE(code, 4);
-      socket.resume().write(request);
-      await once(socket, 'close');
-    }
+  test.each<[string, number[]]>([
+    ['asks to cancel', [0, 0, 0, 8, 4, 210, 22, 46]],
+    ['asks to encrypt', [0, 0, 0, 8, 4, 210, 22, 47]],
+    ['begins with a message that is too short', [0, 0, 0, 8, 0, 3, 0, 0]],
+  ])('hangs up on whoever %s', async (_, bytes) => {
+    const socket = connect(join(store.host, '.s.PGSQL.5432'));
+    socket.resume().write(Buffer.from(bytes));
+    await once(socket, 'close');
     expect((await pool.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
+  });
+
+  test.each([
+    ['a message of no known type', message('z')],
+    ['a message that is shorter than its length', Buffer.from([...Buffer.from('Q'), 0, 0, 0, 3])],
+    ['rows for COPY, which PGlite does not survive', message('Q', 'copy visit from stdin')],
+  ])('hangs up on whoever sends %s', async (_, bytes) => {
+    const socket = await session();
+    socket.resume().write(bytes);
+    await once(socket, 'close');
+    expect((await pool.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
+  });
+
+  test('answers what came before the good-bye, and ends a transaction that is left open', async () => {
+    const socket = await session();
+    let answered = '';
+    socket.on('data', (data) => {
+      answered += data.toString('latin1');
+    });
+    socket.write(Buffer.concat([begin, message('Q', "select 'fare' || 'well'"), message('X')]));
+    await once(socket, 'close');
+    expect(answered).toContain('farewell');
+    expect((await pool.query("select to_regclass('unfinished') as left")).rows).toEqual([{ left: null }]);
+  });
+
+  test('forgets what a connection had set when it is gone', async () => {
+    const guest = new pg.Client({ host: store.host, user: store.user, database: store.database });
+    await guest.connect();
+    await guest.query("set search_path = ''; set default_transaction_read_only = on; create temp table pet (id int)");
+    await guest.end();
+    const { rows } = await pool.query("select current_setting('search_path') as path, to_regclass('pet') as pet");
+    expect(rows).toEqual([{ path: expect.stringContaining('public'), pet: null }]);
+    await pool.query('create table visit (id int)');
   });
 
   test('tells an error of a statement to its sender only', async () => {

@@ -58,6 +58,9 @@ onServer('on PostgreSQL (skipped on the embedded store, which has tests of its o
     const { DATABASE_URL } = database.env as { DATABASE_URL: string };
     const holder = new pg.Client(DATABASE_URL);
     await holder.connect();
+    await holder.query(
+      "do $$ begin execute format('alter database %I set statement_timeout = 50', current_database()); end $$",
+    );
     await holder.query('begin; create table pet (id int)');
     run('main', [], { DATABASE_URL, PORT: `${port}`, DATABASE_STATEMENT_TIMEOUT_MS: '50' });
     const waiting = `select wait_event_type = 'Lock' and clock_timestamp() - query_start > interval '1200 ms'
