@@ -16,7 +16,7 @@ export function loggingOptions(level: string): FastifyServerOptions {
   };
 }
 
-const bundle = { lines: 64, milliseconds: 200 };
+const bundle = { lines: 256, milliseconds: 200 };
 
 /**
  * Standard output, written in bundles: writing each line by itself would cost a sixth of a request, and pino's own

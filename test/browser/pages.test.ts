@@ -61,14 +61,18 @@ inBrowser('in a real browser (skipped where there is no Chromium: CHROMIUM, or /
   // Apollo's script comes from Apollo's servers, which tests do not ask: this stands in for it, notes what the page
   // hands it, and does what it does with that, a request from the page.
   const sandbox = `window.EmbeddedSandbox = class {
-    constructor(options) {
-      window.handed = options;
-      const { document, sharedHeaders } = options.initialState;
-      fetch(options.initialEndpoint, {
+    constructor(handed) {
+      const { document: query, sharedHeaders } = handed.initialState;
+      fetch(handed.initialEndpoint, {
         method: 'POST',
         headers: { 'content-type': 'application/json', ...sharedHeaders },
-        body: JSON.stringify({ query: document }),
-      }).then(async (response) => { window.answered = { status: response.status, body: await response.json() } });
+        body: JSON.stringify({ query }),
+      }).then(async (response) => {
+        const answered = { status: response.status, body: await response.json() };
+        const note = Object.assign(document.createElement('pre'), { id: 'note' });
+        note.textContent = JSON.stringify({ handed, answered });
+        document.body.append(note);
+      });
     }
   }`;
 
@@ -79,17 +83,15 @@ inBrowser('in a real browser (skipped where there is no Chromium: CHROMIUM, or /
       'https://apollo-server-landing-page.cdn.apollographql.com/': { contentType: 'image/png', body: '' },
     });
     await page.goto(`${store.origin}/graphql`);
-    const handed = await page.waitForFunction('window.answered && window.handed').then((handle) => handle.jsonValue());
-    expect(handed).toMatchObject({
-      initialEndpoint: `${store.origin}/graphql`,
-      initialState: {
-        document: expect.stringContaining('query Pets'),
-        sharedHeaders: { Authorization: 'Bearer <API_KEY>' },
+    expect(JSON.parse((await page.locator('#note').textContent()) ?? '')).toMatchObject({
+      handed: {
+        initialEndpoint: `${store.origin}/graphql`,
+        initialState: {
+          document: expect.stringContaining('query Pets'),
+          sharedHeaders: { Authorization: 'Bearer <API_KEY>' },
+        },
       },
-    });
-    expect(await page.evaluate('window.answered')).toMatchObject({
-      status: 401,
-      body: { errors: [{ extensions: { code: 'UNAUTHENTICATED', status: 401 } }] },
+      answered: { status: 401, body: { errors: [{ extensions: { code: 'UNAUTHENTICATED', status: 401 } }] } },
     });
     // The browser reports every 401; nothing else went wrong, the content security policy included.
     expect(complaints.filter((one) => !one.includes('401'))).toEqual([]);
