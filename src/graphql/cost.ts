@@ -1,6 +1,7 @@
 import {
   type DocumentNode,
   type FragmentDefinitionNode,
+  type GraphQLArgument,
   GraphQLError,
   type GraphQLField,
   type GraphQLSchema,
@@ -10,10 +11,18 @@ import {
   type ValueNode,
 } from 'graphql';
 import { StoreError } from '../errors.ts';
-import { pageLimit } from '../pets/pet.rules.ts';
+import { itemsIn } from '../pets/pet.rules.ts';
+import { measurer } from './limits.ts';
 
 type Variables = Record<string, unknown>;
-type Cost = (variables: Variables) => number;
+
+/** What an operation may cost, and how much of it is introspection, which no resolver charges. */
+interface Cost {
+  of(variables: Variables): number;
+  introspection: number;
+  /** How many times its answer may repeat what is read: once, and once for every alias below the root. */
+  copies: number;
+}
 
 /**
  * Measures what an operation may cost: one for every root field and one for every animal that it may answer, `limit` or
@@ -30,14 +39,15 @@ export class CostLimit {
   }
 
   /** @throws GraphQLError QUERY_TOO_COSTLY */
-  check(document: DocumentNode, operation: OperationDefinitionNode, variables: Variables): void {
+  check(document: DocumentNode, operation: OperationDefinitionNode, variables: Variables): Cost {
     let cost = this.#costs.get(operation);
     if (!cost) {
       cost = costOf(this.#schema, document, operation);
       this.#costs.set(operation, cost);
     }
-    const found = cost(variables);
+    const found = cost.of(variables);
     if (found > this.#maxCost) throw tooCostly(operation, found, this.#maxCost);
+    return cost;
   }
 }
 
@@ -50,41 +60,41 @@ function tooCostly(operation: OperationDefinitionNode, found: number, maxCost: n
 function costOf(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): Cost {
   const fields = schema.getRootType(operation.operation)?.getFields() ?? {};
   const defaults = new Map(operation.variableDefinitions?.map((node) => [node.variable.name.value, node.defaultValue]));
-  const parts: Cost[] = [];
+  const parts: Array<(variables: Variables) => number> = [];
+  let introspection = 0;
+  // A fragment's aliases repeat what is read at every place where it is spread.
+  let copies = 1 + measurer(document)(operation.selectionSet).aliases;
   for (const node of rootFields(document, operation.selectionSet)) {
+    if (node.alias && copies > 1) copies -= 1;
     const field = fields[node.name.value];
+    if (node.name.value === '__schema' || node.name.value === '__type') introspection += 1;
     if (!field) continue;
     const size = sizeArgument(field);
-    if (!size) parts.push(() => 2);
-    else {
-      const given = node.arguments?.find(({ name }) => name.value === size)?.value;
-      parts.push((variables) => 1 + items(given, variables, defaults));
-    }
+    const given = size && node.arguments?.find(({ name }) => name.value === size.name)?.value;
+    parts.push(size ? (variables) => 1 + itemsIn(valueAt(given || undefined, variables, defaults)) : () => 2);
   }
-  return (variables) => parts.reduce((sum, part) => sum + part(variables), 0);
+  return {
+    introspection,
+    copies,
+    of: (variables) => parts.reduce((sum, part) => sum + part(variables), introspection),
+  };
 }
 
-function sizeArgument({ args }: GraphQLField<unknown, unknown>): string | undefined {
-  return args.find(({ name }) => name === 'limit' || name === 'first')?.name;
+/** The argument that says how long a list may be. */
+export function sizeArgument({ args }: GraphQLField<unknown, unknown>): GraphQLArgument | undefined {
+  return args.find(({ name }) => name === 'limit' || name === 'first');
 }
 
-/** What a list may hold: never more than a page, since the service refuses larger ones. */
-function items(
-  value: ValueNode | undefined,
+/** What will stand there when it is run: a literal, a variable, or the variable's default. */
+function valueAt(
+  node: ValueNode | undefined,
   variables: Variables,
-  defaults: Map<string, ValueNode | undefined>,
-): number {
-  if (!value || value.kind === Kind.NULL) return pageLimit.default;
-  if (value.kind === Kind.VARIABLE) {
-    const given = variables[value.name.value];
-    if (given === undefined) return items(defaults.get(value.name.value), variables, new Map());
-    return given === null ? pageLimit.default : clamp(Number(given));
-  }
-  return value.kind === Kind.INT ? clamp(Number(value.value)) : 0;
-}
-
-function clamp(count: number): number {
-  return Number.isFinite(count) ? Math.min(Math.max(count, 0), pageLimit.max) : 0;
+  defaults?: Map<string, ValueNode | undefined>,
+): unknown {
+  if (node?.kind !== Kind.VARIABLE) return node?.kind === Kind.INT ? node.value : undefined;
+  const name = node.name.value;
+  // Not what an object inherits: a variable may be named `toString`.
+  return Object.hasOwn(variables, name) ? variables[name] : valueAt(defaults?.get(name), variables);
 }
 
 function* rootFields(

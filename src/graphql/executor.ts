@@ -4,19 +4,22 @@ import {
   type FormattedExecutionResult,
   GraphQLError,
   type GraphQLSchema,
-  getOperationAST,
   Kind,
+  type NameNode,
+  type OperationDefinitionNode,
   OperationTypeNode,
+  visit,
 } from 'graphql';
 import { type CompiledQuery, compileQuery, isCompiledQuery } from 'graphql-jit';
 import { LRUCache } from 'lru-cache';
 
-/** How many compiled operations are kept. */
-const capacity = 500;
+/** How much is kept: operations, and all of their documents together, in characters. */
+const capacity = { max: 500, maxSize: 1_000_000 };
 
 export interface Execution {
   document: DocumentNode;
-  operationName: string | undefined;
+  /** The one of its operations that is to be executed; undefined when the name that was sent names none. */
+  operation: OperationDefinitionNode | undefined;
   context: unknown;
   variables: Record<string, unknown> | undefined;
 }
@@ -27,13 +30,16 @@ type Stringify = (result: FormattedExecutionResult) => string;
 const stringify = Symbol('stringify');
 type Compiled = Record<symbol, Stringify | undefined>;
 
+/** A document is compiled when it comes a second time; some cannot be. */
+type Known = CompiledQuery | 'seen' | 'impossible';
+
 /**
  * Executes operations with graphql-jit: an operation that comes a second time is compiled to a function. What it cannot
  * compile, and what it refuses before anything has run, is left to graphql-js, whose word counts.
  */
 export class Executor {
   readonly #schema: GraphQLSchema;
-  readonly #compiled = new LRUCache<string, CompiledQuery | 'seen' | 'impossible'>({ max: capacity });
+  readonly #compiled = new LRUCache<string, Known>(capacity);
 
   constructor(schema: GraphQLSchema) {
     this.#schema = schema;
@@ -41,7 +47,10 @@ export class Executor {
 
   /** @param hash identifies the text of the document. @returns undefined when graphql-js must do it; nothing has run then. */
   async execute(hash: string, execution: Execution): Promise<ExecutionResult | undefined> {
-    const compiled = this.#compile(`${hash} ${execution.operationName ?? ''}`, execution);
+    // By the operation that exists, never by the name that was sent: that may name none, and fill a body.
+    const { document, operation } = execution;
+    if (!operation) return undefined;
+    const compiled = this.#compile(`${hash} ${operation.name?.value ?? ''}`, document, operation);
     if (!compiled) return undefined;
     const result = await compiled.query(undefined, execution.context, execution.variables ?? {});
     // Without data nothing has run: graphql-jit did not like the variables. graphql-js knows more of them (defaults of
@@ -59,39 +68,58 @@ export class Executor {
     return compiled ? compiled(result) : JSON.stringify(result);
   }
 
-  #compile(key: string, { document, operationName }: Execution): CompiledQuery | undefined {
-    // To graphql-jit an empty name is none; to graphql-js, and to Apollo, it is the name of no operation.
-    if (operationName === '') return undefined;
+  #compile(key: string, document: DocumentNode, operation: OperationDefinitionNode): CompiledQuery | undefined {
     const known = this.#compiled.get(key);
-    if (known === undefined) {
-      // Compiling costs more than it saves the first time, and would cost an attacker nothing.
-      this.#compiled.set(key, 'seen');
-      return undefined;
-    }
-    if (known === 'impossible') return undefined;
-    if (known !== 'seen') return known;
-    if (!isSuitable(document, operationName)) {
-      this.#compiled.set(key, 'impossible');
-      return undefined;
-    }
-    const compiled = compileQuery(this.#schema, document, operationName, {
+    if (known !== undefined && known !== 'seen') return known === 'impossible' ? undefined : known;
+    // Compiling costs more than it saves the first time, and would cost an attacker nothing.
+    if (known === undefined) return this.#remember(key, document, 'seen');
+    if (!isSuitable(document, operation)) return this.#remember(key, document, 'impossible');
+    const compiled = compileQuery(this.#schema, document, operation.name?.value, {
       customJSONSerializer: true,
       disablingCapturingStackErrors: true,
     });
-    this.#compiled.set(key, isCompiledQuery(compiled) ? compiled : 'impossible');
-    return isCompiledQuery(compiled) ? compiled : undefined;
+    return this.#remember(key, document, isCompiledQuery(compiled) ? compiled : 'impossible');
+  }
+
+  #remember(key: string, { loc }: DocumentNode, known: Known): CompiledQuery | undefined {
+    this.#compiled.set(key, known, { size: 1 + (loc?.end ?? 0) });
+    return typeof known === 'string' ? undefined : known;
   }
 }
 
-/** Whether graphql-jit answers it as graphql-js does. */
-function isSuitable(document: DocumentNode, operationName: string | undefined): boolean {
+/** Whether graphql-jit answers it as graphql-js does (`test/graphql/compiled.test.ts` compares them). */
+function isSuitable(document: DocumentNode, operation: OperationDefinitionNode): boolean {
   // It assigns to aliases: one named so would not be a member.
   if (document.loc?.source.body.includes('__proto__')) return false;
-  const operation = getOperationAST(document, operationName);
-  if (operation?.operation !== OperationTypeNode.MUTATION) return true;
+  if (!isPlain(document)) return false;
+  if (operation.operation !== OperationTypeNode.MUTATION) return true;
   // It runs the mutations after one that has failed, although the answer says that there is no data.
   const [first, ...others] = operation.selectionSet.selections;
   return first?.kind === Kind.FIELD && others.length === 0;
+}
+
+/**
+ * Without conditions: where they meet fragments, graphql-jit answers wrong data. A fragment counts as visited after its
+ * first spread, even a conditional one, and a field in a fragment loses the condition of its parent
+ * (https://github.com/zalando-incubator/graphql-jit/issues/111). Without variables inside input objects: it takes null for
+ * one that has a default and cannot be null. And without introspection, which blocks the process ten times as long when it
+ * is compiled.
+ */
+function isPlain(document: DocumentNode): boolean {
+  let plain = true;
+  const unless =
+    (...names: string[]) =>
+    ({ name }: { name: NameNode }) => {
+      plain &&= !names.includes(name.value);
+    };
+  visit(document, {
+    Directive: unless('skip', 'include'),
+    Field: unless('__schema', '__type'),
+    ObjectField({ value }) {
+      plain &&= value.kind !== Kind.VARIABLE;
+    },
+  });
+  return plain;
 }
 
 /** graphql-jit's errors lack what graphql-js's have, `extensions` and `toJSON` among it. */

@@ -1,10 +1,17 @@
 import { type ApolloServerPlugin, type GraphQLRequestListener, type GraphQLResponse, HeaderMap } from '@apollo/server';
-import type { ExecutionResult, GraphQLError, GraphQLFormattedError } from 'graphql';
+import {
+  type ExecutionResult,
+  type GraphQLError,
+  type GraphQLFormattedError,
+  Kind,
+  type OperationDefinitionNode,
+  OperationTypeNode,
+} from 'graphql';
 import type { KeyActivity } from '../keys/key-activity.ts';
 import type { GraphQLContext } from './context.ts';
 import type { CostLimit } from './cost.ts';
 import type { DeprecatedFields } from './deprecations.ts';
-import { logErrors } from './errors.ts';
+import { logErrors, retryAfter } from './errors.ts';
 import type { Executor } from './executor.ts';
 import { useReading } from './request.ts';
 
@@ -24,16 +31,19 @@ export function lifecycle(options: LifecycleOptions): ApolloServerPlugin<GraphQL
   const { cost, deprecated, activity, executor } = options;
   const listener: GraphQLRequestListener<GraphQLContext> = {
     async didResolveOperation({ document, operation, request, contextValue }) {
-      if (operation) cost.check(document, operation, request.variables ?? {});
+      if (!operation) return;
+      const { introspection, copies } = cost.check(document, operation, request.variables ?? {});
+      contextValue.call.copies = copies;
+      if (introspection > 0) await contextValue.request.meter?.take(introspection);
       for (const [coordinate, removal] of deprecated.in(document)) {
         activity.calledDeprecated(contextValue.caller?.id ?? 0, coordinate, removal);
       }
     },
     // Apollo Server's seam for executors is made for gateways: it makes objects for each of them that keep the whole
     // request from the scavenger (accessors in a literal, hence a hidden class for every request).
-    async responseForOperation({ source, queryHash = source, document, request, contextValue }) {
-      const { operationName, variables } = request;
-      const result = await executor?.execute(queryHash, { document, operationName, variables, context: contextValue });
+    async responseForOperation({ source, queryHash = source, document, operation, request, contextValue }) {
+      const { variables } = request;
+      const result = await executor?.execute(queryHash, { document, operation, variables, context: contextValue });
       if (!result) return null;
       if (result.errors) logErrors(result.errors, contextValue.request);
       return toResponse(result, options);
@@ -44,13 +54,16 @@ export function lifecycle(options: LifecycleOptions): ApolloServerPlugin<GraphQL
     // A client that asks for `application/json` alone gets 200 for every well-formed request, as GraphQL over HTTP
     // (section 6.4.1) wishes, even when its document or variables are refused: it could not tell a GraphQL response from
     // an intermediary's by its status. Whoever accepts `application/graphql-response+json` gets 400.
-    async willSendResponse({ request, response: { http }, source }) {
+    async willSendResponse({ request, response: { http, body }, source, operation }) {
       const accept = request.http?.headers.get('accept') ?? '*/*';
       // What Apollo Server would find, too, weighing media types for every request.
       if (accept === '*/*' || accept === 'application/json') http.headers.set('content-type', json);
       if (http.status === 400 && source !== undefined && !accept.includes('application/graphql-response+json')) {
         http.status = 200;
       }
+      const { errors } = body.kind === 'single' ? body.singleResult : {};
+      const seconds = errors && isRepeatable(operation, errors) ? retryAfter(errors) : 0;
+      if (seconds > 0) http.headers.set('retry-after', `${seconds}`);
     },
   };
   return {
@@ -59,6 +72,15 @@ export function lifecycle(options: LifecycleOptions): ApolloServerPlugin<GraphQL
       return listener;
     },
   };
+}
+
+/** Of several mutations the first may have been carried out: whoever sent the request again would do them twice. */
+function isRepeatable(operation: OperationDefinitionNode | undefined, errors: readonly GraphQLFormattedError[]) {
+  if (operation?.operation !== OperationTypeNode.MUTATION) return true;
+  const [first, ...others] = operation.selectionSet.selections;
+  const isOne = first?.kind === Kind.FIELD && others.length === 0;
+  // An error without a path is about the operation: nothing of it has run.
+  return isOne || errors.every(({ path }) => path === undefined);
 }
 
 const unchanged = { status: undefined, headers: new HeaderMap() };

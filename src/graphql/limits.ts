@@ -65,7 +65,8 @@ function refusal(operation: OperationDefinitionNode, code: ErrorCode, message: s
 
 type Measure = (selections: SelectionSetNode | undefined, rootOnly?: boolean) => Size;
 
-function measurer(document: DocumentNode): Measure {
+/** Measures selections, those of the document's fragments included wherever they are spread. */
+export function measurer(document: DocumentNode): Measure {
   const fragments = new Map<string, FragmentDefinitionNode>();
   for (const node of document.definitions) {
     if (node.kind === Kind.FRAGMENT_DEFINITION) fragments.set(node.name.value, node);

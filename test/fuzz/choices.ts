@@ -7,7 +7,11 @@ import fc from 'fast-check';
 export class Choices {
   #at = 0;
 
-  constructor(readonly tape: readonly number[]) {}
+  /** @param odds how rare is rare: one in so many */
+  constructor(
+    readonly tape: readonly number[],
+    readonly odds = 12,
+  ) {}
 
   #next(): number {
     return this.tape[this.#at++] ?? 0;
@@ -22,7 +26,7 @@ export class Choices {
   }
 
   rarely(): boolean {
-    return this.#next() % 12 === 11;
+    return this.#next() % this.odds === this.odds - 1;
   }
 
   sometimes(): boolean {

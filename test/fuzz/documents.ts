@@ -38,34 +38,48 @@ const anyLiteral = ['null', '1', '"x"', '{}', '[]', '[[1]]', '$nobody', 'RED', '
 
 const booleanType = new GraphQLNonNull(GraphQLBoolean);
 
-/** Writes random GraphQL documents for a schema: mostly valid ones, with every construct of the language. */
+/**
+ * Writes random GraphQL documents for a schema, with every construct of the language: mostly valid ones, or, unless they
+ * may be faulty, nearly always.
+ */
 export class DocumentWriter {
   readonly #schema: GraphQLSchema;
   readonly #choices: Choices;
+  readonly #mayBeFaulty: boolean;
+  /** The type of the fragment that is being written: it must not spread itself. */
+  #within: GraphQLNamedType | undefined;
   readonly #variables = new Map<string, string>();
   readonly #fragments = new Map<string, GraphQLNamedType>();
   #spreadable = true;
   #aliases = 0;
 
-  constructor(schema: GraphQLSchema, choices: Choices) {
+  constructor(schema: GraphQLSchema, choices: Choices, mayBeFaulty = true) {
     this.#schema = schema;
     this.#choices = choices;
+    this.#mayBeFaulty = mayBeFaulty;
+  }
+
+  #faulty(): boolean {
+    return this.#mayBeFaulty && this.#choices.rarely();
   }
 
   document(): string {
     const operations = this.#choices.times(1, this.#choices.rarely() ? 2 : 1, (index) => this.#operation(index));
     const fragments: string[] = [];
     for (const [name, type] of this.#fragments) {
+      this.#within = this.#mayBeFaulty ? undefined : type;
       this.#spreadable = this.#choices.rarely();
-      fragments.push(`fragment ${name} on ${type.name}${this.#directives()} ${this.#selections(type, 3)}`);
+      fragments.push(
+        `fragment ${name} on ${type.name}${this.#mayBeFaulty ? this.#directives() : ''} ${this.#selections(type, 3)}`,
+      );
     }
-    if (this.#choices.rarely())
+    if (this.#faulty())
       fragments.push(this.#choices.pick(['fragment Z on Pet { id }', '{ pets { id } }', 'type A { a: Int }']));
     return [...operations, ...fragments].join(this.#choices.pick([' ', '\n', '\r\n', ',', '\ufeff#c\n']));
   }
 
   #operation(index: number): string {
-    const kind = this.#choices.rarely() ? 'subscription' : this.#choices.pick(['query', 'query', 'mutation']);
+    const kind = this.#faulty() ? 'subscription' : this.#choices.pick(['query', 'query', 'mutation']);
     const root = kind === 'mutation' ? this.#schema.getMutationType() : this.#schema.getQueryType();
     this.#variables.clear();
     const selections = this.#selections(root as GraphQLNamedType, 0);
@@ -82,8 +96,7 @@ export class DocumentWriter {
 
   #selection(type: GraphQLNamedType, fields: GraphQLField<unknown, unknown>[], depth: number): string {
     if (this.#spreadable && this.#choices.rarely()) return this.#spread(type, depth);
-    if (this.#choices.rarely())
-      return this.#choices.pick(['__typename', this.#choices.rarely() ? 'nothing' : '__typename']);
+    if (this.#choices.rarely()) return this.#choices.pick(['__typename', this.#faulty() ? 'nothing' : '__typename']);
     const field = this.#choices.pick(fields);
     const given = this.#arguments(field.args);
     // The same field with other arguments needs another name.
@@ -99,7 +112,7 @@ export class DocumentWriter {
   }
 
   #spread(type: GraphQLNamedType, depth: number): string {
-    if (this.#choices.sometimes()) {
+    if (this.#within !== type && this.#choices.sometimes()) {
       this.#fragments.set(`On${type.name}`, type);
       return `...On${type.name}${this.#directives()}`;
     }
@@ -109,14 +122,14 @@ export class DocumentWriter {
 
   #arguments(args: readonly GraphQLArgument[]): string {
     const given = args
-      .filter((argument) => (isNonNullType(argument.type) ? !this.#choices.rarely() : this.#choices.sometimes()))
+      .filter((argument) => (isNonNullType(argument.type) ? !this.#faulty() : this.#choices.sometimes()))
       .map((argument) => `${argument.name}: ${this.#value(argument.type)}`);
-    if (this.#choices.rarely() && this.#choices.rarely()) given.push('colour: RED');
+    if (this.#faulty() && this.#choices.rarely()) given.push('colour: RED');
     return given.length > 0 ? `(${given.join(this.#choices.pick([', ', ' ']))})` : '';
   }
 
   #value(type: GraphQLInputType): string {
-    if (this.#choices.rarely() && this.#choices.rarely()) return this.#choices.pick(anyLiteral);
+    if (this.#faulty() && this.#choices.rarely()) return this.#choices.pick(anyLiteral);
     if (!this.#choices.sometimes()) return this.#literal(type);
     const name = `v${`${type}`.replace(/\W/g, 'x')}`;
     this.#variables.set(name, `${type}`);
@@ -126,9 +139,9 @@ export class DocumentWriter {
   #literal(type: GraphQLInputType): string {
     if (isNonNullType(type)) return this.#literal(type.ofType);
     if (isListType(type)) return `[${this.#literal(type.ofType)}]`;
-    if (isEnumType(type)) return this.#choices.rarely() ? 'lost' : this.#choices.pick(type.getValues()).name;
+    if (isEnumType(type)) return this.#faulty() ? 'lost' : this.#choices.pick(type.getValues()).name;
     if (!isInputObjectType(type))
-      return this.#choices.pick(literals[type.name]?.[this.#choices.rarely() ? 1 : 0] ?? anyLiteral);
+      return this.#choices.pick(literals[type.name]?.[this.#faulty() ? 1 : 0] ?? anyLiteral);
     const members = Object.values(type.getFields()).filter(
       (member) => isNonNullType(member.type) || this.#choices.often(),
     );
@@ -142,7 +155,7 @@ export class DocumentWriter {
 
   #directives(): string {
     if (!this.#choices.rarely()) return '';
-    const name = this.#choices.rarely() ? this.#choices.pick(['defer', 'deprecated', 'nobody']) : 'include';
+    const name = this.#faulty() ? this.#choices.pick(['defer', 'deprecated', 'nobody']) : 'include';
     return ` @${this.#choices.sometimes() ? 'skip' : name}(if: ${this.#value(booleanType)})`;
   }
 }

@@ -1,7 +1,6 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { heapUsed } from '../support/heap.ts';
 import type { Store } from '../support/store.ts';
 
 /** FUZZ_REQUESTS (21000) in all and FUZZ_SEED (random) come from the environment. */
@@ -58,14 +57,6 @@ export function fuzz<Request>(store: () => Store, { name, share, request, send, 
     expect(sent).toBeGreaterThanOrEqual(wanted);
     expect(growth).toBeLessThan(allowedGrowth);
   }, 600_000);
-}
-
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
-
-function heapUsed(): number {
-  collectGarbage();
-  return process.memoryUsage().heapUsed;
 }
 
 function mebibytes(bytes: number): string {

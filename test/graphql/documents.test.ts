@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { graphqlText } from '../support/graphql.ts';
+import { send } from '../support/http.ts';
 import { type Store, startStore } from '../support/store.ts';
 
 /** The edge table of documents: what is refused before any resolver is asked. Each comes three times, as it is compiled then. */
@@ -39,13 +40,33 @@ describe('a document', () => {
     ['{ pets }', 'GRAPHQL_VALIDATION_FAILED', /must have a selection of subfields/],
     ['query ($a: Nothing) { pets { id } }', 'GRAPHQL_VALIDATION_FAILED', /^Unknown type "Nothing"/],
     ['fragment A on Pet { id }', 'GRAPHQL_VALIDATION_FAILED', 'Fragment "A" is never used.'],
-    ['subscription { pets { id } }', 'BAD_USER_INPUT', expect.any(String)],
+    ['subscription { pets { id } }', 'GRAPHQL_VALIDATION_FAILED', 'The schema has no subscriptions.'],
   ])('%s is refused with %s', async (query, code, message) => {
     const told = message instanceof RegExp ? expect.stringMatching(message) : message;
     for (let time = 1; time <= 3; time += 1) {
       const { data, errors } = await graphqlText(store, { query });
       expect(errors?.[0]).toMatchObject({ message: told, extensions: { code, status: 400 } });
       expect(data ?? null).toBeNull();
+    }
+  });
+
+  test('14.31: that subscribes is refused like any other that is not valid: without data', async () => {
+    const errors = [
+      {
+        message: 'The schema has no subscriptions.',
+        locations: [{ line: 1, column: 24 }],
+        extensions: { code: 'GRAPHQL_VALIDATION_FAILED', status: 400 },
+      },
+    ];
+    const body = JSON.stringify({ query: 'query A { pets { id }} subscription B { pets { id } }', operationName: 'B' });
+    for (const [accept, status] of [
+      ['application/graphql-response+json', 400],
+      ['application/json', 200],
+    ] as const) {
+      const headers = { authorization: `Bearer ${store.key}`, 'content-type': 'application/json', accept };
+      const answer = await send(store.origin, { method: 'POST', path: '/graphql', headers, body });
+      expect([answer.status, JSON.parse(answer.text)]).toEqual([status, { errors }]);
+      expect(answer.headers['content-type']).toBe(`${accept}; charset=utf-8`);
     }
   });
 

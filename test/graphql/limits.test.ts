@@ -106,6 +106,8 @@ describe('the cost counts what may be answered, wherever the number stands:', ()
     ],
     ['no number at all counts 20', '{ a: pets { id } b: pets { id } }', {}, true],
     ['no number at all, three times', '{ a: pets { id } b: pets { id } c: pets { id } }', {}, false],
+    ['14.10: introspection counts one', '{ pets(limit: 49) { id } __schema { queryType { name } } }', {}, false],
+    ['14.10: introspection and what is left', '{ pets(limit: 48) { id } __type(name: "Pet") { name } }', {}, true],
     ['a skipped field counts, too', '{ pets(limit: 50) @skip(if: true) { id } }', {}, false],
     ['limit by another name', '{ limit: pets(limit: 50) { id } }', {}, false],
     [
@@ -125,6 +127,36 @@ describe('the cost counts what may be answered, wherever the number stands:', ()
       const expected = n > 100 ? 'QUERY_TOO_COSTLY' : 'BAD_USER_INPUT';
       expect(await codes(list, { n })).toEqual([expected]);
       expect(await codes(`{ pets(limit: ${n}) { id } }`)).toEqual([expected]);
+    }
+  });
+});
+
+describe('14.4: a variable counts whatever its name, that of an inherited member too:', () => {
+  const names = ['toString', 'constructor', 'valueOf', 'hasOwnProperty', 'isPrototypeOf', 'toLocaleString'];
+
+  test.each(names)('%s', async (name) => {
+    const byDefault = (size: number) => `query ($${name}: Int = ${size}) { pets(limit: $${name}) { id } }`;
+    expect(await codes(byDefault(50))).toEqual(['QUERY_TOO_COSTLY']);
+    expect(await codes(byDefault(49))).toEqual([]);
+    expect(await codes(byDefault(2), { [name]: 50 })).toEqual(['QUERY_TOO_COSTLY']);
+    expect(await codes(byDefault(50), { [name]: 2 })).toEqual([]);
+    // Absent and without a default it is a page of 20.
+    const pages = (count: number) => times(count, (at) => `a${at}: pets(limit: $${name}) { id }`);
+    expect(await codes(`query ($${name}: Int) { ${pages(2)} }`)).toEqual([]);
+    expect(await codes(`query ($${name}: Int) { ${pages(3)} }`)).toEqual(['QUERY_TOO_COSTLY']);
+  });
+
+  test('__proto__, which cannot be given, is its default', async () => {
+    const byDefault = (size: number) => `query ($__proto__: Int = ${size}) { pets(limit: $__proto__) { id } }`;
+    for (const variables of [{}, JSON.parse('{"__proto__":2}'), JSON.parse('{"__proto__":50}')]) {
+      expect(await codes(byDefault(50), variables)).toEqual(['QUERY_TOO_COSTLY']);
+      expect(await codes(byDefault(49), variables)).toEqual([]);
+    }
+  });
+
+  test('and what is no number counts as a full page', async () => {
+    for (const n of ['many', {}, { valueOf: 2 }, [1, 2]]) {
+      expect(await codes('query ($n: Int) { pets(limit: $n) { id } }', { n })).toEqual(['QUERY_TOO_COSTLY']);
     }
   });
 });

@@ -1,0 +1,82 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { buildSchema, getIntrospectionQuery, getOperationAST, parse } from 'graphql';
+import { Executor } from '../../src/graphql/executor.ts';
+import { graphqlText } from '../support/graphql.ts';
+import { heapUsed } from '../support/heap.ts';
+import { type Store, startStore } from '../support/store.ts';
+
+/** What is compiled and what is kept. That the answers are the same is shown in `compiled.test.ts`. */
+
+describe('what is kept of requests', () => {
+  let store: Store;
+  beforeAll(async () => {
+    store = await startStore({ GRAPHQL_JIT: 'true' });
+  });
+  afterAll(() => store.close());
+
+  const mebibyte = 1024 * 1024;
+
+  test.each([
+    ['a document with one operation', '{ __typename }'],
+    ['a document with several', 'query A { __typename } query B { __typename }'],
+  ])('14.9: is nothing of an operationName of 1 MB that names none, in %s', async (_what, query) => {
+    const ask = async (operationName: string) => {
+      const { errors, text } = await graphqlText(store, { query, operationName });
+      expect(errors?.map(({ extensions }) => extensions)).toEqual([{ code: 'BAD_USER_INPUT', status: 400 }]);
+      expect(errors?.[0]?.message).toMatch(/^Unknown operation named "/);
+      expect(text.length).toBeLessThan(2000);
+    };
+    for (let at = 0; at < 5; at += 1) await ask(`${at}`.padEnd(1_000_000, 'x'));
+    const before = heapUsed();
+    for (let at = 5; at < 105; at += 1) await ask(`${at}`.padEnd(1_000_000, 'x'));
+    // 100 of them were sent.
+    expect((heapUsed() - before) / mebibyte).toBeLessThan(40);
+  });
+});
+
+describe('what is compiled', () => {
+  const schema = buildSchema(readFileSync('schema/schema.graphql', 'utf8'));
+
+  /** Which of four times an operation was executed, and not left to graphql-js. */
+  async function executed(query: string): Promise<boolean[]> {
+    const executor = new Executor(schema);
+    const document = parse(query);
+    const operation = getOperationAST(document);
+    if (!operation) throw new Error(`no operation in ${query}`);
+    const times: boolean[] = [];
+    for (let time = 0; time < 4; time += 1) {
+      const execution = { document, operation, context: {}, variables: { if: false, name: 'Rex' } };
+      times.push((await executor.execute(query, execution)) !== undefined);
+    }
+    return times;
+  }
+
+  test.each(['{ __typename }', '{ pets { id } }', '{ petsConnection { edges { node { __typename } } } }'])(
+    '%s is, from the second time on',
+    async (query) => {
+      expect(await executed(query)).toEqual([false, true, true, true]);
+    },
+  );
+
+  test.each([
+    ['the standard query', getIntrospectionQuery()],
+    ['__schema', '{ __schema { queryType { name } } }'],
+    ['__type', '{ __type(name: "Pet") { name } }'],
+    ['by an alias, beside other fields', '{ __typename pets { id } a: __schema { queryType { name } } }'],
+    ['in fragments', '{ ...F } fragment F on Query { ... { __type(name: "Pet") { fields { name } } } }'],
+    [
+      'under 37 aliases',
+      `{ ${Array.from({ length: 37 }, (_, at) => `a${at}: __schema { types { name } }`).join(' ')} }`,
+    ],
+  ])('14.10: introspection never is: %s', async (_how, query) => {
+    expect(await executed(query)).toEqual([false, false, false, false]);
+  });
+
+  test.each([
+    ['conditions', 'query ($if: Boolean!) { __typename a: __typename @include(if: $if) }'],
+    ['a variable in an input', 'mutation ($name: String!) { createPet(input: { name: $name, categoryId: 1 }) { id } }'],
+  ])('14.1: a document with %s, which graphql-jit takes wrongly, never is', async (_what, query) => {
+    expect(await executed(query)).toEqual([false, false, false, false]);
+  });
+});
