@@ -1,6 +1,7 @@
 import { unwrapResolverError } from '@apollo/server/errors';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
+import Negotiator from 'negotiator';
 import { type ErrorCode, httpStatusOf, internalError, StoreError } from '../errors.ts';
 import { logFailure, sendFailure } from '../rest/error-handler.ts';
 import { toStoreError } from '../rest/failures.ts';
@@ -22,7 +23,8 @@ export function formatError(formatted: GraphQLFormattedError, error: unknown): G
   // Of a rule of ours: an operation beyond the limits.
   const refusal = error instanceof GraphQLError && error.originalError;
   if (refusal instanceof StoreError) return { ...toFormatted(refusal), ...place };
-  const code = isRefusedOperation(error) ? 'BAD_USER_INPUT' : `${formatted.extensions?.code}`;
+  const isRefused = isRefusedOperation(error) || isRefusedArgument(error);
+  const code = isRefused ? 'BAD_USER_INPUT' : `${formatted.extensions?.code}`;
   if (!(error instanceof GraphQLError) || code === 'INTERNAL_SERVER_ERROR') {
     return { ...toFormatted(internalError(cause)), ...place };
   }
@@ -44,12 +46,19 @@ export function formatErrorOfClosedSchema(formatted: GraphQLFormattedError, erro
 function codeWithoutWord({ extensions }: GraphQLError, message: string): ErrorCode | undefined {
   if (/^Syntax Error: Document contains more tha[nt] \d+ tokens/.test(message)) return 'TOO_MANY_TOKENS';
   const { status } = (extensions.http ?? {}) as { status?: number };
-  return (['METHOD_NOT_ALLOWED', 'NOT_ACCEPTABLE'] as const).find((code) => httpStatusOf[code] === status);
+  return (['METHOD_NOT_ALLOWED', 'NOT_ACCEPTABLE', 'UNSUPPORTED_MEDIA_TYPE'] as const).find(
+    (code) => httpStatusOf[code] === status,
+  );
 }
 
 /** graphql-js's word on an operation that it cannot begin, a subscription here: about no field, caused by no code. */
 function isRefusedOperation(error: unknown): boolean {
   return error instanceof GraphQLError && !error.path && !error.originalError && !error.extensions.code;
+}
+
+/** graphql-js's word on an argument that a variable, null for instance, makes invalid: it has no code, and a path. */
+function isRefusedArgument(error: unknown): boolean {
+  return error instanceof GraphQLError && /^Argument "/.test(error.message);
 }
 
 /** Logs what operations fail with, beside the request's id. */
@@ -60,11 +69,24 @@ export function logErrors(errors: readonly GraphQLError[], request: FastifyReque
   }
 }
 
-/** Answers a failure outside an operation (no key, no JSON) as a GraphQL response. */
+const mediaTypes = ['application/json; charset=utf-8', 'application/graphql-response+json; charset=utf-8'];
+
+/**
+ * Answers a failure outside an operation (no key, no JSON) as a GraphQL response, of the media type that Apollo Server
+ * would choose: with `application/json` clients must not believe a body that comes with a 4xx (GraphQL over HTTP,
+ * section 6.4).
+ */
 export function sendGraphQLError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  sendFailure(error, request, reply, (failure) => ({ errors: [toFormatted(failure)] }));
+  const [type = mediaTypes[0]] = new Negotiator(request).mediaTypes(mediaTypes);
+  sendFailure(error, request, reply, (failure) => ({ errors: [toFormatted(failure)] }), type);
 }
 
-function toFormatted({ message, code, status }: StoreError): GraphQLFormattedError {
-  return { message, extensions: { code, status } };
+function toFormatted({ message, code, status, headers }: StoreError): GraphQLFormattedError {
+  const retryAfter = headers['retry-after'];
+  return { message, extensions: { code, status, ...(retryAfter && { retryAfter: Number(retryAfter) }) } };
+}
+
+/** The longest that any of the errors asks to wait, in seconds. */
+export function retryAfter(errors: readonly GraphQLFormattedError[]): number {
+  return Math.max(0, ...errors.map(({ extensions }) => Number(extensions?.retryAfter ?? 0)));
 }

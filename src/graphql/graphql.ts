@@ -16,9 +16,10 @@ import { DeprecatedFields } from './deprecations.ts';
 import { formatError, formatErrorOfClosedSchema, sendGraphQLError } from './errors.ts';
 import { Executor } from './executor.ts';
 import { explorerPage, isNavigation } from './explorer.ts';
-import { apolloHandler, preventionHeaders } from './http.ts';
+import { apolloHandler, isRead, preventionHeaders } from './http.ts';
 import { lifecycle } from './lifecycle.ts';
 import { type OperationLimits, operationLimits } from './limits.ts';
+import { existingOperationTypes } from './operation-types.ts';
 import { readingOf } from './request.ts';
 import { createSchema, removals } from './schema.ts';
 import { readTrustedDocuments } from './trusted-documents.ts';
@@ -29,6 +30,8 @@ export interface GraphQLOptions {
   /** Whether callers have quotas. */
   hasQuota: boolean;
   introspection: boolean;
+  /** Whether browsers get Apollo Sandbox at `/graphql`. */
+  explorer: boolean;
   /** Whether operations are compiled (graphql-jit) or interpreted (graphql-js); the answers are the same. */
   jit: boolean;
   /** Whether clients may register documents by hash as they go (automatic persisted queries). */
@@ -62,7 +65,7 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
     hideSchemaDetailsFromClientErrors: !introspection,
     ...(options.apq ? {} : { persistedQueries: false as const }),
     parseOptions: { maxTokens: limits.maxTokens },
-    validationRules: [operationLimits(limits)],
+    validationRules: [operationLimits(limits), existingOperationTypes],
     // Every fault of the variables is told beside all of the input: a few are enough.
     executionOptions: { maxCoercionErrors: 5 },
     csrfPrevention: { requestHeaders: preventionHeaders },
@@ -90,13 +93,16 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
   app.route({
     method: ['GET', 'POST'],
     url: '/graphql',
-    exposeHeadRoute: false,
     schema: { hide: true },
-    config: { public: isNavigation },
+    config: { public: options.explorer && isNavigation },
     async handler(request, reply) {
       // Without a caller only a navigation comes this far; it never reaches Apollo.
-      if (!request.caller) return reply.headers(pageHeaders).type('text/html; charset=utf-8').send(page);
-      if (trusted || request.method === 'GET') request.reading = readingOf(request, trusted);
+      if (!request.caller)
+        return reply
+          .headers(pageHeaders)
+          .type('text/html; charset=utf-8')
+          .send(await page());
+      if (trusted || isRead(request.method)) request.reading = readingOf(request, trusted);
       return execute(request, reply);
     },
   });

@@ -18,8 +18,16 @@ export function apolloHandler(apollo: ApolloServer<GraphQLContext>) {
   };
 }
 
-/** One of these, or a content type that is no form's, shows that no foreign page made a browser send the request. */
-export const preventionHeaders = ['apollo-require-preflight', 'x-apollo-operation-name'];
+/** HEAD is answered as GET is (RFC 9110 section 9.3.2). */
+export function isRead(method: string): boolean {
+  return method === 'GET' || method === 'HEAD';
+}
+
+/**
+ * One of these, or a content type that is no form's, shows that no foreign page made a browser send the request: none of
+ * them is sent across origins without a preflight. `Authorization` is what GET requests of ordinary clients have.
+ */
+export const preventionHeaders = ['authorization', 'apollo-require-preflight', 'x-apollo-operation-name'];
 const known = ['accept', 'content-type', ...preventionHeaders];
 
 function toGraphQLRequest({ method, url, headers, body }: FastifyRequest): HTTPGraphQLRequest {
@@ -29,5 +37,5 @@ function toGraphQLRequest({ method, url, headers, body }: FastifyRequest): HTTPG
     if (value) map.set(name, `${value}`);
   }
   const [, search = ''] = /\?([^#]*)/.exec(url) ?? [];
-  return { method, headers: map, search, body };
+  return { method: isRead(method) ? 'GET' : method, headers: map, search, body };
 }

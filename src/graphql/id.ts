@@ -16,7 +16,9 @@ export const ID = new GraphQLScalarType<string, string>({
     throw new GraphQLError(`ID cannot represent value: ${inspect(value)}`);
   },
   parseLiteral: (node) => {
-    if (node.kind === Kind.STRING || node.kind === Kind.INT) return node.value;
+    if (node.kind === Kind.STRING) return node.value;
+    // As a JSON number it is 0, too.
+    if (node.kind === Kind.INT) return node.value === '-0' ? '0' : node.value;
     throw new GraphQLError('ID cannot represent a non-string and non-integer value.', { nodes: node });
   },
 });

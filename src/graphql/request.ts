@@ -1,6 +1,7 @@
 import type { GraphQLRequest } from '@apollo/server';
 import type { FastifyRequest } from 'fastify';
 import { parseExactJson } from '../rest/exact-json.ts';
+import { isRead } from './http.ts';
 import { type TrustedDocuments, trustedDocumentOf } from './trusted-documents.ts';
 
 /** What Apollo Server is to take instead of what it read from a request itself. */
@@ -21,7 +22,7 @@ export function readingOf(request: FastifyRequest, trusted: TrustedDocuments | u
   if (trusted) reading.document = trustedDocumentOf(trusted, request);
   // Apollo reads the variables of a GET request with JSON.parse, which loses digits of an int64.
   const { variables } = request.query as { variables?: unknown };
-  if (request.method === 'GET' && typeof variables === 'string') {
+  if (isRead(request.method) && typeof variables === 'string') {
     reading.variables = parseExactJson(Buffer.from(variables), 'The variables are') as Record<string, unknown>;
   }
   return reading;

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { sql } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { rest } from '../support/rest.ts';
 import { type Store, startStore } from '../support/store.ts';
@@ -28,6 +29,28 @@ test.each([
 test('mutations before the one that failed stay done', async () => {
   for (let time = 1; time <= 3; time++) {
     await graphqlText(store, { query: `mutation { b: ${good} a: ${bad} }` });
+    expect((await rest(store, '/v1/pets')).json).toHaveLength(time);
+  }
+});
+
+const rex = 'rex: createPet(input: { name: "Rex", categoryId: 5 }) { id }';
+const bella = 'bella: createPet(input: { name: "Bella", categoryId: 5 }) { id }';
+
+test.each([
+  ['beside each other', `mutation { ${rex} ${bella} }`],
+  ['in a fragment', `mutation { ... { ${rex} ${bella} } }`],
+])('14.2: nobody is told to send a request again whose first mutation is done, %s', async (_, query) => {
+  const refuse = `create or replace function refuse() returns trigger language plpgsql as $$ begin
+    if new.name = 'Bella' then raise exception 'sorry, too many clients already' using errcode = '53300'; end if;
+    return new; end $$`;
+  await sql(store.database, refuse);
+  const refusing = 'create or replace trigger refuse before insert on pet for each row execute function refuse()';
+  await sql(store.database, refusing);
+  for (let time = 1; time <= 3; time++) {
+    const { data, errors, headers } = await graphqlText(store, { query });
+    const error = { path: ['bella'], extensions: { code: 'SERVICE_UNAVAILABLE', retryAfter: 1 } };
+    expect({ data, errors }).toMatchObject({ data: null, errors: [error] });
+    expect(headers).not.toHaveProperty('retry-after');
     expect((await rest(store, '/v1/pets')).json).toHaveLength(time);
   }
 });

@@ -61,6 +61,17 @@ describe('an ID', () => {
     },
   );
 
+  test('14.31: -0 is 0, as a literal and as a variable, by POST and by GET', async () => {
+    expect(await ask(afterOf('-0'))).toBe(none);
+    expect(await ask(after, '{"after":-0}')).toBe(none);
+    expect(await askByGet(after, '{"after":-0}')).toBe(none);
+    expect(await ask('{ pet(id: -0) { id } }')).toBe('{"data":{"pet":null}}');
+    for (const categoryId of ['-0', '0', '"0"']) {
+      const create = `mutation { createPet(input: { name: "Rex", categoryId: ${categoryId} }) { categoryId } }`;
+      expect(await ask(create)).toBe('{"data":{"createPet":{"categoryId":"0"}}}');
+    }
+  });
+
   test.each(['9223372036854775808', '-9223372036854775809', `1${'0'.repeat(50)}`, '"rex"', '""', '"007"', '"1e3"'])(
     '%s is refused by the service, however it comes',
     async (value) => {

@@ -6,7 +6,11 @@ import type { Store } from './store.ts';
 
 export interface GraphQLResult<Data> extends HttpResponse {
   data?: Data | null;
-  errors?: Array<{ message: string; path?: unknown[]; extensions: { code: string; status: number } }>;
+  errors?: Array<{
+    message: string;
+    path?: unknown[];
+    extensions: { code: string; status: number; retryAfter?: number };
+  }>;
 }
 
 /** Runs a generated, typed document against the GraphQL face. */

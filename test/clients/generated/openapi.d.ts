@@ -76,7 +76,7 @@ export interface components {
         /** @description Any failure. */
         Error: {
             /**
-             * @description Machine-readable error code: BAD_USER_INPUT, TOO_MANY_TOKENS, QUERY_TOO_DEEP, TOO_MANY_ALIASES, TOO_MANY_ROOT_FIELDS, TOO_MANY_DIRECTIVES, QUERY_TOO_COSTLY, UNAUTHENTICATED, FORBIDDEN, OPERATION_NOT_TRUSTED, NOT_FOUND, METHOD_NOT_ALLOWED, NOT_ACCEPTABLE, REQUEST_TIMEOUT, PAYLOAD_TOO_LARGE, URI_TOO_LONG, UNSUPPORTED_MEDIA_TYPE, EXPECTATION_FAILED, TOO_MANY_REQUESTS, REQUEST_HEADER_FIELDS_TOO_LARGE, INTERNAL_SERVER_ERROR, NOT_IMPLEMENTED, SERVICE_UNAVAILABLE.
+             * @description Machine-readable error code: BAD_USER_INPUT, UNAUTHENTICATED, FORBIDDEN, NOT_FOUND, METHOD_NOT_ALLOWED, REQUEST_TIMEOUT, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, EXPECTATION_FAILED, TOO_MANY_REQUESTS, REQUEST_HEADER_FIELDS_TOO_LARGE, INTERNAL_SERVER_ERROR, NOT_IMPLEMENTED, SERVICE_UNAVAILABLE.
              * @example BAD_USER_INPUT
              */
             code: string;
@@ -106,16 +106,15 @@ export interface components {
             name: string;
             /**
              * Format: int64
-             * @description Identifier of the category the animal belongs to.
+             * @description Identifier of the category the animal belongs to. An int64, exact to the last digit. JavaScript's JSON.parse rounds beyond 2^53: read it from the source text, or as a GraphQL ID.
              * @example 5
              */
             categoryId: number;
             /**
              * @description Availability status; `available` when omitted.
              * @default available
-             * @enum {string}
              */
-            status: "available" | "pending" | "sold";
+            status: components["schemas"]["PetStatus"];
         };
         /**
          * @description An animal of the catalogue.
@@ -129,7 +128,7 @@ export interface components {
         Pet: {
             /**
              * Format: int64
-             * @description Unique identifier, assigned by the service on creation.
+             * @description Unique identifier, assigned by the service on creation. An int64, exact to the last digit. JavaScript's JSON.parse rounds beyond 2^53: read it from the source text, or as a GraphQL ID.
              * @example 1
              */
             id: number;
@@ -140,7 +139,7 @@ export interface components {
             name: string;
             /**
              * Format: int64
-             * @description Identifier of the category the animal belongs to.
+             * @description Identifier of the category the animal belongs to. An int64, exact to the last digit. JavaScript's JSON.parse rounds beyond 2^53: read it from the source text, or as a GraphQL ID.
              * @example 5
              */
             categoryId: number;
@@ -163,7 +162,7 @@ export interface operations {
                 /** @description Maximum number of animals to return. */
                 limit?: number;
                 /** @description Return only animals with this status. */
-                status?: "available" | "pending" | "sold";
+                status?: components["schemas"]["PetStatus"];
                 /** @description Return only animals after this one: the id of the last animal seen. */
                 after?: number;
             };
@@ -511,6 +510,12 @@ export interface operations {
                 headers: {
                     /** @description RFC 9110 section 10.2.3: in how many seconds to try again. */
                     "Retry-After"?: string;
+                    /** @description RFC 9745: since when this operation is deprecated. */
+                    Deprecation?: string;
+                    /** @description RFC 8594: when this operation will be removed. */
+                    Sunset?: string;
+                    /** @description What comes in its place, with `rel="successor-version"`. */
+                    Link?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -527,6 +532,12 @@ export interface operations {
             /** @description The service failed. */
             500: {
                 headers: {
+                    /** @description RFC 9745: since when this operation is deprecated. */
+                    Deprecation?: string;
+                    /** @description RFC 8594: when this operation will be removed. */
+                    Sunset?: string;
+                    /** @description What comes in its place, with `rel="successor-version"`. */
+                    Link?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -545,6 +556,12 @@ export interface operations {
                 headers: {
                     /** @description RFC 9110 section 10.2.3: in how many seconds to try again. */
                     "Retry-After"?: string;
+                    /** @description RFC 9745: since when this operation is deprecated. */
+                    Deprecation?: string;
+                    /** @description RFC 8594: when this operation will be removed. */
+                    Sunset?: string;
+                    /** @description What comes in its place, with `rel="successor-version"`. */
+                    Link?: string;
                     [name: string]: unknown;
                 };
                 content: {
