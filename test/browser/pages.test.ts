@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import type { Browser } from 'playwright-core';
 import { hasBrowser, launch, visit } from '../support/browser.ts';
 import { rest } from '../support/rest.ts';
+import { frameOrigin, sandboxFrame, sandboxScript } from '../support/sandbox.ts';
 import { type Store, startStore } from '../support/store.ts';
 
 const inBrowser = hasBrowser ? describe : describe.skip;
@@ -58,41 +59,53 @@ inBrowser('in a real browser (skipped where there is no Chromium: CHROMIUM, or /
     await page.close();
   });
 
-  // Apollo's script comes from Apollo's servers, which tests do not ask: this stands in for it, notes what the page
-  // hands it, and does what it does with that, a request from the page.
-  const sandbox = `window.EmbeddedSandbox = class {
-    constructor(handed) {
-      const { document: query, sharedHeaders } = handed.initialState;
-      fetch(handed.initialEndpoint, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', ...sharedHeaders },
-        body: JSON.stringify({ query }),
-      }).then(async (response) => {
-        const answered = { status: response.status, body: await response.json() };
-        const note = Object.assign(document.createElement('pre'), { id: 'note' });
-        note.textContent = JSON.stringify({ handed, answered });
-        document.body.append(note);
-      });
-    }
-  }`;
-
-  test('/graphql is Apollo Sandbox, with this endpoint, a first document and the header for the key', async () => {
+  test('14.27: /graphql is Apollo Sandbox, where a user fills in the key and then sees schema and data', async () => {
+    await rest(store, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 9007199254740993n } });
     const { page, complaints, foreign } = await visit(browser, store.origin, {
-      'https://embeddable-sandbox.cdn.apollographql.com/': { contentType: 'text/javascript', body: sandbox },
+      'https://embeddable-sandbox.cdn.apollographql.com/': await sandboxScript(),
+      [`${frameOrigin}/sandbox/explorer?`]: sandboxFrame,
       'https://fonts.googleapis.com/': { contentType: 'text/css', body: '' },
       'https://apollo-server-landing-page.cdn.apollographql.com/': { contentType: 'image/png', body: '' },
     });
-    await page.goto(`${store.origin}/graphql`);
-    expect(JSON.parse((await page.locator('#note').textContent()) ?? '')).toMatchObject({
-      handed: {
-        initialEndpoint: `${store.origin}/graphql`,
-        initialState: {
-          document: expect.stringContaining('query Pets'),
-          sharedHeaders: { Authorization: 'Bearer <API_KEY>' },
-        },
-      },
-      answered: { status: 401, body: { errors: [{ extensions: { code: 'UNAUTHENTICATED', status: 401 } }] } },
+    const statuses: number[] = [];
+    page.on('response', (response) => {
+      if (response.request().method() === 'POST') statuses.push(response.status());
     });
+    await page.goto(`${store.origin}/graphql`);
+    const frame = page.frameLocator('iframe');
+
+    const settings = JSON.parse((await frame.locator('#settings').textContent()) ?? '');
+    expect(settings).toEqual({
+      endpoint: `${store.origin}/graphql`,
+      defaultDocument: expect.any(String),
+      defaultHeaders: '{"Authorization":"Bearer <API_KEY>"}',
+      sendOperationHeadersInIntrospection: 'true',
+      // No polling.
+      shouldDefaultAutoupdateSchema: 'false',
+      endpointIsEditable: 'false',
+      hideCookieToggle: 'false',
+      initialRequestConnectorsDebugging: 'false',
+      initialRequestQueryPlan: 'false',
+      parentSupportsSubscriptions: 'true',
+      runTelemetry: 'false',
+      runtime: expect.stringMatching(/^@apollo\/server@5/),
+      version: '2.7.4',
+    });
+
+    // The frame introspects as soon as it is there, with a placeholder for a key.
+    await frame.locator('#schema', { hasText: 'UNAUTHENTICATED' }).waitFor();
+    await frame.locator('#headers').fill(JSON.stringify({ Authorization: `Bearer ${store.key}` }));
+    await frame.locator('#introspect').click();
+    const names = { queryType: { name: 'Query' }, mutationType: { name: 'Mutation' } };
+    await frame.locator('#schema', { hasText: JSON.stringify({ schema: { __schema: names } }) }).waitFor();
+    await frame.locator('#run').click();
+    const answer = await frame.locator('#response', { hasText: 'Rex' }).textContent();
+    expect(JSON.parse(answer ?? '')).toMatchObject({
+      status: 200,
+      data: { pets: [{ id: expect.any(String), name: 'Rex', categoryId: '9007199254740993', status: 'available' }] },
+    });
+
+    expect(statuses).toEqual([401, 200, 200]);
     // The browser reports every 401; nothing else went wrong, the content security policy included.
     expect(complaints.filter((one) => !one.includes('401'))).toEqual([]);
     expect(foreign).toEqual([]);
