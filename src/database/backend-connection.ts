@@ -1,12 +1,11 @@
 import type { Socket } from 'node:net';
+import { isCopyIn } from './copy-in.ts';
 
 const headerSize = { first: 8, other: 5 };
 // A startup message has its version and, at the very least, the end of its parameters.
 const shortest = { first: 9, other: 4 };
 // Those of COPY's data are not among them.
 const types = 'BCDEFHPQSX';
-// PGlite would look for the rows in the message itself, and end.
-const copyIn = /\bcopy\b.*\bfrom\s+stdin\b/is;
 
 /** One connection's bytes, as the messages of PostgreSQL's protocol (its manual, chapter 55). */
 export class BackendConnection {
@@ -67,10 +66,16 @@ export class BackendConnection {
       const type = String.fromCharCode(bytes[end] ?? 0);
       if (rest > 0 && (!types.includes(type) || length < shortest.other)) this.isOver = true;
       if (this.isOver || rest < this.#needed) return end;
-      const isQuery = type === 'Q' || type === 'P';
-      this.isOver = type === 'X' || (isQuery && copyIn.test(bytes.toString('latin1', end, end + this.#needed)));
+      const body = bytes.subarray(end + headerSize.other, end + this.#needed);
+      this.isOver = type === 'X' || ('QP'.includes(type) && isCopyIn(sqlIn(type, body)));
       if (this.isOver) return end;
       this.isAmidQuery = !'SQF'.includes(type);
     }
   }
+}
+
+/** The text of a Query; a Parse has a name before it. */
+function sqlIn(type: string, body: Buffer): string {
+  const [first = '', second = ''] = body.toString('latin1').split('\0', 2);
+  return type === 'P' ? second : first;
 }

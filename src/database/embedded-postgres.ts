@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
-import { accessSync, constants, mkdirSync, realpathSync, statSync } from 'node:fs';
+import { accessSync, constants, lstatSync, mkdirSync, realpathSync, statfsSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
+import { fullDisk } from './full-disk.ts';
 
 /** A PostgreSQL of our own: where it listens, and how to leave it. */
 export interface EmbeddedPostgres {
@@ -34,8 +35,8 @@ export async function openEmbeddedPostgres(dataDir: string, onLost: (error: Erro
     stdout: true,
   });
   const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
-  await answering(worker, socketPath);
-  worker.on('error', onLost);
+  await answering(worker, socketPath, folder);
+  worker.on('error', (error) => onLost(new Error(reasonOf(error, folder), { cause: error })));
   return { host, user: 'postgres', database: 'postgres', close: () => closed(worker, exited) };
 }
 
@@ -55,15 +56,16 @@ function socketFolder(folder: string): string {
   const name = createHash('sha256').update(folder).digest('hex').slice(0, 24);
   const short = join(tmpdir(), `animal-store-${name}`);
   mkdirSync(short, { recursive: true, mode: 0o700 });
-  const { uid, mode } = statSync(short);
-  if (uid !== process.getuid?.() || (mode & 0o077) !== 0) {
-    throw new Error(`The socket folder ${short} is open to other users; remove it or choose a shorter DATA_DIR.`);
+  // Not what a link leads to: whoever made the link could change that.
+  const found = lstatSync(short);
+  if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o077) !== 0) {
+    throw new Error(`The socket folder ${short} is another user's, or open to others; choose a shorter DATA_DIR.`);
   }
   return short;
 }
 
 /** Resolves when the store answers: opened by our own thread, or by another process. */
-async function answering(worker: Worker, socketPath: string): Promise<void> {
+async function answering(worker: Worker, socketPath: string, folder: string): Promise<void> {
   let opened = false;
   let standby = false;
   let failure: Error | undefined;
@@ -75,9 +77,20 @@ async function answering(worker: Worker, socketPath: string): Promise<void> {
     failure = error;
   });
   while (!opened && !(standby && (await accepts(socketPath)))) {
-    if (failure) throw new Error(`The embedded store could not be opened: ${failure.message}`, { cause: failure });
+    if (failure) {
+      throw new Error(`The embedded store could not be opened: ${reasonOf(failure, folder)}`, { cause: failure });
+    }
     await sleep(20);
   }
+}
+
+const almostNothing = 32 * 1024 * 1024;
+
+/** The engine does not tell a full disk from any other trouble. */
+function reasonOf({ message }: Error, folder: string): string {
+  const { bavail, bsize } = statfsSync(folder);
+  if (bavail * bsize > almostNothing) return message;
+  return fullDisk(folder);
 }
 
 function accepts(socketPath: string): Promise<boolean> {

@@ -1,8 +1,8 @@
-import { rmSync } from 'node:fs';
+import { chmodSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
-import { PGlite } from '@electric-sql/pglite';
+import { openEngine } from './embedded-engine.ts';
 import { lockFile } from './file-lock.ts';
 import { SharedBackend } from './shared-backend.ts';
 
@@ -24,10 +24,11 @@ port.once('message', async () => {
 
 const release = await ownership();
 if (release) {
-  const postgres = await PGlite.create(join(dataDir, 'postgres'));
+  const postgres = await openEngine(join(dataDir, 'postgres'));
   rmSync(socketPath, { force: true });
   const backend = new SharedBackend(postgres);
   await backend.listen(socketPath);
+  chmodSync(socketPath, 0o600);
   stop = async () => {
     backend.close();
     await postgres.close();
@@ -38,7 +39,7 @@ if (release) {
 
 async function ownership(): Promise<(() => void) | undefined> {
   for (let announced = false; !closing; announced = true) {
-    const held = lockFile(join(dataDir, 'lock'), 0);
+    const held = lockFile(join(dataDir, 'lock'));
     if (held) return held;
     if (!announced) port.postMessage('standby');
     await sleep(100);

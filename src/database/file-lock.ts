@@ -1,26 +1,43 @@
+import { chmodSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fullDisk } from './full-disk.ts';
 
 /**
  * An exclusive lock on a file, held by the operating system for as long as the process lives: a killed process leaves
  * no stale lock behind. Node has no `flock`; SQLite, which is part of Node, takes one on its database file.
  *
- * @param waitMs how long to wait for the holder to let go; the thread is blocked meanwhile.
  * @returns a function that releases the lock; undefined when somebody else holds it.
+ * @throws Error with a readable message when the disk is full.
  */
-export function lockFile(path: string, waitMs: number): (() => void) | undefined {
-  const file = new DatabaseSync(path, { timeout: waitMs });
+export function lockFile(path: string): (() => void) | undefined {
+  const file = new DatabaseSync(path, { timeout: 0 });
   try {
+    // Whoever may read it could lock it.
+    chmodSync(path, 0o600);
     file.exec('begin exclusive');
     return () => file.close();
   } catch (error) {
     file.close();
-    if (isLocked(error)) return undefined;
-    throw error;
+    if (codeOf(error) === SQLITE_BUSY) return undefined;
+    throw codeOf(error) === SQLITE_FULL ? new Error(fullDisk(dirname(path)), { cause: error }) : error;
+  }
+}
+
+/** Waits for the holder to let go; signals are handled meanwhile, which SQLite's own waiting would not allow. */
+export async function lockFileWithin(path: string, milliseconds: number): Promise<(() => void) | undefined> {
+  const giveUpAt = Date.now() + milliseconds;
+  for (;;) {
+    const release = lockFile(path);
+    if (release || Date.now() > giveUpAt) return release;
+    await sleep(50);
   }
 }
 
 const SQLITE_BUSY = 5;
+const SQLITE_FULL = 13;
 
-function isLocked(error: unknown): boolean {
-  return (error as { errcode?: number }).errcode === SQLITE_BUSY;
+function codeOf(error: unknown): number | undefined {
+  return (error as { errcode?: number }).errcode;
 }

@@ -1,0 +1,81 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { cli, type Env, freePort, killAll, onPostgres, run, startAndFail, startServer } from '../support/process.ts';
+import { rest } from '../support/rest.ts';
+
+/** Folders that can be opened, and folders that cannot: then it is said which one, and what to do. */
+let database: TestDatabase;
+let env: Env & { DATA_DIR: string };
+let folder: string;
+beforeEach(async () => {
+  database = await createTestDatabase();
+  env = { ...(database.env as { DATA_DIR: string }), BOOTSTRAP_API_KEY: 'a-key-for-these-tests-only' };
+  folder = join(env.DATA_DIR, 'postgres');
+});
+afterEach(async () => {
+  await killAll();
+  await database.drop();
+});
+
+const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
+const said = (text: string) => ({ code: 1, stdout: '', stderr: `animal-store: ${text}\n` });
+const onEmbedded = onPostgres ? describe.skip : describe;
+
+onEmbedded('the embedded store (skipped on PostgreSQL, which has its own)', () => {
+  test('14.17: the PostgreSQL that it unpacks is the one that it opens, and that it says it has', async () => {
+    const { engineVersion } = await import('../../src/database/embedded-engine.ts');
+    const server = await startServer(env);
+    expect(readFileSync(join(folder, 'PG_VERSION'), 'utf8').trim()).toBe(engineVersion);
+    await server.stop();
+    const again = await startServer(env);
+    expect((await rest(again, '/v1/pets')).json).toEqual([]);
+  });
+
+  test('14.17: data of another PostgreSQL are left as they are, and it is said what to do', async () => {
+    const first = await startServer(env);
+    const { json: rex } = await rest(first, '/v1/pets', newPet);
+    await first.stop();
+    const version = join(folder, 'PG_VERSION');
+    const mine = readFileSync(version, 'utf8');
+    writeFileSync(version, '17\n');
+    const message =
+      `The embedded store could not be opened: ${folder} was made by PostgreSQL 17, and this release has PostgreSQL ${mine.trim()}. ` +
+      'Start the release that made it, copy its data with psql, and load them into a new DATA_DIR of this one.';
+    expect(await startAndFail(env)).toMatchObject(said(message));
+    expect(await cli(['keys', 'list'], env)).toMatchObject(said(message));
+    writeFileSync(version, mine);
+    expect((await rest(await startServer(env), '/v1/pets')).json).toEqual([rex]);
+  });
+
+  test('14.17: a folder that holds something else is left as it is', async () => {
+    mkdirSync(folder);
+    writeFileSync(join(folder, 'diary.txt'), 'Today I fed the cat.');
+    const message = `The embedded store could not be opened: ${folder} is not empty, and holds no database (PG_VERSION is missing).`;
+    expect(await startAndFail(env)).toMatchObject(said(message));
+    expect(readdirSync(folder)).toEqual(['diary.txt']);
+  });
+
+  /** What is there when the process is killed: nothing but a lock, a part of the folder, all of it, a server. */
+  const moments: Array<[string, () => boolean]> = [
+    ['it has the lock', () => existsSync(join(env.DATA_DIR, 'lock'))],
+    ['the folder is there', () => existsSync(folder)],
+    ['the folder says its version', () => existsSync(join(folder, 'PG_VERSION'))],
+    ['the folder holds tables', () => existsSync(join(folder, 'base')) && readdirSync(join(folder, 'base')).length > 0],
+    ['it is open', () => existsSync(join(folder, 'postmaster.pid'))],
+    ['it listens', () => existsSync(join(env.DATA_DIR, '.s.PGSQL.5432'))],
+    ['it migrates', () => existsSync(join(env.DATA_DIR, 'migration.lock'))],
+  ];
+
+  test.each(moments)('14.17: it starts again after the first start was killed when %s', async (_when, isSo) => {
+    const killed = run('main', [], { ...env, PORT: `${await freePort()}` });
+    while (!isSo() && killed.child.exitCode === null) await pause(1);
+    killed.child.kill('SIGKILL');
+    expect((await killed.ended).signal).toBe('SIGKILL');
+    const server = await startServer(env);
+    const { json: rex } = await rest(server, '/v1/pets', newPet);
+    expect((await rest(server, '/v1/pets')).json).toEqual([rex]);
+  });
+});
