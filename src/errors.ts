@@ -1,24 +1,12 @@
-/**
- * The one table of failures: machine-readable code -> HTTP status.
- * REST sends both in an Error body, GraphQL in `errors[].extensions`.
- */
-export const httpStatusOf = {
+/** What REST may answer, and GraphQL, too: machine-readable code -> HTTP status. */
+const common = {
   BAD_USER_INPUT: 400,
-  TOO_MANY_TOKENS: 400,
-  QUERY_TOO_DEEP: 400,
-  TOO_MANY_ALIASES: 400,
-  TOO_MANY_ROOT_FIELDS: 400,
-  TOO_MANY_DIRECTIVES: 400,
-  QUERY_TOO_COSTLY: 400,
   UNAUTHENTICATED: 401,
   FORBIDDEN: 403,
-  OPERATION_NOT_TRUSTED: 403,
   NOT_FOUND: 404,
   METHOD_NOT_ALLOWED: 405,
-  NOT_ACCEPTABLE: 406,
   REQUEST_TIMEOUT: 408,
   PAYLOAD_TOO_LARGE: 413,
-  URI_TOO_LONG: 414,
   UNSUPPORTED_MEDIA_TYPE: 415,
   EXPECTATION_FAILED: 417,
   TOO_MANY_REQUESTS: 429,
@@ -27,6 +15,24 @@ export const httpStatusOf = {
   NOT_IMPLEMENTED: 501,
   SERVICE_UNAVAILABLE: 503,
 } as const;
+
+/** What only an operation of GraphQL can fail with. */
+const ofOperations = {
+  TOO_MANY_TOKENS: 400,
+  QUERY_TOO_DEEP: 400,
+  TOO_MANY_ALIASES: 400,
+  TOO_MANY_ROOT_FIELDS: 400,
+  TOO_MANY_DIRECTIVES: 400,
+  QUERY_TOO_COSTLY: 400,
+  OPERATION_NOT_TRUSTED: 403,
+  NOT_ACCEPTABLE: 406,
+} as const;
+
+/** The one vocabulary. REST sends code and status in an Error body, GraphQL in `errors[].extensions`. */
+export const httpStatusOf = { ...common, ...ofOperations };
+
+/** The codes that REST answers. */
+export const restCodes = Object.keys(common);
 
 export type ErrorCode = keyof typeof httpStatusOf;
 

@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MikroORM } from '@mikro-orm/postgresql';
-import { Client, type Pool } from 'pg';
+import { Client, type Pool, type PoolClient } from 'pg';
+import { migrations } from '../../migrations/index.ts';
 import { StoreError } from '../errors.ts';
-import { unavailable } from './driver-errors.ts';
+import { Batches, type BatchOptions } from './batches.ts';
+import { isOutcomeUnknown, outcomeUnknown, unavailable } from './driver-errors.ts';
 import { type EmbeddedPostgres, openEmbeddedPostgres } from './embedded-postgres.ts';
-import { lockFile } from './file-lock.ts';
+import { lockFileWithin } from './file-lock.ts';
 import { type DatabaseOptions, ormOptions } from './options.ts';
 import { endPool, poolOf } from './pool.ts';
 
@@ -12,10 +14,14 @@ import { endPool, poolOf } from './pool.ts';
 export interface Statement {
   readonly name: string;
   readonly text: string;
+  /** True when it must not be repeated unless it is known to have failed. */
+  readonly isWrite?: boolean;
 }
 
 /** PostgreSQL, through MikroORM: its entities and migrations, and the same pool for the statements of hot paths. */
 export class Database {
+  readonly #queues: Array<{ isStuck: boolean }> = [];
+
   private constructor(
     readonly orm: MikroORM,
     private readonly pool: Pool,
@@ -44,14 +50,49 @@ export class Database {
    * @throws StoreError SERVICE_UNAVAILABLE when PostgreSQL cannot be reached or takes too long; else the driver's error.
    */
   async rows<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
-    // Names of prepared statements collide on the embedded store, where all connections are one backend.
-    const { name, text } = this.isEmbedded ? { name: undefined, text: statement.text } : statement;
+    const client = await this.#connect();
     try {
-      const { rows } = await this.pool.query<Row>({ name, text, values, rowMode: 'array', types: asWritten });
+      const rows = await this.#query<Row>(client, statement, values);
+      client.release();
       return rows;
+    } catch (error) {
+      client.release(error as Error);
+      if (statement.isWrite && isOutcomeUnknown(error)) throw outcomeUnknown(error);
+      throw unavailable(error) ?? error;
+    }
+  }
+
+  async #connect(): Promise<PoolClient> {
+    try {
+      return await this.pool.connect();
     } catch (error) {
       throw unavailable(error) ?? error;
     }
+  }
+
+  async #query<Row extends unknown[]>(client: PoolClient, statement: Statement, values: unknown[]): Promise<Row[]> {
+    const { name, text } = statement;
+    const query = { text, values, rowMode: 'array' as const, types: asWritten };
+    // Names of prepared statements collide on the embedded store, where all connections are one backend.
+    if (this.isEmbedded) return (await client.query<Row>(query)).rows;
+    try {
+      return (await client.query<Row>({ name, ...query })).rows;
+    } catch (error) {
+      // The statement was prepared before a column changed its type, or for another session: it has not run.
+      if (!isStale(error)) throw error;
+      return (await client.query<Row>(query)).rows;
+    }
+  }
+
+  /** Lets the inputs of a read or write travel together; how long they may wait follows from the time-out of statements. */
+  batched<In, Out>(
+    run: (inputs: In[]) => Promise<Array<Out | Error>>,
+    options: Omit<BatchOptions<In>, 'maxWaiting' | 'maxAge'>,
+  ): Batches<In, Out> {
+    const maxAge = this.options.statementTimeout / 2;
+    const batches = new Batches(run, { maxWaiting: 4096, maxAge, ...options });
+    this.#queues.push(batches);
+    return batches;
   }
 
   /** Applies pending migrations, one node at a time; they take as long as they take. @returns the names of those applied. */
@@ -77,6 +118,22 @@ export class Database {
     await this.rows({ name: 'ping', text: 'select 1' }, []);
   }
 
+  /** Whether it can serve: reached, written to, migrated, and not stuck. @throws StoreError SERVICE_UNAVAILABLE */
+  async assertReady(): Promise<void> {
+    if (this.#queues.some(({ isStuck }) => isStuck)) throw notReady('What waits for the database does not get on.');
+    const tables = [...this.orm.getMetadata().getAll().values()].map(({ tableName }) => tableName);
+    const [row] = await this.rows<[isReadOnly: string, mayWrite: string | null, applied: string]>(readiness, [
+      tables,
+      migrations.map(({ name }) => name),
+    ]).catch((error) => {
+      throw isMissing(error) ? notReady('The database has not been migrated.', error) : error;
+    });
+    const [isReadOnly, mayWrite, applied] = row as NonNullable<typeof row>;
+    if (isReadOnly === 't') throw notReady('The database is read-only: a standby, perhaps.');
+    if (mayWrite !== 't') throw notReady('The role in DATABASE_URL may not write to all tables.');
+    if (Number(applied) < migrations.length) throw notReady('The database lacks migrations.');
+  }
+
   async close(): Promise<void> {
     await endPool(this.orm, this.pool);
     await this.embedded?.close();
@@ -89,7 +146,7 @@ export class Database {
    */
   async exclusively<T>(work: () => Promise<T>): Promise<T> {
     if (this.isEmbedded) {
-      const release = lockFile(`${this.options.dataDir}/migration.lock`, 60_000);
+      const release = await lockFileWithin(`${this.options.dataDir}/migration.lock`, 60_000);
       if (!release) throw new Error('Another process has been preparing the embedded store for a minute.');
       return whileItMoves(work).finally(release);
     }
@@ -119,6 +176,30 @@ async function whileItMoves<T>(work: () => Promise<T>): Promise<T> {
       await sleep(100);
     }
   }
+}
+
+/** SQLSTATE 0A000 "cached plan must not change result type" and 26000, no such prepared statement. */
+function isStale(error: unknown): boolean {
+  const { code, message = '' } = error as { code?: string; message?: string };
+  return code === '26000' || (code === '0A000' && message.startsWith('cached plan'));
+}
+
+const readiness: Statement = {
+  name: 'readiness',
+  text: `
+    select pg_is_in_recovery() or current_setting('transaction_read_only')::bool,
+      (select bool_and(has_table_privilege(name, 'select') and has_table_privilege(name, 'insert'))
+        from unnest($1::text[]) as name),
+      (select count(*) from mikro_orm_migrations where name = any($2::text[]))`,
+};
+
+/** SQLSTATE 42P01: a table is not there. */
+function isMissing(error: unknown): boolean {
+  return (error as { code?: string }).code === '42P01';
+}
+
+function notReady(message: string, cause?: unknown): StoreError {
+  return new StoreError('SERVICE_UNAVAILABLE', message, { cause, headers: { 'retry-after': '1' } });
 }
 
 // Most columns go out as the text that they came in; parsing them first would cost more than all the rest of a row.

@@ -28,17 +28,19 @@ export function ormOptions(options: DatabaseOptions, embedded: EmbeddedPostgres 
     extensions: [Migrator],
     ...(embedded
       ? { host: embedded.host, user: embedded.user, dbName: embedded.database }
-      : { clientUrl: options.url ?? '' }),
+      : { clientUrl: withoutOptions(options.url) }),
     // The database is the operator's to create; a start must not depend on a right to do so.
     ensureDatabase: false,
     pool: { max: options.poolMax },
     driverOptions: {
-      ...(embedded ? {} : { connectionString: options.url }),
+      ...(embedded ? {} : { connectionString: withoutOptions(options.url) }),
       application_name: 'animal-store',
       connectionTimeoutMillis: options.connectTimeout,
       // Always said, since the role may have a time-out of its own. And without JIT: PostgreSQL would compile the batched
       // list anew at every execution, tens of milliseconds for what takes one.
-      ...(embedded ? {} : { options: `-c statement_timeout=${options.statementTimeout} -c jit=off` }),
+      ...(embedded
+        ? {}
+        : { options: `${optionsIn(options.url)} -c statement_timeout=${options.statementTimeout} -c jit=off`.trim() }),
       keepAlive: true,
       stream: () => socketThatMustAnswer(options.statementTimeout),
     },
@@ -47,6 +49,18 @@ export function ormOptions(options: DatabaseOptions, embedded: EmbeddedPostgres 
     logger: () => undefined,
     discovery: { warnWhenNoEntities: true },
   });
+}
+
+/** The session options in a URL (`?options=-c%20search_path%3Dshop`): pg would let them replace ours. */
+function optionsIn(url = ''): string {
+  return URL.canParse(url) ? (new URL(url).searchParams.get('options') ?? '') : '';
+}
+
+function withoutOptions(url = ''): string {
+  if (optionsIn(url) === '') return url;
+  const rest = new URL(url);
+  rest.searchParams.delete('options');
+  return rest.href;
 }
 
 /**

@@ -8,7 +8,11 @@ import type { Pool, PoolClient } from 'pg';
 export async function poolOf(orm: MikroORM): Promise<Pool> {
   const pool = await (orm.em.getConnection() as PostgreSqlConnection).getNativeClient();
   // Whoever does give it back has done so by the next turn of the event loop.
-  pool.on('connect', (client) => client.once('end', () => setImmediate(giveBack, client)));
+  pool.on('connect', (client) => {
+    client.once('end', () => setImmediate(giveBack, client));
+    // Whoever uses it is told by its statement.
+    client.on('error', () => undefined);
+  });
   return pool;
 }
 

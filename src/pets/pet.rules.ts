@@ -20,19 +20,31 @@ export interface PetQuery {
 
 export const pageLimit = { min: 1, max: 100, default: 20 } as const;
 
+/**
+ * How many items a list may hold, before its `limit` is judged: what is no number is the default, or will be refused.
+ * A whole number, which is what quotas count.
+ */
+export function itemsIn(limit: unknown): number {
+  const count = limit === undefined || limit === null ? pageLimit.default : Number(limit);
+  return Number.isFinite(count) ? Math.trunc(Math.min(Math.max(count, 0), pageLimit.max)) : pageLimit.max;
+}
+
 const int64Rule = `an integer between ${int64.min} and ${int64.max}`;
 const statusRule = `one of ${Object.keys(PetStatus).join(', ')}`;
 const limitRule = `an integer between ${pageLimit.min} and ${pageLimit.max}`;
 
-/** @throws StoreError BAD_USER_INPUT that names every fault. */
-export function checkNewPet(input: unknown): NewPet {
+/**
+ * @param maxNameLength in characters (Unicode code points).
+ * @throws StoreError BAD_USER_INPUT that names every fault.
+ */
+export function checkNewPet(input: unknown, maxNameLength: number): NewPet {
   if (typeof input !== 'object' || input === null || Array.isArray(input)) {
     throw new StoreError('BAD_USER_INPUT', 'The body must be a JSON object.');
   }
   const { name, categoryId, status } = input as Unchecked<NewPet>;
   const faults = new Faults();
   const newPet = {
-    name: faults.unless(isName, name, 'name', nameRule(name)),
+    name: faults.unless(isNameWithin(maxNameLength), name, 'name', nameRule(name, maxNameLength)),
     categoryId: faults.unless(isInt64, exactInteger(categoryId), 'categoryId', int64Rule),
     status: faults.unless(isPetStatus, status === undefined ? PetStatus.available : status, 'status', statusRule),
   };
@@ -88,6 +100,17 @@ function isName(value: unknown): value is string {
   return typeof value === 'string' && !value.includes('\u0000') && value.isWellFormed();
 }
 
-function nameRule(name: unknown): string {
-  return typeof name === 'string' ? 'free of U+0000 and of lone surrogates' : 'a string';
+function isNameWithin(maxLength: number) {
+  return (value: unknown): value is string => isName(value) && hasAtMost(maxLength, value);
+}
+
+/** Characters are Unicode code points, as JSON Schema's `maxLength` counts them: one or two units of a JavaScript string. */
+function hasAtMost(maxLength: number, text: string): boolean {
+  if (text.length <= maxLength) return true;
+  return text.length <= 2 * maxLength && [...text].length <= maxLength;
+}
+
+function nameRule(name: unknown, maxLength: number): string {
+  if (typeof name !== 'string') return 'a string';
+  return isName(name) ? `at most ${maxLength} characters long` : 'free of U+0000 and of lone surrogates';
 }

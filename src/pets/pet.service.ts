@@ -1,35 +1,74 @@
-import { coalesce } from '../database/coalesce.ts';
+import { type Call, unhurried } from '../call.ts';
+import type { Batches } from '../database/batches.ts';
 import type { Database } from '../database/database.ts';
-import { isDataError } from '../database/driver-errors.ts';
+import { isDataError, isWorthAnotherTry, outcomeUnknown } from '../database/driver-errors.ts';
+import { StoreError } from '../errors.ts';
 import { isInt64 } from '../int64.ts';
 import type { Pet } from './pet.entity.ts';
 import { checkNewPet, checkPetQuery, exactInteger, type NewPet, type PetQuery, type Unchecked } from './pet.rules.ts';
-import { insertPets, selectByIds, selectLists } from './pet.statements.ts';
+import {
+  insertPets,
+  longestShortName,
+  type PetList,
+  selectByIds,
+  selectLists,
+  selectLongList,
+} from './pet.statements.ts';
 
 /** One page of the catalogue, ascending by id. Requests that arrive together may share one, so it is read-only. */
 export interface PetPage {
   readonly pets: readonly Pet[];
   /** True when there are animals after the last one here. */
   readonly hasNext: boolean;
+  /** About how many bytes it takes as JSON. */
+  readonly bytes: number;
 }
 
-const reads = { maxBatch: 32, maxInFlight: 4, patience: 10 };
+export interface PetServiceOptions {
+  /** Of a new animal's name, in characters (Unicode code points). */
+  maxNameLength: number;
+}
+
+const mebibyte = 1024 * 1024;
+/** What the names of one page may take together, in bytes. */
+const largestPage = 16 * mebibyte;
+/** What an animal takes beside its name, in bytes. */
+const frame = 80;
+
+const reads = { maxBatch: 32, maxInFlight: 4, patience: 10, isRetryable: isWorthAnotherTry, maxSize: 16 * mebibyte };
+const longReads = { ...reads, maxBatch: 1, maxInFlight: 1 };
 // One batch of creations at a time and per node: the next one is gathered while this one is made durable.
-const writes = { maxBatch: 256, maxInFlight: 1, patience: 1000 };
+const writes = {
+  maxBatch: 256,
+  maxInFlight: 1,
+  patience: 1000,
+  isRetryable: isDataError,
+  tooLate: outcomeUnknown,
+  maxSize: mebibyte,
+  sizeOf: ({ name }: NewPet) => name.length,
+};
 
 /**
  * The catalogue of animals: all rules and all persistence of pets, for every face.
  * Input is taken as the client sent it and judged here.
  */
 export class PetService {
-  readonly #list: (query: PetQuery) => Promise<PetPage>;
-  readonly #find: (id: bigint) => Promise<Pet | null>;
-  readonly #create: (newPet: NewPet) => Promise<Pet>;
+  readonly #lists: Batches<PetQuery, PetPage | null>;
+  readonly #longLists: Batches<PetQuery, PetPage | null>;
+  readonly #finds: Batches<bigint, Pet | null>;
+  readonly #creations: Batches<NewPet, Pet>;
+  readonly maxNameLength: number;
+  /** What an animal took lately: the next page is expected to be alike. */
+  #bytesPerPet = frame;
 
-  constructor(database: Database) {
-    this.#list = coalesce((queries) => listPages(database, queries), reads, isDataError);
-    this.#find = coalesce((ids) => selectByIds(database, ids), reads, isDataError);
-    this.#create = coalesce((newPets) => insertPets(database, newPets), writes, isDataError);
+  constructor(database: Database, { maxNameLength }: PetServiceOptions) {
+    this.maxNameLength = maxNameLength;
+    // Longer names are not read there: whoever asks for them must not seem to fill the queue for everybody.
+    const sizeOf = ({ limit }: PetQuery) => limit * Math.min(this.#bytesPerPet, frame + longestShortName);
+    this.#lists = database.batched((queries) => listPages(database, queries), { ...reads, sizeOf });
+    this.#longLists = database.batched(([query]) => longPage(database, query as PetQuery), longReads);
+    this.#finds = database.batched((ids) => selectByIds(database, ids), { ...reads, sizeOf: () => this.#bytesPerPet });
+    this.#creations = database.batched((newPets) => insertPets(database, newPets), writes);
   }
 
   /**
@@ -39,19 +78,27 @@ export class PetService {
    * @param limitName what the face calls `limit`, for messages.
    * @throws StoreError BAD_USER_INPUT, naming every fault; SERVICE_UNAVAILABLE
    */
-  async list(query: Unchecked<PetQuery>, limitName = 'limit'): Promise<PetPage> {
-    return this.#list(checkPetQuery(query, limitName));
+  async list(query: Unchecked<PetQuery>, call: Call = unhurried, limitName = 'limit'): Promise<PetPage> {
+    const checked = checkPetQuery(query, limitName);
+    const page = (await this.#lists.add(checked, call)) ?? (await this.#longLists.add(checked, call));
+    if (!page) throw pageTooLarge();
+    const { length } = page.pets;
+    if (length > 0) this.#bytesPerPet = Math.max(page.bytes / length, this.#bytesPerPet * 0.9);
+    call.spend(page.bytes);
+    return page;
   }
 
   /**
    * Adds an animal; it is durable when the promise resolves.
    *
-   * @param newPet `name` any string without U+0000 and lone surrogates; `categoryId` an int64, a `bigint` or a safe
+   * @param newPet `name` a string without U+0000 and lone surrogates, of at most `maxNameLength` characters; `categoryId` an int64, a `bigint` or a safe
    *   `number`; `status` is `available` when absent. Other members are ignored.
-   * @throws StoreError BAD_USER_INPUT, naming every fault; SERVICE_UNAVAILABLE
+   * @throws StoreError BAD_USER_INPUT, naming every fault; SERVICE_UNAVAILABLE, with `Retry-After` when it was not stored
    */
-  async create(newPet: unknown): Promise<Pet> {
-    return this.#create(checkNewPet(newPet));
+  async create(newPet: unknown, call: Call = unhurried): Promise<Pet> {
+    const checked = checkNewPet(newPet, this.maxNameLength);
+    call.spend(frame + checked.name.length);
+    return this.#creations.add(checked, call);
   }
 
   /**
@@ -60,23 +107,41 @@ export class PetService {
    * @param id an int64, a `bigint` or a safe `number`. Nothing else can be an animal's id, so there is no animal then.
    * @throws StoreError SERVICE_UNAVAILABLE
    */
-  async find(id: unknown): Promise<Pet | null> {
+  async find(id: unknown, call: Call = unhurried): Promise<Pet | null> {
     const petId = exactInteger(id);
-    return isInt64(petId) ? this.#find(petId) : null;
+    const pet = isInt64(petId) ? await this.#finds.add(petId, call) : null;
+    if (pet) call.spend(frame + pet.name.length);
+    return pet;
   }
 }
 
 /** Reads one animal more than asked, to know whether there is a next page. Equal queries share one page. */
-async function listPages(database: Database, queries: PetQuery[]): Promise<PetPage[]> {
-  const lists = await selectLists(
-    database,
-    queries.map((query) => ({ ...query, limit: query.limit + 1 })),
-  );
-  const pages = new Map<Pet[], PetPage>();
-  return lists.map((pets, index) => {
-    const limit = (queries[index] as PetQuery).limit;
-    const page = pages.get(pets) ?? { pets: pets.slice(0, limit), hasNext: pets.length > limit };
-    pages.set(pets, page);
-    return page;
+async function listPages(database: Database, queries: PetQuery[]): Promise<Array<PetPage | null>> {
+  const lists = await selectLists(database, queries.map(withOneMore));
+  const pages = new Map<PetList | null, PetPage | null>();
+  return lists.map((list, index) => {
+    if (!pages.has(list)) pages.set(list, toPage(list, (queries[index] as PetQuery).limit));
+    return pages.get(list) as PetPage | null;
   });
+}
+
+async function longPage(database: Database, query: PetQuery): Promise<Array<PetPage | null>> {
+  return [toPage(await selectLongList(database, withOneMore(query), largestPage), query.limit)];
+}
+
+function withOneMore(query: PetQuery): PetQuery {
+  return { ...query, limit: query.limit + 1 };
+}
+
+function toPage(list: PetList | null, limit: number): PetPage | null {
+  if (!list) return null;
+  const { pets, bytes } = list;
+  return { pets: pets.slice(0, limit), hasNext: pets.length > limit, bytes: bytes + frame * pets.length };
+}
+
+function pageTooLarge(): StoreError {
+  return new StoreError(
+    'BAD_USER_INPUT',
+    `The names of these animals take more than ${largestPage} bytes together; ask for fewer animals at a time.`,
+  );
 }

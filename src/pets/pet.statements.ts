@@ -11,14 +11,25 @@ import type { NewPet, PetQuery } from './pet.rules.ts';
 
 type PetRow = [id: string, name: string, categoryId: string, status: PetStatus];
 type ListRow = [ids: string | null, names: string, categoryIds: string, statuses: string];
+type LongListRow = [...ListRow, bytes: string | null];
+
+/** Animals as they were read, and how many bytes their names have. */
+export interface PetList {
+  readonly pets: Pet[];
+  readonly bytes: number;
+}
 
 const columns = 'id, name, category_id, status';
 const beforeAll = String(int64.min);
 
+/** In bytes. Longer names than the service takes by default are not read for many at a time, but page by page. */
+export const longestShortName = 40_000;
+const shortName = `case when octet_length(name) <= ${longestShortName} then name end`;
+
 // A list comes as one row, each column of it as one text: that costs PostgreSQL what rows cost, and us a third of reading
 // rows. Aggregates without `order by` take rows as they come, and they come in the order of the subquery (PostgreSQL's
 // manual, section 9.21).
-const list = `string_agg(id::text, ',') as ids, json_agg(name) as names,
+const list = `string_agg(id::text, ',') as ids, json_agg(${shortName}) as names,
   string_agg(category_id::text, ',') as category_ids, string_agg(status, ',') as statuses`;
 
 const listAll: Statement = {
@@ -57,6 +68,19 @@ const listMany: Statement = {
     order by wanted.place`,
 };
 
+// The names are read only if all of them together fit into one answer.
+const listLong: Statement = {
+  name: 'list_pets_long',
+  text: `
+    with page as materialized (
+      select ${columns} from pet where id > $1 and ($3::text is null or status = $3) order by id limit $2),
+    size as (select sum(octet_length(name)) as bytes from page)
+    select string_agg(id::text, ',') as ids, json_agg(name) as names,
+      string_agg(category_id::text, ',') as category_ids, string_agg(status, ',') as statuses,
+      (select bytes from size) as bytes
+    from page where (select bytes from size) <= $4`,
+};
+
 const findMany: Statement = {
   name: 'find_pets',
   text: `select ${columns} from pet where id = any($1::bigint[])`,
@@ -66,6 +90,7 @@ const findMany: Statement = {
 // that was still being written. It is held from before the first id is drawn until the commit is visible.
 const insertMany: Statement = {
   name: 'insert_pets',
+  isWrite: true,
   text: `
     with turn as materialized (select pg_advisory_xact_lock(hashtext('pet')))
     insert into pet (name, category_id, status)
@@ -75,13 +100,24 @@ const insertMany: Statement = {
     returning id`,
 };
 
-/** @returns one list per query, in order; equal queries are fetched once and share one list. */
-export async function selectLists(database: Database, queries: PetQuery[]): Promise<Pet[][]> {
+/**
+ * @returns one list per query, in order; equal queries are fetched once and share one list. null for a list with names
+ *   that are too long to be read for many at a time: `selectLongList` reads it.
+ */
+export async function selectLists(database: Database, queries: PetQuery[]): Promise<Array<PetList | null>> {
   const keys = queries.map(({ status, limit, after }) => `${status} ${limit} ${after}`);
   const distinct = new Map(queries.map((query, index) => [keys[index], query]));
   const rows = await selectRows(database, [...distinct.values()]);
-  const lists = new Map([...distinct.keys()].map((key, place) => [key, toPets(rows[place] as ListRow)]));
-  return keys.map((key) => lists.get(key) as Pet[]);
+  const lists = new Map([...distinct.keys()].map((key, place) => [key, toList(rows[place] as ListRow)]));
+  return keys.map((key) => lists.get(key) as PetList | null);
+}
+
+/** @param maxBytes of all names together. @returns null when there are more */
+export async function selectLongList(database: Database, query: PetQuery, maxBytes: number): Promise<PetList | null> {
+  const values = [String(query.after ?? beforeAll), query.limit, query.status ?? null, maxBytes];
+  const [row] = (await database.rows<LongListRow>(listLong, values)) as [LongListRow];
+  const [ids, names, categoryIds, statuses, bytes] = row;
+  return ids === null && Number(bytes) > maxBytes ? null : toList([ids, names, categoryIds, statuses]);
 }
 
 /** @returns one row per query, in order. */
@@ -120,12 +156,14 @@ function toPet([id, name, categoryId, status]: PetRow): Pet {
   return { id: int64FromDigits(id), name, categoryId: int64FromDigits(categoryId), status };
 }
 
-function toPets([ids, names, categoryIds, statuses]: ListRow): Pet[] {
-  if (ids === null) return [];
-  const petNames: string[] = JSON.parse(names);
+function toList([ids, names, categoryIds, statuses]: ListRow): PetList | null {
+  if (ids === null) return { pets: [], bytes: 0 };
+  const petNames: Array<string | null> = JSON.parse(names);
+  if (petNames.includes(null)) return null;
   const petCategoryIds = categoryIds.split(',');
   const petStatuses = statuses.split(',') as PetStatus[];
-  return ids
+  const pets = ids
     .split(',')
     .map((id, place) => toPet([id, petNames[place], petCategoryIds[place], petStatuses[place]] as PetRow));
+  return { pets, bytes: names.length };
 }

@@ -71,7 +71,7 @@ describe.each(faces)('through $name', (face) => {
   test.each([
     ['empty', ''],
     ['blank', '  \t\r\n '],
-    ['very long', 'é🐕'.repeat(50_000)],
+    ['as long as it may be', 'é🐕'.repeat(5000)],
     ['emoji', '🐕‍🦺👩🏽‍🚒🏳️‍🌈'],
     ['combining, composed', 'é'],
     ['combining, decomposed', 'e\u0301'],

@@ -15,12 +15,31 @@ export async function stock(database: Database, count: number): Promise<void> {
   await sql(database, text, [count]);
 }
 
-/** Counts the statements that a piece of work sends to the database. */
+/** Adds animals with these names, of any length. @returns their ids, ascending. */
+export async function stockNames(database: Database, names: string[]): Promise<string[]> {
+  const ids: string[] = [];
+  for (const name of names) {
+    const text = `insert into pet (name, category_id, status) values ($1, 1, 'available') returning id`;
+    const [[id] = ['']] = await sql<[id: string]>(database, text, [name]);
+    ids.push(id);
+  }
+  return ids;
+}
+
+/** The names of the statements that a piece of work sends to the database. */
 export async function statementsOf(database: Database, work: () => Promise<unknown>): Promise<string[]> {
-  const names: string[] = [];
+  return (await sentDuring(database, work)).map(({ name }) => name);
+}
+
+/** The statements that a piece of work sends to the database, with their values. */
+export async function sentDuring(
+  database: Database,
+  work: () => Promise<unknown>,
+): Promise<Array<{ name: string; values: unknown[] }>> {
+  const sent: Array<{ name: string; values: unknown[] }> = [];
   const { rows } = database;
   database.rows = (statement, values) => {
-    names.push(statement.name);
+    sent.push({ name: statement.name, values });
     return rows.call(database, statement, values) as never;
   };
   try {
@@ -28,5 +47,27 @@ export async function statementsOf(database: Database, work: () => Promise<unkno
   } finally {
     database.rows = rows;
   }
-  return names;
+  return sent;
+}
+
+/** Whoever reads animals meanwhile gets this SQLSTATE from the database: there is a view in the place of the table. */
+export async function whileReadsFail<Result>(
+  database: Database,
+  sqlState: string,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  await sql(
+    database,
+    `create or replace function failing(state text) returns bigint language plpgsql volatile as
+     $$ begin raise exception 'this is a test' using errcode = state; end $$`,
+  );
+  await sql(database, 'alter table pet rename to pet_put_aside');
+  const row = `failing('${sqlState}') as id, ''::text as name, 1::bigint as category_id, 'sold'::text as status`;
+  await sql(database, `create view pet as select ${row}`);
+  try {
+    return await work();
+  } finally {
+    await sql(database, 'drop view pet');
+    await sql(database, 'alter table pet_put_aside rename to pet');
+  }
 }

@@ -4,7 +4,7 @@ import { buildApp } from '../../src/app.ts';
 import { loadConfig } from '../../src/config.ts';
 import { Database } from '../../src/database/database.ts';
 import { ApiKeyService } from '../../src/keys/api-key.service.ts';
-import { createTestDatabase } from './database.ts';
+import { createTestDatabase, type TestDatabase } from './database.ts';
 
 /** A running service on a port and a database of its own. */
 export interface Store {
@@ -19,9 +19,9 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** Starts the service as `main.ts` does, in this process. */
-export async function startStore(env: Record<string, string> = {}): Promise<Store> {
-  const test = await createTestDatabase();
+/** Starts the service as `main.ts` does, in this process. @param given a database that the test has made, and prepared */
+export async function startStore(env: Record<string, string> = {}, given?: TestDatabase): Promise<Store> {
+  const test = given ?? (await createTestDatabase());
   const config = loadConfig({
     LOG_LEVEL: 'silent',
     AUTH_FAILURES_PER_MINUTE: '0',

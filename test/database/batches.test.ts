@@ -1,30 +1,8 @@
 import { expect, test } from '@jest/globals';
-import { coalesce } from '../../src/database/coalesce.ts';
-
-/** A round trip that answers when the test says so. */
-interface Trip {
-  inputs: number[];
-  answer(outputs: Array<string | Error>): void;
-  fail(error: Error): void;
-}
-
-function withTrips(limits: { maxBatch: number; maxInFlight: number }, isRetryable = (_error: unknown) => true) {
-  const trips: Trip[] = [];
-  const run = (inputs: number[]) =>
-    new Promise<Array<string | Error>>((answer, fail) => trips.push({ inputs, answer, fail }));
-  const ask = coalesce<number, string>(run, { patience: 60_000, ...limits }, isRetryable);
-  return { trips, ask, inputs: () => trips.map((trip) => trip.inputs) };
-}
-
-/** Until everything that can leave has left. */
-async function departures(): Promise<void> {
-  for (let turn = 0; turn < 3; turn += 1) await new Promise(setImmediate);
-}
-
-const names = (inputs: number[]) => inputs.map((input) => `pet ${input}`);
+import { departures, names, withTrips } from '../support/trips.ts';
 
 test('inputs that arrive together leave together, and each gets its own answer', async () => {
-  const { trips, ask, inputs } = withTrips({ maxBatch: 10, maxInFlight: 1 });
+  const { trips, ask, inputs } = withTrips();
   const answers = Promise.all([ask(1), ask(2), ask(3)]);
   await departures();
   expect(inputs()).toEqual([[1, 2, 3]]);
@@ -33,7 +11,7 @@ test('inputs that arrive together leave together, and each gets its own answer',
 });
 
 test('an input never joins a batch that was already sent; it waits for the next', async () => {
-  const { trips, ask, inputs } = withTrips({ maxBatch: 10, maxInFlight: 4 });
+  const { trips, ask, inputs } = withTrips({ maxInFlight: 4 });
   const early = ask(1);
   await departures();
   const late = Promise.all([ask(2), ask(3)]);
@@ -48,8 +26,8 @@ test('an input never joins a batch that was already sent; it waits for the next'
 });
 
 test('a batch is bounded; who does not fit leaves in the next, in order', async () => {
-  const { trips, ask, inputs } = withTrips({ maxBatch: 2, maxInFlight: 1 });
-  const answers = Promise.all([1, 2, 3, 4, 5].map(ask));
+  const { trips, ask, inputs } = withTrips({ maxBatch: 2 });
+  const answers = Promise.all([1, 2, 3, 4, 5].map((input) => ask(input)));
   for (let trip = 0; trip < 3; trip += 1) {
     await departures();
     expect(trips).toHaveLength(trip + 1);
@@ -60,7 +38,7 @@ test('a batch is bounded; who does not fit leaves in the next, in order', async 
 });
 
 test('an error in the answer fails its own input alone', async () => {
-  const { trips, ask } = withTrips({ maxBatch: 10, maxInFlight: 1 });
+  const { trips, ask } = withTrips();
   const answers = Promise.allSettled([ask(1), ask(2), ask(3)]);
   await departures();
   const reason = new Error('no such pet');
@@ -73,7 +51,7 @@ test('an error in the answer fails its own input alone', async () => {
 });
 
 test('a batch that fails for what one input holds is tried again one by one: the bad one fails alone', async () => {
-  const { trips, ask, inputs } = withTrips({ maxBatch: 10, maxInFlight: 1 });
+  const { trips, ask, inputs } = withTrips();
   const answers = Promise.allSettled([ask(1), ask(2)]);
   await departures();
   const reason = new Error('2 is bad');
@@ -89,8 +67,38 @@ test('a batch that fails for what one input holds is tried again one by one: the
   expect(inputs()).toEqual([[1, 2], [1], [2]]);
 });
 
+test('14.3: those who are tried again alone do not wait for each other: a slow one is slow alone', async () => {
+  const { trips, ask, inputs } = withTrips({ maxInFlight: 4 });
+  const [slow, ...others] = [1, 2, 3].map((input) => ask(input));
+  await departures();
+  trips[0]?.fail(new Error('it took too long'));
+  await departures();
+  expect(inputs()).toEqual([[1, 2, 3], [1], [2], [3]]);
+  trips[2]?.answer(['pet 2']);
+  trips[3]?.answer(['pet 3']);
+  expect(await Promise.all(others)).toEqual(['pet 2', 'pet 3']);
+  const reason = new Error('it took too long again');
+  trips[1]?.fail(reason);
+  await expect(slow).rejects.toBe(reason);
+});
+
+test('14.3: those who are tried again alone go before those who came later, and nobody goes with them', async () => {
+  const { trips, ask, inputs } = withTrips();
+  const answers = Promise.all([1, 2].map((input) => ask(input)));
+  await departures();
+  const late = Promise.all([3, 4].map((input) => ask(input)));
+  trips[0]?.fail(new Error('it took too long'));
+  for (const trip of [1, 2, 3]) {
+    await departures();
+    trips[trip]?.answer(names(trips[trip]?.inputs ?? []));
+  }
+  expect(inputs()).toEqual([[1, 2], [1], [2], [3, 4]]);
+  expect(await answers).toEqual(['pet 1', 'pet 2']);
+  expect(await late).toEqual(['pet 3', 'pet 4']);
+});
+
 test('a batch that fails for a reason that is nobody’s fault fails as a whole and is not repeated', async () => {
-  const { trips, ask, inputs } = withTrips({ maxBatch: 10, maxInFlight: 1 }, () => false);
+  const { trips, ask, inputs } = withTrips({ isRetryable: () => false });
   const reason = new Error('the database is gone');
   const answers = Promise.allSettled([ask(1), ask(2)]);
   await departures();
@@ -103,7 +111,7 @@ test('a batch that fails for a reason that is nobody’s fault fails as a whole 
 });
 
 test('after a failure the next input leaves as usual', async () => {
-  const { trips, ask } = withTrips({ maxBatch: 10, maxInFlight: 1 }, () => false);
+  const { trips, ask } = withTrips({ isRetryable: () => false });
   const failed = ask(1);
   await departures();
   trips[0]?.fail(new Error('the database is gone'));

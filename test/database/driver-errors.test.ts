@@ -1,0 +1,86 @@
+import { describe, expect, test } from '@jest/globals';
+import {
+  busy,
+  isOutcomeUnknown,
+  isWorthAnotherTry,
+  late,
+  outcomeUnknown,
+  unavailable,
+} from '../../src/database/driver-errors.ts';
+import type { StoreError } from '../../src/errors.ts';
+
+/** What pg throws: an error of PostgreSQL with its SQLSTATE, of the system with its name, or of its own with words alone. */
+function thrown(code: string | undefined, message = 'this is a test'): Error {
+  return Object.assign(new Error(message), code === undefined ? {} : { code });
+}
+
+describe('14.16: what passes is no fault of ours', () => {
+  test.each([
+    ...['EMFILE', 'ENFILE', 'ECONNREFUSED', 'ECONNRESET', 'EAI_AGAIN'],
+    ...['08006', '25006', '26000', '28000', '28P01', '3D000', '40001', '40P01', '53300', '55P03', '57014', '57P03'],
+  ])('%s is 503, with the advice to try again', (code) => {
+    const cause = thrown(code);
+    const failure = unavailable(cause);
+    const message = 'The database cannot be reached; try again shortly.';
+    expect(failure?.toBody()).toEqual({ code: 'SERVICE_UNAVAILABLE', status: 503, message });
+    expect(failure).toMatchObject({ headers: { 'retry-after': '1' }, cause });
+  });
+
+  test('so is a plan that has become stale, and no other 0A000', () => {
+    expect(unavailable(thrown('0A000', 'cached plan must not change result type'))?.status).toBe(503);
+    expect(unavailable(thrown('0A000', 'cross-database references are not implemented'))).toBeUndefined();
+  });
+
+  test.each(['22P02', '23505', '42P01', '42501', '54000', 'XX000', 'EACCES', undefined])('%s is none of it', (code) => {
+    expect(unavailable(thrown(code))).toBeUndefined();
+  });
+});
+
+describe('14.2: whether a write that failed may have been carried out', () => {
+  test.each([
+    ['a reset', thrown('ECONNRESET')],
+    ['a pipe that broke while it was sent', thrown('EPIPE')],
+    ['silence', thrown('ETIMEDOUT', 'PostgreSQL does not answer any more')],
+    ['an end of the connection', thrown(undefined, 'Connection terminated unexpectedly')],
+    ['a pooler’s word that it lost PostgreSQL', thrown('08006')],
+    ['PostgreSQL’s own word that it does not know', thrown('40003')],
+  ])('nobody knows after %s', (_, error) => expect(isOutcomeUnknown(error)).toBe(true));
+
+  test('it was not when the connection had broken before', () => {
+    const before = thrown(undefined, 'Client has encountered a connection error and is not queryable');
+    expect(isOutcomeUnknown(before)).toBe(false);
+  });
+
+  test.each(['22003', '23505', '25006', '40001', '40P01', '53100', '55P03', '57014', '57P01'])(
+    'it was not after %s: PostgreSQL says so',
+    (code) => expect(isOutcomeUnknown(thrown(code))).toBe(false),
+  );
+});
+
+test('14.2: only whoever may send it again is told when', () => {
+  const saidOf = ({ status, message, headers }: StoreError) => ({ status, message, headers });
+  const again = { status: 503, headers: { 'retry-after': '1' } };
+  expect(saidOf(busy())).toEqual({ ...again, message: 'Too many requests wait for the database; try again shortly.' });
+  expect(saidOf(late())).toEqual({ ...again, message: 'The database did not answer in time; try again shortly.' });
+  expect(saidOf(outcomeUnknown())).toEqual({
+    status: 503,
+    headers: {},
+    message:
+      'The database did not say whether this was stored: it may have been. Look for it before you send it again.',
+  });
+});
+
+describe('14.3: whether a read that failed as one of a batch is tried again alone', () => {
+  test.each(['22021', '40001', '53200', '54000', '55P03', '57014', 'XX000'])('after %s it is', (code) => {
+    expect(isWorthAnotherTry(thrown(code))).toBe(true);
+    expect(isWorthAnotherTry(unavailable(thrown(code)) ?? thrown(code))).toBe(true);
+  });
+
+  test.each(['08006', '28P01', '3D000', '53300', '57P01', '57P03', 'ECONNRESET', undefined])(
+    'after %s it is not: all would only fail again',
+    (code) => {
+      expect(isWorthAnotherTry(thrown(code))).toBe(false);
+      expect(isWorthAnotherTry(unavailable(thrown(code)) ?? thrown(code))).toBe(false);
+    },
+  );
+});

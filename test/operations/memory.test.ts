@@ -1,0 +1,53 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { graphqlText } from '../support/graphql.ts';
+import { killAll, startServer } from '../support/process.ts';
+import { rest } from '../support/rest.ts';
+
+/** What the process makes of more than it could hold. */
+let database: TestDatabase;
+beforeEach(async () => {
+  database = await createTestDatabase();
+});
+afterEach(async () => {
+  await killAll();
+  await database.drop();
+});
+
+/** Animals whose names nobody could add any more, on either database. */
+async function stock(count: number, length: number): Promise<void> {
+  const { env } = database;
+  const client = new pg.Client(
+    'DATABASE_URL' in env ? env.DATABASE_URL : { host: env.DATA_DIR, user: 'postgres', database: 'postgres' },
+  );
+  await client.connect();
+  const text = `insert into pet (name, category_id, status) select repeat('x', $2), 1, 'available' from generate_series(1, $1)`;
+  await client.query(text, [count, length]);
+  await client.end();
+}
+
+const tooLarge = {
+  code: 'BAD_USER_INPUT',
+  message: 'The names of these animals take more than 16777216 bytes together; ask for fewer animals at a time.',
+  status: 400,
+};
+
+test('14.8: lists of 101 names of a megabyte, many at a time, neither end a process with a small heap nor keep others waiting', async () => {
+  const env = { ...database.env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-only', LOG_LEVEL: 'silent' };
+  const server = await startServer({ ...env, NODE_OPTIONS: '--max-old-space-size=256' });
+  await stock(101, 1_000_000);
+  const { json } = await rest(server, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 1 } });
+
+  const lists = Array.from({ length: 12 }, (_, at) => rest(server, `/v1/pets?limit=${89 + at}`));
+  const aliases = Array.from({ length: 16 }, (_, at) => `a${at}: pets(limit: ${85 + at}) { id name }`);
+  const query = graphqlText(server, { query: `{ ${aliases.join(' ')} }` });
+  const others = Array.from({ length: 12 }, () => rest(server, `/v1/pets?after=${json.id - 1}&limit=1`));
+
+  expect((await Promise.all(others)).map((one) => one.json)).toEqual(Array(12).fill([json]));
+  expect((await Promise.all(lists)).map((one) => one.json)).toEqual(Array(12).fill(tooLarge));
+  const { data, errors } = await query;
+  expect([data, errors?.map(({ message }) => message)]).toEqual([null, [tooLarge.message]]);
+  expect((await rest(server, '/v1/pets?limit=10')).json).toHaveLength(10);
+  expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
+});

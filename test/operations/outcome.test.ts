@@ -1,0 +1,94 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import type pg from 'pg';
+import { createTestDatabase } from '../support/database.ts';
+import { eventually, onPostgres } from '../support/process.ts';
+import { operations } from '../support/refusal.ts';
+import { rest } from '../support/rest.ts';
+import { Road } from '../support/road.ts';
+import { openSession, urlOf } from '../support/session.ts';
+import { type Store, startStore } from '../support/store.ts';
+
+const unknown = {
+  code: 'SERVICE_UNAVAILABLE',
+  status: 503,
+  message: 'The database did not say whether this was stored: it may have been. Look for it before you send it again.',
+  retryAfter: undefined,
+};
+const notBegun = {
+  code: 'SERVICE_UNAVAILABLE',
+  status: 503,
+  message: 'The database cannot be reached; try again shortly.',
+  retryAfter: 1,
+};
+
+// Is not looked up: no other statement comes between.
+const key = 'a-key-for-these-tests-only';
+
+const onServer = onPostgres ? describe : describe.skip;
+
+onServer.each(Object.entries(operations))(
+  'a creation by %s that fails (PostgreSQL only: there is no road to the embedded store)',
+  (_, { create }) => {
+    let road: Road;
+    let store: Store;
+    let session: pg.Client;
+    beforeAll(async () => {
+      const database = await createTestDatabase();
+      road = new Road(new URL(urlOf(database)));
+      await road.open();
+      const env = { DATABASE_URL: road.url, DATABASE_STATEMENT_TIMEOUT_MS: '1000', BOOTSTRAP_API_KEY: key };
+      store = { ...(await startStore(env, database)), key };
+      session = await openSession(database);
+    });
+    afterAll(async () => {
+      await session.end();
+      await store.close();
+      road.cut();
+    });
+    beforeEach(() => store.empty());
+    afterEach(async () => {
+      road.cut();
+      road.isSilent = false;
+      road.cutsAt = undefined;
+      await road.open();
+      await eventually(async () => (await rest(store, '/v1/pets')).status === 200);
+    });
+
+    /** Beside the road. */
+    async function stored(): Promise<string[]> {
+      const { rows } = await session.query('select name from pet');
+      return rows.map(({ name }) => name);
+    }
+
+    test('14.2: when the connection breaks after the commit nobody is told to send it again', async () => {
+      road.cutsAt = 'INSERT 0 1';
+      expect(await create(store, 'Rex')).toEqual(unknown);
+      expect(await stored()).toEqual(['Rex']);
+    });
+
+    test('14.2: nor when PostgreSQL falls silent after it was sent', async () => {
+      // A connection that stands already, so that it is sent on it.
+      expect((await rest(store, '/v1/pets')).status).toBe(200);
+      road.isSilent = true;
+      expect(await create(store, 'Rex')).toEqual(unknown);
+    });
+
+    test('14.2: when it was never sent it may be sent again', async () => {
+      road.cut();
+      await eventually(async () => (await rest(store, '/v1/pets')).status === 503);
+      expect(await create(store, 'Rex')).toEqual(notBegun);
+      expect(await stored()).toEqual([]);
+    });
+
+    test('14.2: so it may when PostgreSQL itself has given it up', async () => {
+      await session.query("begin; select pg_advisory_xact_lock(hashtext('pet'))");
+      const creation = create(store, 'Rex');
+      const terminate = `select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`;
+      await eventually(async () => (await session.query(terminate)).rows.length > 0);
+      expect(await creation).toEqual(notBegun);
+      await session.query('commit');
+      expect(await stored()).toEqual([]);
+    });
+  },
+);

@@ -1,0 +1,126 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { stockNames } from '../support/database-access.ts';
+import { graphqlText } from '../support/graphql.ts';
+import { type ServiceNode, startNode } from '../support/nodes.ts';
+import { eventually } from '../support/process.ts';
+import { rest } from '../support/rest.ts';
+import { type Store, startStore } from '../support/store.ts';
+
+/** Many large bodies and many large answers at a time, each of which is allowed; on a node where large is not much. */
+
+let store: Store;
+let node: ServiceNode;
+const sockets: Socket[] = [];
+beforeAll(async () => {
+  store = await startStore();
+  await stockNames(store.database, Array(11).fill('x'.repeat(700_000)));
+  node = await startNode(store, {
+    BODY_LIMIT_BYTES: '100000',
+    RESPONSE_LIMIT_BYTES: '8388608',
+    DATABASE_STATEMENT_TIMEOUT_MS: '60000',
+  });
+});
+afterEach(() => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+});
+afterAll(async () => {
+  await node.close();
+  await store.close();
+});
+
+const refused = (what: string) => ({
+  code: 'SERVICE_UNAVAILABLE',
+  message: `Too many large ${what} are under way; try again shortly.`,
+  status: 503,
+});
+
+/** A connection whose client reads no more than it is told to. */
+function open(request: string, body = ''): Socket {
+  const socket = connect(Number(new URL(node.origin).port), '127.0.0.1');
+  socket.on('error', () => undefined);
+  socket.write(`${request} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${node.key}\r\n${body}`);
+  sockets.push(socket);
+  return socket;
+}
+
+/** The status of an answer of which only the beginning is read. */
+async function status(socket: Socket): Promise<number> {
+  await once(socket, 'readable');
+  return Number(/^HTTP\/1\.1 (\d+)/.exec(`${socket.read(12)}`)?.[1]);
+}
+
+const rex = '{"name":"Rex","categoryId":1}';
+const largeBody = rex.padEnd(100_000);
+
+/** A creation whose body is large, and lacks its last byte. The server has begun to read it. */
+async function begin(): Promise<Socket> {
+  const type = 'Content-Type: application/json\r\nContent-Length: 100000\r\nExpect: 100-continue\r\n\r\n';
+  const socket = open('POST /v1/pets', type);
+  expect(await status(socket)).toBe(100);
+  socket.write(largeBody.slice(1));
+  return socket;
+}
+
+const createLarge = () => rest(node, '/v1/pets', { method: 'POST', body: largeBody });
+
+test.each(['finish', 'leave'])(
+  '14.8: large bodies beyond 64 times the limit are refused until others %s; small ones are not',
+  async (end) => {
+    const begun: Socket[] = [];
+    while (begun.length < 64) begun.push(await begin());
+
+    const answer = await createLarge();
+    expect([answer.json, answer.headers['retry-after']]).toEqual([refused('bodies'), '1']);
+    const query = `{ __typename } #${'x'.repeat(80_000)}`;
+    const { errors, status: code, headers } = await graphqlText(node, { query });
+    const { message, code: word, status: number } = { ...refused('bodies') };
+    expect([code, errors]).toEqual([
+      503,
+      [{ message, extensions: expect.objectContaining({ code: word, status: number }) }],
+    ]);
+    expect(headers['retry-after']).toBe('1');
+
+    const body = rex.padEnd(60_000);
+    expect(await rest(node, '/v1/pets', { method: 'POST', body })).toMatchObject({ status: 201 });
+
+    for (const socket of begun) {
+      if (end === 'leave') socket.destroy();
+      else socket.write(' ');
+    }
+    await eventually(async () => (await createLarge()).status === 201);
+    const again = await Promise.all(Array.from({ length: 32 }, createLarge));
+    expect(again.map((one) => one.status)).toEqual(Array(32).fill(201));
+  },
+);
+
+test('14.8: large answers beyond eight times the limit are refused while nobody reads the others; small ones are not', async () => {
+  // 7.7 MB each, far more than goes into the buffers between the two; all at once, before any of them has been answered.
+  const statuses = await Promise.all(Array.from({ length: 24 }, () => status(open('GET /v1/pets?limit=10', '\r\n'))));
+  expect(statuses.filter((one) => one === 200).length).toBeGreaterThanOrEqual(8);
+  expect(statuses.filter((one) => one === 503).length).toBeGreaterThan(8);
+
+  const answer = await rest(node, '/v1/pets?limit=10');
+  expect([answer.json, answer.headers['retry-after']]).toEqual([refused('answers'), '1']);
+  const { data, errors, headers } = await graphqlText(node, { query: '{ pets(limit: 10) { id } }' });
+  expect([data, errors]).toEqual([null, [expect.objectContaining({ message: refused('answers').message })]]);
+  expect(headers['retry-after']).toBe('1');
+  expect(await rest(node, '/v1/pets', { method: 'POST', body: rex })).toMatchObject({ status: 201 });
+
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await eventually(async () => (await rest(node, '/v1/pets?limit=10')).status === 200);
+  expect((await graphqlText(node, { query: '{ pets(limit: 10) { id } }' })).data.pets).toHaveLength(10);
+});
+
+test('14.8: clients that leave before their large answer comes leave the room of theirs to others', async () => {
+  for (let round = 0; round < 40; round += 1) {
+    const socket = open('GET /v1/pets?limit=10', '\r\n');
+    // At any moment: before it was asked for, while it is read, while it is sent.
+    await pause(round * 2);
+    socket.destroy();
+  }
+  // Were they counted for ever, nine would be more than there is room for.
+  await eventually(async () => (await rest(node, '/v1/pets?limit=10')).status === 200);
+});

@@ -1,0 +1,44 @@
+import { graphqlText } from './graphql.ts';
+import { type RestRequest, rest } from './rest.ts';
+import type { Store } from './store.ts';
+
+/** What somebody is told whose request failed: in words, and whether it may be sent again. All undefined if it did not. */
+export interface Refusal {
+  code: string | undefined;
+  status: number | undefined;
+  message: string | undefined;
+  /** Seconds. */
+  retryAfter: number | undefined;
+}
+
+type Client = Pick<Store, 'origin' | 'key'>;
+
+/** The same three operations on both faces. */
+export const operations = {
+  REST: {
+    list: (store: Client) => byRest(store, '/v1/pets'),
+    find: (store: Client) => byRest(store, '/v1/pets/1'),
+    create: (store: Client, name = 'Rex') =>
+      byRest(store, '/v1/pets', { method: 'POST', json: { name, categoryId: 5 } }),
+  },
+  GraphQL: {
+    list: (store: Client) => byGraphQL(store, '{ pets { id } }'),
+    find: (store: Client) => byGraphQL(store, '{ pet(id: 1) { id } }'),
+    create: (store: Client, name = 'Rex') =>
+      byGraphQL(store, `mutation { createPet(input: { name: "${name}", categoryId: 5 }) { id } }`),
+  },
+};
+
+async function byRest(store: Client, path: string, request?: RestRequest): Promise<Refusal> {
+  const { headers, json } = await rest(store, path, request);
+  const { code, status, message } = json;
+  return { code, status, message, retryAfter: headers['retry-after'] ? Number(headers['retry-after']) : undefined };
+}
+
+async function byGraphQL(store: Client, query: string): Promise<Refusal> {
+  const { headers, errors: [error] = [] } = await graphqlText(store, { query });
+  const { code, status, retryAfter } = error?.extensions ?? {};
+  // The header says the same to whoever does not look into the body.
+  if (headers['retry-after'] !== retryAfter?.toString()) throw new Error('Header and body differ in Retry-After.');
+  return { code, status, message: error?.message, retryAfter };
+}

@@ -1,0 +1,56 @@
+import { connect, createServer, type Server, type Socket } from 'node:net';
+
+/** A way to a PostgreSQL that can be cut and mended, and that can lose everything without closing a connection. */
+export class Road {
+  /** While true nothing arrives, and no connection ends. */
+  isSilent = false;
+  /** Is cut in the place of an answer of PostgreSQL that has this in it. */
+  cutsAt: string | undefined;
+  readonly #sockets = new Set<Socket>();
+  readonly #server: Server;
+  #port = 0;
+
+  constructor(private readonly target: URL) {
+    this.#server = createServer((near) => {
+      const far = connect(Number(target.port || 5432), target.hostname);
+      this.#forward(near, far);
+      this.#forward(far, near, (bytes) => this.cutsAt !== undefined && bytes.includes(this.cutsAt));
+    });
+  }
+
+  /** Opens it, or mends it: its port stays the same. */
+  open(): Promise<void> {
+    return new Promise((done) => {
+      this.#server.listen(this.#port, '127.0.0.1', () => {
+        this.#port = (this.#server.address() as { port: number }).port;
+        done();
+      });
+    });
+  }
+
+  /** Ends all connections, and takes no others. */
+  cut(): void {
+    this.#server.close();
+    for (const socket of this.#sockets) socket.destroy();
+    this.#sockets.clear();
+  }
+
+  /** The database, by this road. */
+  get url(): string {
+    const url = new URL(this.target);
+    url.host = `127.0.0.1:${this.#port}`;
+    return url.href;
+  }
+
+  #forward(from: Socket, to: Socket, isLast: (bytes: Buffer) => boolean = () => false): void {
+    this.#sockets.add(from);
+    from.on('data', (bytes) => {
+      if (isLast(bytes)) this.cut();
+      else if (!this.isSilent) to.write(bytes);
+    });
+    from.on('error', () => undefined);
+    from.on('close', () => {
+      if (!this.isSilent) to.destroy();
+    });
+  }
+}

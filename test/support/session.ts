@@ -1,0 +1,51 @@
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+import type { TestDatabase } from './database.ts';
+import { eventually } from './process.ts';
+
+/** Where the database of a test is. PostgreSQL only. */
+export function urlOf({ env }: TestDatabase): string {
+  return (env as { DATABASE_URL: string }).DATABASE_URL;
+}
+
+/** A session beside those of the service. PostgreSQL only. */
+export async function openSession(test: TestDatabase): Promise<pg.Client> {
+  const session = new pg.Client(urlOf(test));
+  // Whoever drops the database ends it.
+  session.on('error', () => undefined);
+  await session.connect();
+  return session;
+}
+
+/** Ends the sessions of the service: those that it opens then have the settings of now. */
+export async function endSessions(session: pg.Client): Promise<void> {
+  const terminate = `select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid()`;
+  await eventually(async () => (await session.query(terminate)).rowCount === 0);
+}
+
+/** A role that owns the database of a test, for the service to be. */
+export interface TestRole {
+  name: string;
+  url: string;
+  /** After the database. */
+  drop(): Promise<void>;
+}
+
+export async function createRole(test: TestDatabase): Promise<TestRole> {
+  const name = `animal_store_test_${randomBytes(8).toString('hex')}`;
+  const url = new URL(urlOf(test));
+  const database = url.pathname.slice(1);
+  const session = await openSession(test);
+  await session.query(`create role ${name} login; alter database ${database} owner to ${name}`);
+  await session.end();
+  url.username = name;
+  return { name, url: url.href, drop: () => onServer(`drop role ${name}`) };
+}
+
+/** For what cannot be done from within the database of a test. */
+export async function onServer(statement: string): Promise<void> {
+  const session = new pg.Client(process.env.TEST_DATABASE_URL);
+  await session.connect();
+  await session.query(statement).finally(() => session.end());
+}
