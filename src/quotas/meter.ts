@@ -18,24 +18,43 @@ export class Meter {
     this.#keyId = keyId;
   }
 
-  /** Runs an operation that costs one, and one for every animal in its result. @throws StoreError TOO_MANY_REQUESTS */
-  run<Result>(operation: () => Promise<Result>): Promise<Result> {
-    const result = this.#turn.then(() => this.#charged(operation));
+  /**
+   * Runs an operation that costs one, and one for every item in its result.
+   *
+   * @param mayAnswer how many items that may be. They are paid for beforehand, so that operations which run side by side
+   *   cannot spend the same units; what was too much is given back.
+   * @throws StoreError TOO_MANY_REQUESTS
+   */
+  run<Result>(mayAnswer: number, operation: () => Promise<Result>): Promise<Result> {
+    const result = this.#turn.then(() => this.#charged(mayAnswer, operation));
     this.#turn = result.catch(() => undefined);
     return result;
   }
 
-  async #charged<Result>(operation: () => Promise<Result>): Promise<Result> {
+  /** Charges what is done elsewhere. @throws StoreError TOO_MANY_REQUESTS */
+  take(units: number): Promise<unknown> {
+    return this.run(units - 1, async () => ({ items: units - 1 }));
+  }
+
+  async #charged<Result>(mayAnswer: number, operation: () => Promise<Result>): Promise<Result> {
+    await this.#take(1 + mayAnswer);
+    let answered = 0;
     try {
-      this.state = await this.#quota.begin(this.#keyId);
+      const result = await operation();
+      answered = animalsIn(result);
+      return result;
+    } finally {
+      if (answered !== mayAnswer) this.state = await this.#quota.giveBack(this.#keyId, mayAnswer - answered);
+    }
+  }
+
+  async #take(units: number): Promise<void> {
+    try {
+      this.state = await this.#quota.take(this.#keyId, units);
     } catch (error) {
       if (error instanceof StoreError) this.refusal = error;
       throw error;
     }
-    const result = await operation();
-    const animals = animalsIn(result);
-    if (animals > 0) this.state = await this.#quota.charge(this.#keyId, animals);
-    return result;
   }
 }
 
@@ -43,8 +62,8 @@ export class Meter {
 function animalsIn(result: unknown): number {
   if (result === null || typeof result !== 'object') return 0;
   if (Array.isArray(result)) return result.length;
-  const { pets, edges } = result as { pets?: unknown[]; edges?: unknown[] };
-  return (pets ?? edges)?.length ?? 1;
+  const { pets, edges, items } = result as { pets?: unknown[]; edges?: unknown[]; items?: number };
+  return items ?? (pets ?? edges)?.length ?? 1;
 }
 
 declare module 'fastify' {
@@ -54,9 +73,13 @@ declare module 'fastify' {
   }
 }
 
-/** Runs an operation at the request's expense. */
-export function metered<Result>({ meter }: FastifyRequest, operation: () => Promise<Result>): Promise<Result> {
-  return meter ? meter.run(operation) : operation();
+/** Runs an operation at the request's expense. @param mayAnswer how many items it may answer */
+export function metered<Result>(
+  { meter }: FastifyRequest,
+  mayAnswer: number,
+  operation: () => Promise<Result>,
+): Promise<Result> {
+  return meter ? meter.run(mayAnswer, operation) : operation();
 }
 
 export interface MeterOptions {

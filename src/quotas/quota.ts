@@ -3,7 +3,7 @@ import {
   type RateLimiterCompatibleAbstract,
   RateLimiterMemory,
   RateLimiterRedis,
-  RateLimiterRes,
+  type RateLimiterRes,
 } from 'rate-limiter-flexible';
 import { StoreError } from '../errors.ts';
 
@@ -43,7 +43,13 @@ export class Quota {
       this.#limiter = local;
       return;
     }
-    this.#redis = new Redis(redisUrl, { enableOfflineQueue: false, maxRetriesPerRequest: 0, connectTimeout: 2000 });
+    this.#redis = new Redis(redisUrl, {
+      enableOfflineQueue: false,
+      maxRetriesPerRequest: 0,
+      connectTimeout: 2000,
+      // A Redis that is silent is left, as one that is gone: until it answers again nobody waits for it.
+      socketTimeout: 500,
+    });
     let isTold = false;
     this.#redis.on('ready', () => {
       isTold = false;
@@ -55,22 +61,26 @@ export class Quota {
     this.#limiter = new RateLimiterRedis({ ...budget, storeClient: this.#redis, insuranceLimiter: local });
   }
 
-  /** Takes the unit of an operation. @throws StoreError TOO_MANY_REQUESTS when the quota is used up */
-  async begin(keyId: number): Promise<QuotaState> {
-    try {
-      return this.#stateOf(await this.#limiter.consume(keyId, 1));
-    } catch (used) {
-      if (!(used instanceof RateLimiterRes)) throw used;
-      const state = this.#stateOf(used);
-      throw new StoreError('TOO_MANY_REQUESTS', `This key has used its ${this.#limit} units of this minute.`, {
-        headers: { 'retry-after': `${state.reset}`, ...rateLimitHeaders(state) },
-      });
-    }
+  /**
+   * Takes what an operation may cost. As long as a unit is left it may overdraw the quota, once.
+   *
+   * @throws StoreError TOO_MANY_REQUESTS when the quota is used up
+   */
+  async take(keyId: number, units: number): Promise<QuotaState> {
+    const used = await this.#limiter.penalty(keyId, units);
+    if (used.consumedPoints - units < this.#limit) return this.#stateOf(used);
+    const state = await this.giveBack(keyId, units);
+    throw new StoreError('TOO_MANY_REQUESTS', `This key has used its ${this.#limit} units of this minute.`, {
+      headers: { 'retry-after': `${state.reset}`, ...rateLimitHeaders(state) },
+    });
   }
 
-  /** Takes the units of the animals that an operation read or wrote; they may overdraw the quota. */
-  async charge(keyId: number, animals: number): Promise<QuotaState> {
-    return this.#stateOf(await this.#limiter.penalty(keyId, animals));
+  /** Gives back what was taken and not used; takes what was too little, if negative. */
+  async giveBack(keyId: number, units: number): Promise<QuotaState> {
+    const used = await this.#limiter.reward(keyId, units);
+    // What was taken in the last minute is not credited to this one.
+    if (used.consumedPoints < 0) await this.#limiter.delete(keyId);
+    return this.#stateOf(used);
   }
 
   /** False when Redis is configured and cannot be used. */
@@ -83,7 +93,7 @@ export class Quota {
   }
 
   #stateOf({ consumedPoints, msBeforeNext }: RateLimiterRes): QuotaState {
-    const remaining = Math.max(0, this.#limit - consumedPoints);
+    const remaining = Math.max(0, this.#limit - Math.max(0, consumedPoints));
     return { limit: this.#limit, remaining, reset: Math.max(1, Math.ceil(msBeforeNext / 1000)) };
   }
 }

@@ -110,6 +110,8 @@ test.each([
         code: 'TOO_MANY_REQUESTS',
         status: 429,
         message: 'This key has used its 6 units of this minute.',
+        // A GraphQL client may see no headers.
+        ...(body.errors && { retryAfter: limitOf(response).reset }),
       });
     });
   },

@@ -54,6 +54,16 @@ describeWithRedis('a quota in Redis (skipped where no redis-server is installed;
     }
   });
 
+  test('14.5: is not overdrawn by requests that come to all nodes and both faces at once', async () => {
+    const calls = [list, query].flatMap((call) => nodes.map((node) => () => call(node)));
+    const answers = await Promise.all(Array.from({ length: 50 }, () => calls.map((call) => call())).flat());
+    const served = answers.filter(({ status }) => status === 200).length;
+    // Ten units each; the last one may overdraw.
+    expect(served).toBeGreaterThan(0);
+    expect(served).toBeLessThanOrEqual(10);
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(200 - served);
+  });
+
   test('is counted by each node for itself while Redis is gone, which readiness tells, and together again afterwards', async () => {
     const [one, two] = nodes;
     expect(left(await list(one))).toBe(90);

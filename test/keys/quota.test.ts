@@ -46,6 +46,10 @@ const restCalls: Array<[number, string, (client: Client) => Promise<HttpResponse
   [0, 'an unknown path', (client) => rest(client, '/v1/nothing')],
 ];
 
+const introspective = 'fragment F on Query { __schema { queryType { name } } __type(name: "Pet") { name } }';
+const aliased = (count: number, field: string) =>
+  Array.from({ length: count }, (_, at) => `a${at}: ${field}`).join(' ');
+
 const documents: Array<[number, string, string]> = [
   [4, 'a list of three', '{ pets { id } }'],
   [2, 'a list of one', '{ pets(limit: 1) { id } }'],
@@ -71,6 +75,11 @@ const documents: Array<[number, string, string]> = [
   ],
   [4, 'a field written twice, which is one', '{ pets { id } pets { name } }'],
   [0, 'a field that is skipped', '{ pets @skip(if: true) { id } }'],
+  [1, '14.10: introspection', '{ __schema { queryType { name } } }'],
+  [2, '14.10: introspection of a type beside the schema, in a fragment', `{ ...F } ${introspective}`],
+  [37, '14.10: introspection under 37 aliases', `{ ${aliased(37, '__schema { queryType { name } }')} }`],
+  [6, '14.10: introspection beside a list of three', '{ a: __typename ...F pets { id } } '.concat(introspective)],
+  [0, 'the name of the type alone', '{ __typename }'],
   [0, 'a document that is refused', '{ nothing }'],
   [0, 'a document that cannot be read', '{'],
 ];
@@ -91,12 +100,28 @@ describe('the unit: one per operation and one per animal', () => {
     });
   });
 
-  test('introspection reads no animal and costs the same every time', async () => {
+  test('14.10: the standard introspection reads no animal and costs one, every time', async () => {
     await onNode(store, { QUOTA_PER_MINUTE: '1000' }, async (node) => {
-      const cost = () => costOf(node, () => graphqlText(node, { query: getIntrospectionQuery() }));
-      const first = await cost();
-      expect(first).toBeLessThanOrEqual(1);
-      expect(await cost()).toBe(first);
+      for (let time = 0; time < 3; time += 1) {
+        expect(await costOf(node, () => graphqlText(node, { query: getIntrospectionQuery() }))).toBe(1);
+      }
+    });
+  });
+
+  test('14.10: introspection that a key cannot pay for is refused', async () => {
+    const query = (count: number) => `{ ${aliased(count, '__schema { queryType { name } }')} }`;
+    await onNode(store, { QUOTA_PER_MINUTE: '38' }, async (node) => {
+      // The last one before the limit may overdraw it.
+      for (const count of [37, 37]) expect((await graphqlText(node, { query: query(count) })).status).toBe(200);
+      const refused = await graphqlText(node, { query: query(1) });
+      expect(refused.status).toBe(429);
+      expect(refused).not.toHaveProperty('data');
+      expect(refused.errors).toEqual([
+        {
+          message: 'This key has used its 38 units of this minute.',
+          extensions: { code: 'TOO_MANY_REQUESTS', status: 429, retryAfter: Number(refused.headers['retry-after']) },
+        },
+      ]);
     });
   });
 
