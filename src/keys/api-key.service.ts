@@ -1,10 +1,12 @@
 import { LockMode } from '@mikro-orm/core';
-import { coalesce } from '../database/coalesce.ts';
+import { LRUCache } from 'lru-cache';
+import { type Call, unhurried } from '../call.ts';
+import type { Batches } from '../database/batches.ts';
 import type { Database } from '../database/database.ts';
 import { StoreError } from '../errors.ts';
 import { ApiKey, KeyScope } from './api-key.entity.ts';
-import { believedFor, type Caller, type KnownKey, lookUpKeys } from './key-lookup.ts';
-import { createSecret, hashSecret, hintOf, isSecret } from './secret.ts';
+import { type Caller, isBelieved, type KnownKey, lookUpKeys } from './key-lookup.ts';
+import { createSecret, hashSecret, hintOf, isSecret, shortestBootstrapKey } from './secret.ts';
 
 /** What a new key is to be. */
 export interface NewKey {
@@ -31,62 +33,76 @@ export interface ApiKeyServiceOptions {
   onUse?: ((keyId: number) => void) | undefined;
 }
 
-const lookups = { maxBatch: 256, maxInFlight: 4, patience: 100 };
+const lookups = { maxBatch: 256, maxInFlight: 4, patience: 100, isRetryable: () => false };
 const bootstrapCaller: Caller = { id: 0, name: 'bootstrap', scope: KeyScope.write };
-/** Beyond this many, the keys that were not looked up lately are forgotten. */
-const remembered = 10_000;
 
 /** API keys: who may call, and the life of a key. */
 export class ApiKeyService {
-  readonly #known = new Map<string, KnownKey>();
+  /** Secrets that were good when they were last looked up, however long ago. */
+  readonly #good = new LRUCache<string, KnownKey>({ max: 10_000 });
+  /** Secrets that are nobody's. Keys are never given back, so that they stay so; a while is enough to spare look-ups. */
+  readonly #refused = new LRUCache<string, true>({ max: 10_000, ttl: 10_000 });
+  /** Where the bootstrap key was used from. */
+  readonly #bootstrapAddresses = new LRUCache<string, true>({ max: 1000 });
   readonly #bootstrapHash: string | undefined;
   readonly #database: Database;
   readonly #onUse: ((keyId: number) => void) | undefined;
-  readonly #lookUp: (hash: string) => Promise<KnownKey | null>;
+  readonly #lookUps: Batches<string, KnownKey | null>;
 
   constructor(database: Database, { bootstrapKey, onUse }: ApiKeyServiceOptions = {}) {
     this.#database = database;
     this.#onUse = onUse;
     this.#bootstrapHash = bootstrapKey && hashSecret(bootstrapKey);
-    this.#lookUp = coalesce(
-      (hashes) => lookUpKeys(database, hashes),
-      lookups,
-      () => false,
-    );
+    this.#lookUps = database.batched((hashes) => lookUpKeys(database, hashes), lookups);
   }
 
   /**
-   * Whose secret this is, as far as that is known without asking the database.
+   * Whose secret this is, as far as that is known without a look-up.
    *
-   * @returns null: nobody's. undefined: it takes a look-up.
+   * @returns null: nobody's. undefined: `authenticate` knows.
    */
-  recall(secret: string): Caller | null | undefined {
+  recall(secret: string, address: string): Caller | null | undefined {
     const hash = hashSecret(secret);
-    if (hash === this.#bootstrapHash) return bootstrapCaller;
-    const known = this.#known.get(hash);
-    const now = Date.now();
-    // A clock that was set back must not prolong a look-up's life.
-    if (known && Math.abs(now - known.lookedUpAt) < believedFor) return now < known.validUntil ? known.caller : null;
-    return isSecret(secret) ? undefined : null;
+    const good = this.#good.get(hash);
+    if (good && isBelieved(good)) return Date.now() < good.validUntil ? good.caller : null;
+    if (hash === this.#bootstrapHash && this.#bootstrapAddresses.has(address)) return bootstrapCaller;
+    if (this.#refused.has(hash)) return null;
+    return isSecret(secret) || this.#mayBeBootstrap(secret) ? undefined : null;
+  }
+
+  /** True for a secret that was good at its last look-up: the next one is no guess. */
+  wasGood(secret: string): boolean {
+    return this.#good.has(hashSecret(secret));
   }
 
   /**
-   * Whose secret this is. Each secret is looked up at most about once a second.
+   * Whose secret this is. Each is looked up at most about once a second, one that is nobody's every ten seconds.
    *
+   * @param address of the client: the bootstrap key, which may be guessable, is remembered with it.
    * @returns null when it is unknown, mistyped, expired or revoked.
    * @throws StoreError SERVICE_UNAVAILABLE
    */
-  async authenticate(secret: string): Promise<Caller | null> {
-    const recalled = this.recall(secret);
+  async authenticate(secret: string, address: string, call: Call = unhurried): Promise<Caller | null> {
+    const recalled = this.recall(secret, address);
     if (recalled !== undefined) return recalled;
     const hash = hashSecret(secret);
-    const found = await this.#lookUp(hash);
-    if (this.#known.size >= remembered) this.#known.clear();
-    if (found) this.#known.set(hash, found);
-    else this.#known.delete(hash);
-    if (!found || Date.now() >= found.validUntil) return null;
+    if (hash === this.#bootstrapHash) {
+      this.#bootstrapAddresses.set(address, true);
+      return bootstrapCaller;
+    }
+    const found = isSecret(secret) ? await this.#lookUps.add(hash, call) : null;
+    if (!found || Date.now() >= found.validUntil) {
+      this.#good.delete(hash);
+      this.#refused.set(hash, true);
+      return null;
+    }
+    this.#good.set(hash, found);
     this.#onUse?.(found.caller.id);
     return found.caller;
+  }
+
+  #mayBeBootstrap(secret: string): boolean {
+    return this.#bootstrapHash !== undefined && secret.length >= shortestBootstrapKey;
   }
 
   /** Makes a key. */
@@ -107,12 +123,15 @@ export class ApiKeyService {
    * Gives a key a new secret.
    *
    * @param overlap how long, in milliseconds, the secret it had until now stays valid. One before that ends at once.
-   * @throws StoreError NOT_FOUND, or BAD_USER_INPUT for a key that is revoked
+   * @throws StoreError NOT_FOUND, or BAD_USER_INPUT for a key that is revoked or has expired
    */
   async rotate(id: number, overlap: number): Promise<IssuedKey> {
     const secret = createSecret();
     const { name, scope, expiresAt } = await this.#change(id, (key) => {
       if (key.revokedAt) throw new StoreError('BAD_USER_INPUT', `The key ${id} is revoked.`);
+      if (key.expiresAt && key.expiresAt.getTime() <= Date.now()) {
+        throw new StoreError('BAD_USER_INPUT', `The key ${id} has expired; issue a new one.`);
+      }
       key.previousHash = overlap > 0 ? key.hash : null;
       key.previousExpiresAt = overlap > 0 ? new Date(Date.now() + overlap) : null;
       key.hash = hashSecret(secret);

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { StoreError } from '../errors.ts';
@@ -46,9 +47,9 @@ function admit(request: FastifyRequest, caller: Caller, done: (error?: Error) =>
 }
 
 /** The caller, if it is known without a look-up. */
-function recall(keys: ApiKeyService, { headers }: FastifyRequest): Caller | null | undefined {
+function recall(keys: ApiKeyService, { headers, ip }: FastifyRequest): Caller | null | undefined {
   const secret = credentials.exec(headers.authorization ?? '')?.[1];
-  return secret === undefined ? null : keys.recall(secret);
+  return secret === undefined ? null : keys.recall(secret, ip);
 }
 
 // RFC 6750 section 2.1, with the scheme's case ignored as RFC 9110 section 11.1 asks.
@@ -61,14 +62,24 @@ export async function authenticate({ keys, failures }: BearerOptions, request: F
   if (!authorization || !/^bearer +\S/i.test(authorization)) {
     throw unauthenticated('Bearer', 'An API key is required: Authorization: Bearer <API_KEY>.');
   }
-  const recalled = recall(keys, request);
-  if (recalled) return recalled;
-  await failures.check(request.ip);
   const secret = credentials.exec(authorization)?.[1];
-  const caller = secret && recalled === undefined ? await keys.authenticate(secret) : null;
+  const caller = secret === undefined ? null : await lookUp({ keys, failures }, secret, request);
   if (caller) return caller;
-  await failures.count(request.ip);
   throw unauthenticated('Bearer error="invalid_token"', 'The API key is not valid.');
+}
+
+/** Only what costs a look-up, or may be a guess at the bootstrap key, is limited, and counts when it fails. */
+async function lookUp({ keys, failures }: BearerOptions, secret: string, request: FastifyRequest) {
+  const { ip, call } = request;
+  const recalled = keys.recall(secret, ip);
+  if (recalled !== undefined) return recalled;
+  if (keys.wasGood(secret)) return keys.authenticate(secret, ip, call);
+  // Requests that arrive in one piece take turns: a guess that fails counts before the next one is judged.
+  await nextTurn();
+  await failures.check(ip);
+  const caller = await keys.authenticate(secret, ip, call);
+  if (!caller) await failures.count(ip, secret);
+  return caller;
 }
 
 function unauthenticated(challenge: string, message: string): StoreError {

@@ -18,7 +18,12 @@ export interface KnownKey {
 }
 
 /** How long (ms) a look-up is believed. Under a second, so that a revocation is in force everywhere within one. */
-export const believedFor = 900;
+const believedFor = 900;
+
+export function isBelieved({ lookedUpAt }: KnownKey): boolean {
+  // A clock that was set back must not prolong a look-up's life.
+  return Math.abs(Date.now() - lookedUpAt) < believedFor;
+}
 
 const selectKeys: Statement = {
   name: 'select_keys',

@@ -11,6 +11,9 @@ const randomDigits = 43;
 const checksumDigits = 6;
 const shape = new RegExp(`^${secretPrefix}[0-9A-Za-z]{${randomDigits + checksumDigits}}$`);
 
+/** A key from the configuration is the operator's choice; this long at least. */
+export const shortestBootstrapKey = 20;
+
 export function createSecret(): string {
   const body = secretPrefix + base62(BigInt(`0x${randomBytes(32).toString('hex')}`), randomDigits);
   return body + checksum(body);

@@ -120,6 +120,17 @@ test.each([
   expect(stderr).not.toMatch(/\n\s+at /);
 });
 
+test('14.22: a key that has expired cannot be rotated: its new secret would be dead already', async () => {
+  const { id, expiresAt } = await keysJson('issue', '--name', 'short-lived', '--expires', '1s');
+  await eventually(async () => Date.now() > Date.parse(expiresAt));
+  expect(await keys('rotate', `${id}`, '--json')).toEqual({
+    code: 1,
+    signal: null,
+    stdout: '',
+    stderr: `animal-store: The key ${id} has expired; issue a new one.\n`,
+  });
+});
+
 test('through `npm run --silent keys` nothing but the JSON is printed', async () => {
   // In a checkout of its own, since the script builds, and other tests run what is built here.
   const checkout = mkdtempSync(join(tmpdir(), 'animal-store-checkout-'));

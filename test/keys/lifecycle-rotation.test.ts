@@ -78,6 +78,18 @@ describe('rotating a key', () => {
     expect(await isAccepted(rotated.key)).toBe(false);
   });
 
+  test('14.22: is refused for a key that has expired, which stays as it is', async () => {
+    const old = await store.keys.issue({ name: 'shop', expiresAt: new Date('2099-01-01') });
+    await sql(store.database, "update api_key set expires_at = now() - interval '1 second' where id = $1", [old.id]);
+    const row = () => sql(store.database, 'select row_to_json(api_key) from api_key where id = $1', [old.id]);
+    const before = await row();
+    await expect(store.keys.rotate(old.id, hour)).rejects.toMatchObject({
+      code: 'BAD_USER_INPUT',
+      message: `The key ${old.id} has expired; issue a new one.`,
+    });
+    expect(await row()).toEqual(before);
+  });
+
   test.each(['rotate', 'revoke'] as const)('to %s a key that is not there is NOT_FOUND', async (verb) => {
     await expect(store.keys[verb](999_999, 0)).rejects.toMatchObject({
       code: 'NOT_FOUND',

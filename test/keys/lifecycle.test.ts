@@ -97,17 +97,17 @@ describe.each(faces)('through $name', (face) => {
 test('the expiry of a key that a node knows counts to the millisecond, without a look-up', async () => {
   const { key } = await issue({ expiresAt: new Date(Date.now() + 60_000) });
   const { keys } = store;
-  expect(await keys.authenticate(key)).toMatchObject({ name: 'shop' });
+  expect(await keys.authenticate(key, '127.0.0.1')).toMatchObject({ name: 'shop' });
   const now = Date.now;
   try {
     const moment = now();
     Date.now = () => moment;
     const { key: ending } = await issue({ expiresAt: new Date(moment + 500) });
-    expect(await keys.authenticate(ending)).toMatchObject({ name: 'shop' });
+    expect(await keys.authenticate(ending, '127.0.0.1')).toMatchObject({ name: 'shop' });
     Date.now = () => moment + 499;
-    expect(keys.recall(ending)).toMatchObject({ name: 'shop' });
+    expect(keys.recall(ending, '127.0.0.1')).toMatchObject({ name: 'shop' });
     Date.now = () => moment + 500;
-    expect(keys.recall(ending)).toBeNull();
+    expect(keys.recall(ending, '127.0.0.1')).toBeNull();
   } finally {
     Date.now = now;
   }

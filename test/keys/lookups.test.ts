@@ -59,7 +59,7 @@ describe('look-ups', () => {
     const secrets = [(await keys.issue({ name: 'a' })).key, (await keys.issue({ name: 'b' })).key];
     const statements = await statementsOf(store.database, async () => {
       const callers = await Promise.all(
-        Array.from({ length: 100 }, (_, at) => keys.authenticate(secrets[at % 2] ?? '')),
+        Array.from({ length: 100 }, (_, at) => keys.authenticate(secrets[at % 2] ?? '', '127.0.0.1')),
       );
       expect(new Set(callers.map((caller) => caller?.name))).toEqual(new Set(['a', 'b']));
     });
@@ -73,7 +73,7 @@ describe('look-ups', () => {
     const moment = now();
     const lookupsAt = async (offset: number) => {
       Date.now = () => moment + offset;
-      return (await statementsOf(store.database, () => keys.authenticate(key))).length;
+      return (await statementsOf(store.database, () => keys.authenticate(key, '127.0.0.1'))).length;
     };
     try {
       expect(await lookupsAt(0)).toBe(1);
