@@ -1,5 +1,6 @@
 import 'reflect-metadata';
 import Fastify, { type FastifyInstance } from 'fastify';
+import type { DestinationStream } from 'pino';
 import type { Config } from './config.ts';
 import type { Database } from './database/database.ts';
 import { graphQL } from './graphql/graphql.ts';
@@ -20,21 +21,25 @@ import { cors } from './rest/cors.ts';
 import { deprecationHeaders } from './rest/deprecation.ts';
 import { errorHandler } from './rest/error-handler.ts';
 import { exactJson } from './rest/exact-json.ts';
+import { InFlight, largeBodies } from './rest/in-flight.ts';
 import { notFound } from './rest/not-found.ts';
 import { openApi, openApiPages } from './rest/openapi.ts';
 import { protocol } from './rest/protocol.ts';
+import { requestCall } from './rest/request-call.ts';
 import { dataHeaders } from './rest/security-headers.ts';
 import { serverOptions } from './rest/server.ts';
 
 export interface AppOptions {
   config: Config;
+  /** Where log lines go; standard output, line by line, unless stated. */
+  log?: DestinationStream;
   /** Open and migrated; whoever opened it closes it, after the app. */
   database: Database;
 }
 
 /** Puts the service together. Read from top to bottom it is the list of what the service is. */
-export async function buildApp({ config, database }: AppOptions): Promise<FastifyInstance> {
-  const pets = new PetService(database);
+export async function buildApp({ config, database, log }: AppOptions): Promise<FastifyInstance> {
+  const pets = new PetService(database, config.pets);
   const activity = new KeyActivity(database);
   const keys = new ApiKeyService(database, {
     bootstrapKey: config.keys.bootstrapKey,
@@ -42,7 +47,13 @@ export async function buildApp({ config, database }: AppOptions): Promise<Fastif
   });
   const guard = { keys, failures: new FailureLimit(config.keys.failuresPerMinute) };
 
-  const app = Fastify({ ...serverOptions(config.http, guard), ...loggingOptions(config.logLevel) });
+  // PostgreSQL gives up a statement first: then the reason is known.
+  const call = {
+    milliseconds: config.database.statementTimeout + 1000,
+    maxBytes: config.http.responseLimit,
+    answers: new InFlight('answers', 8 * config.http.responseLimit),
+  };
+  const app = Fastify({ ...serverOptions(config.http, call, guard), ...loggingOptions(config.logLevel, log) });
   const quota = createQuota(config.keys, app.log);
 
   await app.register(requestLog);
@@ -51,8 +62,10 @@ export async function buildApp({ config, database }: AppOptions): Promise<Fastif
   await app.register(errorHandler);
   await app.register(cors, { origins: config.http.corsOrigins });
   await app.register(notFound);
+  await app.register(requestCall, call);
   await app.register(deprecationHeaders);
   await app.register(bearer, guard);
+  await app.register(largeBodies, { bodies: new InFlight('bodies', 64 * config.http.bodyLimit) });
   await app.register(meter, { quota });
   await app.register(activityLog, { activity });
   await app.register(protocol);

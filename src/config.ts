@@ -26,11 +26,18 @@ export const variables = {
   }),
   TRUST_PROXY: proxies({
     default: false as false | number | string[],
-    desc: 'Proxies whose `Forwarded` and `X-Forwarded-*` count: a number of hops, or addresses.',
+    desc: 'Proxies whose `X-Forwarded-*` count: addresses and networks, or a number of hops.',
   }),
   REQUEST_TIMEOUT_MS: milliseconds({ default: 30_000, desc: 'Until a request must have arrived whole.' }),
   KEEP_ALIVE_TIMEOUT_MS: milliseconds({ default: 72_000, desc: 'How long an idle connection stays open.' }),
   DRAIN_TIMEOUT_MS: milliseconds({ default: 10_000, desc: 'How long requests in flight may take at shutdown.' }),
+  DRAIN_DELAY_MS: wholeNumber(
+    0,
+    600_000,
+  )({
+    default: 0,
+    desc: 'How long all is still served at shutdown, while `/readyz` sends proxies elsewhere.',
+  }),
   BODY_LIMIT_BYTES: wholeNumber(1024, 104_857_600)({ default: 1_048_576, desc: 'Largest request body.' }),
   CORS_ORIGINS: origins({ default: [] as string[], desc: 'Origins of browser frontends, separated by commas.' }),
   AUTH_FAILURES_PER_MINUTE: wholeNumber(
@@ -39,6 +46,14 @@ export const variables = {
   )({
     default: 100,
     desc: 'Wrong keys per client address until it gets 429; 0 for no limit.',
+  }),
+  PET_NAME_MAX_LENGTH: wholeNumber(1, 1_000_000)({ default: 10_000, desc: 'Characters of the name of a new animal.' }),
+  RESPONSE_LIMIT_BYTES: wholeNumber(
+    1_048_576,
+    1_073_741_824,
+  )({
+    default: 33_554_432,
+    desc: 'Largest answer; eight times as much may be under way at a time.',
   }),
   QUOTA_PER_MINUTE: wholeNumber(
     0,
@@ -49,6 +64,7 @@ export const variables = {
   }),
   REDIS_URL: redisUrl({ default: none, desc: 'Redis, where several nodes share the quotas.' }),
   GRAPHQL_INTROSPECTION: bool({ default: true, desc: 'Whether a key may read the schema through `/graphql`.' }),
+  EXPLORER: bool({ default: true, desc: 'Whether browsers get Apollo Sandbox at `/graphql`.' }),
   GRAPHQL_JIT: bool({
     default: true,
     desc: 'Compile operations; `false` interprets them, slower, to the same effect.',
@@ -91,6 +107,7 @@ export function loadConfig(env: Record<string, string | undefined>) {
     host: values.HOST,
     logLevel: values.LOG_LEVEL,
     migrateOnStart: values.MIGRATE_ON_START,
+    drainDelay: values.DRAIN_DELAY_MS,
     drainTimeout: values.DRAIN_TIMEOUT_MS,
     database: {
       url: values.DATABASE_URL,
@@ -104,7 +121,11 @@ export function loadConfig(env: Record<string, string | undefined>) {
       requestTimeout: values.REQUEST_TIMEOUT_MS,
       keepAliveTimeout: values.KEEP_ALIVE_TIMEOUT_MS,
       bodyLimit: values.BODY_LIMIT_BYTES,
+      responseLimit: values.RESPONSE_LIMIT_BYTES,
       corsOrigins: values.CORS_ORIGINS,
+    },
+    pets: {
+      maxNameLength: values.PET_NAME_MAX_LENGTH,
     },
     keys: {
       bootstrapKey: values.BOOTSTRAP_API_KEY,
@@ -114,6 +135,7 @@ export function loadConfig(env: Record<string, string | undefined>) {
     },
     graphql: {
       introspection: values.GRAPHQL_INTROSPECTION,
+      explorer: values.EXPLORER,
       jit: values.GRAPHQL_JIT,
       apq: values.GRAPHQL_APQ,
       trustedDocuments: values.TRUSTED_DOCUMENTS,

@@ -1,39 +1,52 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import closeWithGrace from 'close-with-grace';
 import { buildApp } from './app.ts';
 import { loadConfig } from './config.ts';
 import { Database } from './database/database.ts';
 import { ApiKeyService } from './keys/api-key.service.ts';
 import { issueFirstKey, welcome } from './keys/first-key.ts';
+import { LogOutput } from './operations/log-output.ts';
 import { startFailure } from './operations/start-failure.ts';
 
-// Ctrl-C under `npm start` arrives twice, from the terminal and from npm: a second signal must not cut the drain short.
-const stopSignals = ['SIGINT', 'SIGTERM'] as const;
+const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const;
+// close-with-grace would take these, too: a WebAssembly trap is a SIGSEGV of which V8 makes an exception, and a crash must
+// be one.
+const faults = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV'] as const;
+/** How long the last log lines may take. */
+const lastWords = 1000;
 
 /** The process: configuration, database, app, listen; and the way back. The only file that exits or handles signals. */
 async function main(): Promise<void> {
+  // Until there is something to drain a signal ends the process at once, also while a migration waits.
+  let stop: () => void = () => process.exit(0);
+  // Ctrl-C under `npm start` arrives twice, from the terminal and from npm: a second signal must not cut the drain short.
+  for (const signal of stopSignals) process.on(signal, () => stop());
+
   const config = loadConfig(process.env);
   const database = await Database.open({ ...config.database, onLost: fail });
   await database.reach();
   if (config.migrateOnStart) await database.migrate();
 
-  const app = await buildApp({ config, database });
+  const log = new LogOutput();
+  const app = await buildApp({ config, database, log });
   const address = await app.listen({ port: config.port, host: config.host });
 
   const { close } = closeWithGrace(
-    { delay: config.drainTimeout, logger: app.log, skip: [...stopSignals] },
+    { delay: config.drainDelay + config.drainTimeout, logger: app.log, skip: [...stopSignals, ...faults] },
     async ({ err }) => {
       if (err) app.log.fatal({ err }, 'unforeseen failure');
       else app.log.info('draining');
+      app.startDraining();
+      if (!err) await sleep(config.drainDelay);
       await app.close();
       await database.close();
+      await log.close(lastWords);
     },
   );
-  let stopping = false;
-  const stop = () => {
-    if (!stopping) close();
-    stopping = true;
+  stop = () => {
+    stop = () => undefined;
+    close();
   };
-  for (const signal of stopSignals) process.on(signal, stop);
 
   const key = database.isEmbedded && !config.keys.bootstrapKey && (await firstKey(database));
   if (key) process.stdout.write(welcome(address, key));

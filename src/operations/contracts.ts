@@ -14,7 +14,7 @@ export async function contracts(): Promise<Record<string, string>> {
   const app = await buildApp({ config, database });
   try {
     await app.ready();
-    const schema = await createSchema({ pets: new PetService(database) });
+    const schema = await createSchema({ pets: new PetService(database, config.pets) });
     return {
       'openapi.json': `${JSON.stringify(app.swagger(), null, 2)}\n`,
       'schema.graphql': `${printSchema(schema)}\n`,

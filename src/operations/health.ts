@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Database } from '../database/database.ts';
+import { StoreError } from '../errors.ts';
 import type { Quota } from '../quotas/quota.ts';
 
 export interface HealthOptions {
@@ -7,13 +8,37 @@ export interface HealthOptions {
   quota: Quota | undefined;
 }
 
-/** `/livez`: the process runs. `/readyz`: it can serve, its database answers. Neither needs a key. */
+const patience = 2000;
+
+/**
+ * `/livez`: the process runs. `/readyz`: it can serve: the database is reached, written to and migrated, what waits for
+ * it gets on, and the process is not about to end. Neither needs a key; both answer within two seconds.
+ */
 export async function health(app: FastifyInstance, { database, quota }: HealthOptions): Promise<void> {
   const options = { schema: { hide: true }, config: { public: true } };
+  // However many ask, the database is asked once at a time.
+  let check: Promise<void> | undefined;
+  const checkOnce = () => {
+    check ??= withinPatience(database.assertReady()).finally(() => {
+      check = undefined;
+    });
+    return check;
+  };
+
   app.get('/livez', options, async () => ({ status: 'ok' }));
   app.get('/readyz', options, async () => {
-    await database.ping();
+    if (app.isDraining) throw new StoreError('SERVICE_UNAVAILABLE', 'The service is about to end.');
+    await checkOnce();
     // Without Redis the service serves on; every node counts for itself.
     return { status: 'ok', ...(quota?.isShared === false && { quotas: 'per node: Redis cannot be used' }) };
   });
+}
+
+function withinPatience(work: Promise<void>): Promise<void> {
+  let clock: NodeJS.Timeout;
+  const late = new Promise<never>((_, reject) => {
+    const error = new StoreError('SERVICE_UNAVAILABLE', `The database has not answered within ${patience} ms.`);
+    clock = setTimeout(() => reject(error), patience);
+  });
+  return Promise.race([work, late]).finally(() => clearTimeout(clock));
 }

@@ -2,43 +2,18 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { type FastifyInstance, type FastifyRequest, type FastifyServerOptions, LogController } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
-import { type DestinationStream, destination } from 'pino';
+import type { DestinationStream } from 'pino';
 import { secretPrefix } from '../keys/secret.ts';
 
 const acceptableId = /^[\w.:-]{1,64}$/;
 
-/** Fastify's options for logging: JSON lines on standard output, one per request, each with the request's id. */
-export function loggingOptions(level: string): FastifyServerOptions {
+/** Fastify's options for logging: JSON lines, one per request, each with the request's id. */
+export function loggingOptions(level: string, stream: DestinationStream = process.stdout): FastifyServerOptions {
+  const serializers = { req: requestOf, err: errorOf };
   return {
-    logger: level === 'silent' ? false : { level, base: null, serializers: { req: requestOf }, stream: inBundles() },
+    logger: level === 'silent' ? false : { level, base: null, serializers, stream },
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: requestId,
-  };
-}
-
-const bundle = { lines: 256, milliseconds: 200 };
-
-/**
- * Standard output, written in bundles: writing each line by itself would cost a sixth of a request, and pino's own
- * `minLength` measures all that it has gathered anew with every line. All is written at every orderly end; what was
- * gathered is lost when the process is killed.
- */
-function inBundles(): DestinationStream {
-  const output = destination({ fd: 1, sync: false });
-  let lines: string[] = [];
-  const flush = () => {
-    if (lines.length > 0) output.write(lines.join(''));
-    lines = [];
-  };
-  setInterval(flush, bundle.milliseconds).unref();
-  process.once('exit', () => {
-    flush();
-    output.flushSync();
-  });
-  return {
-    write(line) {
-      if (lines.push(line) >= bundle.lines) flush();
-    },
   };
 }
 
@@ -49,21 +24,41 @@ function requestId({ headers }: Pick<IncomingMessage, 'headers'>): string {
   return typeof given === 'string' && acceptableId.test(given) && !given.includes(secretPrefix) ? given : randomUUID();
 }
 
+const longestPath = 256;
+
 // Neither headers nor the query: keys and other secrets end up there. A key that ended up in the path is cut.
 function requestOf({ method, url }: FastifyRequest) {
-  const [path = ''] = url.split('?', 1);
+  const [path = ''] = url.slice(0, longestPath).split('?', 1);
   return { method, path: path.includes(secretPrefix) ? path.replaceAll(/ask_\w*/g, `${secretPrefix}...`) : path };
 }
 
-/** Logs every answered request and tells the client its id. */
+/** Nothing that a driver hangs onto an error: the command of Redis that failed may hold its password. */
+function errorOf(error: unknown): LoggedError {
+  if (!(error instanceof Error)) return { type: typeof error, message: String(error), stack: '' };
+  const { name, message, stack = '', cause } = error;
+  const { code } = error as NodeJS.ErrnoException;
+  const causes = error instanceof AggregateError ? error.errors : cause === undefined ? [] : [cause];
+  return { type: name, code, message, stack, ...(causes.length > 0 && { causes: causes.map(errorOf) }) };
+}
+
+interface LoggedError {
+  [member: string]: unknown;
+  type: string;
+  message: string;
+  stack: string;
+}
+
+/** Logs every request when it has been answered, or when the client has gone, and tells the client its id. */
 export const requestLog = fastifyPlugin(async (app: FastifyInstance) => {
   app.addHook('onRequest', (request, reply, done) => {
+    const arrived = performance.now();
     reply.header('x-request-id', request.id);
-    done();
-  });
-  app.addHook('onResponse', (request, reply, done) => {
-    const ms = Math.round(reply.elapsedTime * 100) / 100;
-    request.log.info({ req: request, status: reply.statusCode, ms, key: request.caller?.id }, 'answered');
+    reply.raw.once('close', () => {
+      const ms = Math.round((performance.now() - arrived) * 100) / 100;
+      const fields = { req: request, status: reply.statusCode, ms, key: request.caller?.id };
+      if (reply.raw.writableFinished) request.log.info(fields, 'answered');
+      else request.log.info({ ...fields, status: undefined }, 'aborted by the client');
+    });
     done();
   });
 });

@@ -6,6 +6,7 @@ export function startFailure(error: unknown): string {
   if (code === 'EADDRINUSE') return `Port ${port} on ${address} is taken (PORT, HOST).`;
   if (code === 'EACCES' && port) return `Port ${port} on ${address} may not be opened by this user (PORT, HOST).`;
   if (code === 'EADDRNOTAVAIL') return `${address} is no address of this machine (HOST).`;
+  if (code === '42P01') return 'The database has not been migrated (MIGRATE_ON_START; `npm run migrate`).';
   if (error instanceof StoreError && error.code === 'SERVICE_UNAVAILABLE') {
     return `The database (DATABASE_URL) cannot be reached: ${reasonOf(error.cause)}`;
   }

@@ -1,8 +1,8 @@
-import { connect, createServer, type Server, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type HttpResponse, send } from '../support/http.ts';
 import { eventually, killAll, onPostgres, startServer } from '../support/process.ts';
+import { Road } from '../support/road.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -19,50 +19,6 @@ test('a server is alive and ready, and says so without a key', async () => {
     expect(seen(await send(origin, { path }))).toEqual({ status: 200, body: { status: 'ok' } });
   }
 });
-
-/** A way to the database that can be cut and mended. */
-class Road {
-  readonly #sockets = new Set<Socket>();
-  readonly #server: Server;
-  #port = 0;
-
-  constructor(private readonly target: URL) {
-    this.#server = createServer((near) => {
-      const far = connect(Number(target.port || 5432), target.hostname);
-      for (const [one, other] of [
-        [near, far],
-        [far, near],
-      ] as const) {
-        this.#sockets.add(one);
-        one.on('error', () => other.destroy());
-        one.on('close', () => other.destroy());
-        one.pipe(other);
-      }
-    });
-  }
-
-  open(): Promise<void> {
-    return new Promise((done) => {
-      this.#server.listen(this.#port, '127.0.0.1', () => {
-        this.#port = (this.#server.address() as { port: number }).port;
-        done();
-      });
-    });
-  }
-
-  cut(): void {
-    this.#server.close();
-    for (const socket of this.#sockets) socket.destroy();
-    this.#sockets.clear();
-  }
-
-  /** The database, by this road. */
-  get url(): string {
-    const url = new URL(this.target);
-    url.host = `127.0.0.1:${this.#port}`;
-    return url.href;
-  }
-}
 
 const onServer = onPostgres ? test : test.skip;
 

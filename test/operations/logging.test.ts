@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { send } from '../support/http.ts';
-import { killAll, type ServerProcess, startServer } from '../support/process.ts';
+import { eventually, killAll, type ServerProcess, startServer } from '../support/process.ts';
 
 const key = 'a-key-for-these-tests-only';
 let database: TestDatabase;
@@ -26,6 +26,23 @@ test('every answer carries a request id: the client’s when it is plain, else a
   expect(await idOf('shop-42:a.b_c')).toBe('shop-42:a.b_c');
   expect(await idOf()).toMatch(uuid);
   for (const odd of ['', 'two words', 'a'.repeat(65), '{"level":60}', 'ü']) expect(await idOf(odd)).toMatch(uuid);
+});
+
+test('14.12: a line has no more of a path than 256 characters, and nothing of a key in it', async () => {
+  const long = `/v1/${'x'.repeat(5000)}`;
+  const secret = `ask_${'y'.repeat(49)}`;
+  const paths = { long, key: `/v1/${secret}`, split: `/v1/${'x'.repeat(220)}/${secret}` };
+  for (const [id, path] of Object.entries(paths)) await send(server.origin, { path, headers: { 'x-request-id': id } });
+  await eventually(async () => server.output.stdout.includes('"split","req"'));
+  const lines = server.output.stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const answered = lines.filter(({ msg }) => msg === 'answered');
+  const pathOf = (id: string) => answered.find(({ reqId }) => reqId === id).req.path;
+  expect(pathOf('long')).toBe(long.slice(0, 256));
+  expect(pathOf('key')).toBe('/v1/ask_...');
+  expect(pathOf('split')).toBe(`/v1/${'x'.repeat(220)}/ask_...`);
 });
 
 test('logs are JSON lines, one per request, with its id and without any key', async () => {

@@ -34,11 +34,11 @@ export type Env = Record<string, string>;
 
 const running = new Set<ChildProcess>();
 
-/** Runs a built program with this environment and nothing else. */
-export function run(program: 'main' | 'cli', args: string[], env: Env): Running {
+/** Runs a built program with this environment and nothing else. @param stdout a file to print to instead of to `output` */
+export function run(program: 'main' | 'cli', args: string[], env: Env, stdout: 'pipe' | number = 'pipe'): Running {
   const child = spawn(process.execPath, [resolve(`dist/src/${program}.js`), ...args], {
     env: { PATH: process.env.PATH ?? '', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', stdout, 'pipe'],
   });
   running.add(child);
   const output = { stdout: '', stderr: '' };
@@ -65,14 +65,21 @@ export async function startAndFail(env: Env): Promise<Ended> {
   return run('main', [], { PORT: `${await freePort()}`, ...env }).ended;
 }
 
+export interface StartOptions {
+  /** What must answer 200; `/livez` when the server is not to become ready. */
+  until?: '/livez' | '/readyz';
+  /** A file to print to. */
+  stdout?: number;
+}
+
 /** Starts `main.js` on a free port and waits until it is ready. @throws Error with its output when it ends instead. */
-export async function startServer(env: Env): Promise<ServerProcess> {
+export async function startServer(env: Env, { until = '/readyz', stdout }: StartOptions = {}): Promise<ServerProcess> {
   const port = await freePort();
-  const server = run('main', [], { PORT: `${port}`, ...env });
+  const server = run('main', [], { PORT: `${port}`, ...env }, stdout);
   const origin = `http://127.0.0.1:${port}`;
   await eventually(async () => {
     if (!running.has(server.child)) throw new Gone(JSON.stringify(await server.ended));
-    return (await send(origin, { path: '/readyz' })).status === 200;
+    return (await send(origin, { path: until })).status === 200;
   });
   const key = env.BOOTSTRAP_API_KEY ?? '';
   return { ...server, origin, key, stop: (signal = 'SIGTERM') => stop(server, signal) };

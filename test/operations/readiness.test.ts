@@ -1,0 +1,100 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { send } from '../support/http.ts';
+import { cli, eventually, freePort, killAll, onPostgres, run, startServer } from '../support/process.ts';
+import { rest } from '../support/rest.ts';
+import { createRole, endSessions, openSession, urlOf } from '../support/session.ts';
+
+const key = 'a-key-for-these-tests-only';
+let database: TestDatabase;
+beforeEach(async () => {
+  database = await createTestDatabase();
+});
+afterEach(async () => {
+  await killAll();
+  await database.drop();
+});
+
+async function readiness({ origin }: { origin: string }) {
+  const { status, headers, text } = await send(origin, { path: '/readyz' });
+  return { status, retryAfter: headers['retry-after'], body: JSON.parse(text) };
+}
+
+const notReady = (message: string) => ({
+  status: 503,
+  retryAfter: '1',
+  body: { code: 'SERVICE_UNAVAILABLE', status: 503, message },
+});
+
+const isAlive = async ({ origin }: { origin: string }) => (await send(origin, { path: '/livez' })).status === 200;
+
+test('14.15: a server without tables is alive and not ready, until they are there', async () => {
+  const env = { ...database.env, MIGRATE_ON_START: 'false', BOOTSTRAP_API_KEY: key };
+  const server = await startServer(env, { until: '/livez' });
+  expect(await readiness(server)).toEqual(notReady('The database has not been migrated.'));
+  expect(await isAlive(server)).toBe(true);
+  expect((await cli(['migrate'], database.env)).code).toBe(0);
+  expect(await readiness(server)).toMatchObject({ status: 200, body: { status: 'ok' } });
+});
+
+test('14.15: while it drains it is not ready, and serves on', async () => {
+  const server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key, DRAIN_DELAY_MS: '600000' });
+  server.child.kill('SIGTERM');
+  await eventually(async () => (await readiness(server)).status === 503);
+  expect((await readiness(server)).body.message).toBe('The service is about to end.');
+  const created = await rest(server, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 5 } });
+  expect(created.status).toBe(201);
+  expect(created.headers.connection).toBe('close');
+  expect(await isAlive(server)).toBe(true);
+});
+
+test('14.15: after the delay it ends, with exit code 0', async () => {
+  const server = await startServer({ ...database.env, DRAIN_DELAY_MS: '100' });
+  expect(await server.stop()).toMatchObject({ code: 0, signal: null, stderr: '' });
+});
+
+const onServer = onPostgres ? describe : describe.skip;
+
+onServer('on PostgreSQL (the embedded store is never a standby, has one role, and migrates in no time)', () => {
+  test('14.15: a database that only reads, as a standby does, makes a server not ready', async () => {
+    const server = await startServer({ ...database.env });
+    const session = await openSession(database);
+    const name = new URL(urlOf(database)).pathname.slice(1);
+    await session.query(`alter database ${name} set default_transaction_read_only = on`);
+    await endSessions(session);
+    await eventually(async () => (await readiness(server)).body.message === readOnly);
+    expect(await readiness(server)).toEqual(notReady(readOnly));
+    await session.query(`set default_transaction_read_only = off; alter database ${name} reset all`);
+    await endSessions(session);
+    await eventually(async () => (await readiness(server)).status === 200);
+    await session.end();
+  });
+
+  test('14.15: a role that may not write makes a server not ready', async () => {
+    const role = await createRole(database);
+    const server = await startServer({ DATABASE_URL: role.url });
+    const session = await openSession(database);
+    await session.query(`revoke insert on pet from ${role.name}`);
+    expect(await readiness(server)).toEqual(notReady('The role in DATABASE_URL may not write to all tables.'));
+    await session.query(`grant insert on pet to ${role.name}`);
+    expect((await readiness(server)).status).toBe(200);
+    await session.end();
+    await killAll();
+    await database.drop();
+    await role.drop();
+    database = await createTestDatabase();
+  });
+
+  test('14.15: while it waits for another node’s migration a signal ends it, with exit code 0', async () => {
+    const session = await openSession(database);
+    await session.query("select pg_advisory_lock(hashtext('animal-store migrations'))");
+    const { child, ended } = run('main', [], { ...database.env, PORT: `${await freePort()}` });
+    const waits = `select from pg_stat_activity where datname = current_database() and wait_event = 'advisory'`;
+    await eventually(async () => (await session.query(waits)).rowCount === 1);
+    child.kill('SIGTERM');
+    expect(await ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+    await session.end();
+  });
+});
+
+const readOnly = 'The database is read-only: a standby, perhaps.';
