@@ -66,11 +66,17 @@ export const getPet = {
   params: PetIdParamsSchema,
   response: {
     200: jsonResponse('Pet', 'The animal.', deprecationSignals),
-    404: {
-      ...errorResponse('NOT_FOUND', 'The animal could not be found.', 'There is no animal with the id 1.'),
-      headers: deprecationSignals,
-    },
-    ...commonErrors,
-    401: { ...commonErrors[401], headers: { ...commonErrors[401].headers, ...deprecationSignals } },
+    ...withSignals({
+      404: errorResponse('NOT_FOUND', 'The animal could not be found.', 'There is no animal with the id 1.'),
+      ...commonErrors,
+    }),
   },
 };
+
+function withSignals(responses: Record<number, object & { headers?: object }>) {
+  const signalled = Object.entries(responses).map(([status, { headers, ...response }]) => [
+    status,
+    { ...response, headers: { ...headers, ...deprecationSignals } },
+  ]);
+  return Object.fromEntries(signalled);
+}

@@ -1,7 +1,12 @@
 import { Type } from 'typebox';
 import { type Int64, int64 } from '../int64.ts';
+import { referTo } from '../rest/openapi.ts';
 import { PetStatus } from './pet.entity.ts';
 import { pageLimit } from './pet.rules.ts';
+
+/** `JSON.parse`, and so nearly every client in JavaScript, changes what a double cannot hold without a word. */
+const exactDigits =
+  "An int64, exact to the last digit. JavaScript's JSON.parse rounds beyond 2^53: read it from the source text, or as a GraphQL ID.";
 
 /** int64 on the wire: a JSON integer, exact to the last digit. */
 function int64Schema(options: { description: string; examples?: number[] }) {
@@ -20,33 +25,37 @@ const name = Type.String({
   examples: ['Rex'],
 });
 const categoryId = int64Schema({
-  description: 'Identifier of the category the animal belongs to.',
+  description: `Identifier of the category the animal belongs to. ${exactDigits}`,
   examples: [5],
 });
 
-export const NewPetSchema = Type.Object(
-  {
-    name,
-    categoryId,
-    status: Type.Optional(
-      Type.Unsafe<PetStatus>({
-        type: 'string',
-        enum: Object.values(PetStatus),
-        default: PetStatus.available,
-        description: 'Availability status; `available` when omitted.',
-      }),
-    ),
-  },
-  {
-    $id: 'NewPet',
-    description: 'An animal to be added. Members that are not listed are ignored.',
-    examples: [{ name: 'Rex', categoryId: 5, status: 'available' }],
-  },
-);
+/** @param maxNameLength in characters */
+export function newPetSchema(maxNameLength: number) {
+  return Type.Object(
+    {
+      name: Type.String({ ...name, maxLength: maxNameLength }),
+      categoryId,
+      status: Type.Optional(
+        referTo<PetStatus>('PetStatus#', {
+          default: PetStatus.available,
+          description: 'Availability status; `available` when omitted.',
+        }),
+      ),
+    },
+    {
+      $id: 'NewPet',
+      description: 'An animal to be added. Members that are not listed are ignored.',
+      examples: [{ name: 'Rex', categoryId: 5, status: 'available' }],
+    },
+  );
+}
 
 export const PetSchema = Type.Object(
   {
-    id: int64Schema({ description: 'Unique identifier, assigned by the service on creation.', examples: [1] }),
+    id: int64Schema({
+      description: `Unique identifier, assigned by the service on creation. ${exactDigits}`,
+      examples: [1],
+    }),
     name,
     categoryId,
     status: Type.Ref('PetStatus#'),
@@ -73,13 +82,7 @@ export const ListPetsQuerySchema = Type.Object({
       description: 'Maximum number of animals to return.',
     }),
   ),
-  status: Type.Optional(
-    Type.Unsafe<PetStatus>({
-      type: 'string',
-      enum: Object.values(PetStatus),
-      description: 'Return only animals with this status.',
-    }),
-  ),
+  status: Type.Optional(referTo<PetStatus>('PetStatus#', { description: 'Return only animals with this status.' })),
   after: Type.Optional(
     int64Schema({ description: 'Return only animals after this one: the id of the last animal seen.' }),
   ),

@@ -33,7 +33,10 @@ export class PetType {
 
 @InputType('NewPet', { description: 'An animal to be added.' })
 export class NewPetInput {
-  @Field(() => String, { description: "The animal's name. Any text without U+0000 and lone surrogates." })
+  @Field(() => String, {
+    description:
+      "The animal's name. Any text without U+0000 and lone surrogates, of at most 10,000 characters unless the operator says otherwise.",
+  })
   readonly name!: string;
 
   @Field(() => ID, { description: 'Identifier of its category: an int64, as decimal digits or as an integer.' })

@@ -22,25 +22,27 @@ export function sendFailure(
   request: FastifyRequest,
   reply: FastifyReply,
   toBody: (failure: StoreError) => unknown,
+  mediaType = 'application/json; charset=utf-8',
 ): void {
   const failure = toStoreError(error);
   logFailure(failure, request);
-  reply
-    .code(failure.status)
-    .headers(failure.headers)
-    .type('application/json; charset=utf-8')
-    .serializer(JSON.stringify)
-    .send(toBody(failure));
+  // What is left of the body would be read as the next request, or time out and be answered once more.
+  if (hasUnreadBody(request)) reply.header('connection', 'close');
+  reply.code(failure.status).headers(failure.headers).type(mediaType).serializer(JSON.stringify).send(toBody(failure));
 }
 
-/** What the client caused is information; what we caused is an error, with its cause. */
+/** What failed underneath is an error, with its cause; a refusal, of too many requests for instance, is information. */
 export function logFailure(failure: StoreError, request: FastifyRequest): void {
-  if (failure.status < 500 || failure.code === 'NOT_IMPLEMENTED') {
+  if (failure.status < 500 || failure.cause === undefined) {
     // Not its message, which may quote what the client sent.
     request.log.debug({ code: failure.code }, 'refused');
   } else {
-    request.log.error({ err: failure.cause ?? failure, code: failure.code }, failure.message);
+    request.log.error({ err: failure.cause, code: failure.code }, failure.message);
   }
+}
+
+function hasUnreadBody({ raw, headers }: FastifyRequest): boolean {
+  return !raw.complete && (headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0);
 }
 
 const byParserCode: Record<string, StoreError> = {
@@ -49,10 +51,19 @@ const byParserCode: Record<string, StoreError> = {
 };
 const malformed = new StoreError('BAD_USER_INPUT', 'This is not a well-formed HTTP/1.1 request.');
 
+const unknownMethod = new StoreError('NOT_IMPLEMENTED', 'This method is not implemented here.');
+
 /** Answers bytes that are no HTTP request, or one that never ends; there is no request to speak of yet. */
-export function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
+export function answerBrokenRequest(error: Error & { code?: string; rawPacket?: unknown }, socket: Socket): void {
   if (error.code === 'ECONNRESET') return void socket.destroy();
-  answerOnSocket(byParserCode[error.code ?? ''] ?? malformed, socket);
+  const isUnknown = error.code === 'HPE_INVALID_METHOD' && isRequestLine(error.rawPacket);
+  answerOnSocket(isUnknown ? unknownMethod : (byParserCode[error.code ?? ''] ?? malformed), socket);
+}
+
+/** A method that nobody knows is 501 (RFC 9110 section 9.1); anything else that is no method is no HTTP. */
+function isRequestLine(packet: unknown): boolean {
+  const text = packet instanceof Uint8Array ? Buffer.from(packet).toString('latin1', 0, 16_384) : '';
+  return /^[\w!#$%&'*+.^`|~-]{1,40} \S+ HTTP\/1\.[01]\r?\n/.test(text);
 }
 
 /** Answers where there is no response object, and closes the connection. */

@@ -1,11 +1,11 @@
 import { Type } from 'typebox';
-import { type ErrorCode, httpStatusOf } from '../errors.ts';
+import { type ErrorCode, httpStatusOf, restCodes } from '../errors.ts';
 
 /** The specification's Error, as a schema with an `$id` so that OpenAPI names it once. */
 export const ErrorSchema = Type.Object(
   {
     code: Type.String({
-      description: `Machine-readable error code: ${Object.keys(httpStatusOf).join(', ')}.`,
+      description: `Machine-readable error code: ${restCodes.join(', ')}.`,
       examples: ['BAD_USER_INPUT'],
     }),
     message: Type.String({ description: 'Human-readable description.' }),

@@ -10,7 +10,8 @@ export const exactJson = fastifyPlugin(async (app: FastifyInstance) => {
   app.addContentTypeParser(
     'application/json',
     { parseAs: 'buffer' },
-    async ({ headers }: FastifyRequest, body: Buffer) => {
+    async ({ headers, call }: FastifyRequest, body: Buffer) => {
+      call.restart();
       assertPlainUtf8(headers);
       return body.length === 0 ? undefined : parseExactJson(body);
     },
@@ -33,6 +34,9 @@ function assertPlainUtf8(headers: IncomingHttpHeaders): void {
   }
 }
 
+type Reviver = (key: string, value: unknown) => unknown;
+const withoutPrototypes = { protoAction: 'remove', constructorAction: 'remove' } as const;
+
 // Only text with a long run of digits or an exponent can hold a number that a double would change.
 const suspect = /\d{16}|\d[eE]/;
 // The parser skips one byte order mark; the decoder would skip another.
@@ -41,15 +45,16 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 /**
  * Parses UTF-8 JSON (RFC 8259; a byte order mark is skipped). Integers beyond 2^53 come out as `bigint`, all other
  * numbers as `number`; a fraction that a double would round to a whole number comes out as NaN, so that no rule takes
- * it for an integer. Of duplicate members the last one counts.
+ * it for an integer. Of duplicate members the last one counts. Members that would poison prototypes are ignored, as all
+ * that nobody asked for.
  *
  * @param subject of the message that tells what is wrong.
- * @throws StoreError BAD_USER_INPUT: not UTF-8, not JSON, or a member that would poison prototypes.
+ * @throws StoreError BAD_USER_INPUT: not UTF-8 or not JSON.
  */
 export function parseExactJson(body: Buffer, subject = 'The body is'): unknown {
   try {
     const text = utf8.decode(body);
-    return suspect.test(text) ? parse(text, exactNumber as (key: string, value: unknown) => unknown) : parse(text);
+    return parse(text, suspect.test(text) ? (exactNumber as Reviver) : undefined, withoutPrototypes);
   } catch (cause) {
     throw new StoreError('BAD_USER_INPUT', `${subject} not acceptable JSON: ${reason(cause)}.`, { cause });
   }

@@ -1,22 +1,14 @@
 import type { IncomingMessage } from 'node:http';
-import parseForwarded from 'forwarded-parse';
 import { isAuthority } from './protocol.ts';
 
 /**
- * Fastify understands `X-Forwarded-*` only: the standard `Forwarded` (RFC 7239) is translated into it. Whether the
- * sender may be believed is decided afterwards, for both alike, by `TRUST_PROXY`.
+ * Removes what a proxy passed on unchecked, before Fastify makes addresses of it: an authority, and http or https, is all
+ * that may be in them. Only `X-Forwarded-*` counts, since that is what proxies write: RFC 7239's `Forwarded` would be the
+ * client's own word behind most of them.
  *
- * @returns the request's address, unchanged: the signature is that of Fastify's `rewriteUrl`, which runs first of all.
+ * @returns the request's URL, unchanged: the signature is that of Fastify's `rewriteUrl`, which runs first of all.
  */
-export function understandForwarded({ headers, url = '/' }: IncomingMessage): string {
-  if (headers.forwarded !== undefined) {
-    const hops = parsed(headers.forwarded);
-    headers['x-forwarded-for'] = hops.map((hop) => nodeOf(hop.for)).join(', ');
-    const last = hops.at(-1);
-    if (last?.proto) headers['x-forwarded-proto'] = last.proto;
-    if (last?.host) headers['x-forwarded-host'] = last.host;
-  }
-  // A proxy may pass on what a client wrote: addresses are made of nothing but an authority and http or https.
+export function distrustForwarded({ headers, url = '/' }: IncomingMessage): string {
   if (!isAuthority(lastOf(headers['x-forwarded-host']))) delete headers['x-forwarded-host'];
   if (!/^https?$/i.test(lastOf(headers['x-forwarded-proto']))) delete headers['x-forwarded-proto'];
   return url;
@@ -25,17 +17,4 @@ export function understandForwarded({ headers, url = '/' }: IncomingMessage): st
 /** Of several, Fastify takes the last. */
 function lastOf(header: string | string[] | undefined): string {
   return `${header ?? ''}`.split(',').at(-1)?.trim() ?? '';
-}
-
-function parsed(header: string): Array<Record<string, string>> {
-  try {
-    return parseForwarded(header);
-  } catch {
-    return [];
-  }
-}
-
-/** `[2001:db8::1]:4711` -> `2001:db8::1`, `192.0.2.1:80` -> `192.0.2.1` (RFC 7239 section 6). */
-function nodeOf(node = 'unknown'): string {
-  return /^\[(.+)\](?::\w+)?$/.exec(node)?.[1] ?? node.replace(/^([\d.]+):\w+$/, '$1');
 }

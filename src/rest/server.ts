@@ -2,13 +2,18 @@ import type { FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify
 import type { Config } from '../config.ts';
 import { authenticate, type BearerOptions } from '../keys/bearer.ts';
 import { answerBrokenRequest, sendError } from './error-handler.ts';
-import { understandForwarded } from './proxies.ts';
+import { distrustForwarded } from './proxies.ts';
+import { RequestCall, type RequestCallOptions } from './request-call.ts';
 import { forData, securityHeaders } from './security-headers.ts';
 
 const maxHeaderSize = 16_384;
 
 /** Fastify's options for the HTTP server: limits, and what it does with requests that never become one. */
-export function serverOptions(http: Config['http'], guard: BearerOptions): FastifyServerOptions {
+export function serverOptions(
+  http: Config['http'],
+  call: RequestCallOptions,
+  guard: BearerOptions,
+): FastifyServerOptions {
   const headersOfData = securityHeaders(forData);
   return {
     bodyLimit: http.bodyLimit,
@@ -16,7 +21,7 @@ export function serverOptions(http: Config['http'], guard: BearerOptions): Fasti
     keepAliveTimeout: http.keepAliveTimeout,
     // A client that reads its answer slowly holds a connection, too.
     connectionTimeout: Math.max(120_000, http.requestTimeout, http.keepAliveTimeout),
-    ...(http.trustProxy === false ? {} : { trustProxy: trusted(http.trustProxy), rewriteUrl: understandForwarded }),
+    ...(http.trustProxy === false ? {} : { trustProxy: trusted(http.trustProxy), rewriteUrl: distrustForwarded }),
     // Schemas document requests and serialise responses; what is valid is judged by the services, once for both faces.
     schemaController: { compilersFactory: { buildValidator: anythingGoes as never } },
     // The longest path parameter is an int64; longer ones, up to what a header section holds, are not found.
@@ -37,6 +42,7 @@ export function serverOptions(http: Config['http'], guard: BearerOptions): Fasti
     // A path that cannot be decoded meets no hook: authentication comes first here, too.
     frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
       reply.header('x-request-id', request.id).headers(headersOfData);
+      request.call = new RequestCall(request.raw, reply.raw, call);
       void authenticate(guard, request)
         .then(
           () => error,

@@ -103,6 +103,23 @@ describe('the Link of the next page', () => {
     });
   });
 
+  // RFC 7239's Forwarded is passed on by most proxies as the client wrote it.
+  test.each([
+    [{ 'x-forwarded-host': 'shop.example', 'x-forwarded-proto': 'https' }, 'https://shop.example'],
+    [{ 'x-forwarded-for': '192.0.2.1' }, 'http://store.example'],
+    [{}, 'http://store.example'],
+  ])('14.7: is made of what the proxy wrote (%j), whatever Forwarded says', async (written, expected) => {
+    for (const TRUST_PROXY of ['1', '127.0.0.1']) {
+      await onNode(store, { TRUST_PROXY }, async ({ origin }) => {
+        for (const forwarded of ['host=evil.example;proto=https', 'for=192.0.2.1;host=evil.example', '"', '']) {
+          expect(await link({ host: 'store.example', ...written, forwarded }, origin)).toBe(
+            `<${expected}/v1/pets?limit=1&after=1>; rel="next"`,
+          );
+        }
+      });
+    }
+  });
+
   test.each([
     'evil.example/path',
     'evil.example?x',

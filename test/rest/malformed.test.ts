@@ -21,8 +21,6 @@ test.each([
   ['a TLS greeting', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
   ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
   ['HTTP/1.2', `GET /v1/pets HTTP/1.2\r\n${closing}\r\n`],
-  ['an unknown method', `BREW /v1/pets HTTP/1.1\r\n${closing}\r\n`],
-  ['a method in lower case', `get /v1/pets HTTP/1.1\r\n${closing}\r\n`],
   ['bare line feeds', 'GET /v1/pets HTTP/1.1\nHost: x\n\n'],
   ['a space in the path', `GET /v1/pets /1 HTTP/1.1\r\n${closing}\r\n`],
   ['U+0000 in the path', `GET /v1/pets\0 HTTP/1.1\r\n${closing}\r\n`],
@@ -49,6 +47,25 @@ test.each([
     connection: 'close',
     'content-type': 'application/json; charset=utf-8',
   });
+});
+
+// RFC 9110 section 9.1: a method that is not recognised is 501; what could not be a method at all is no HTTP.
+test.each([
+  ['that nobody knows', `BREW /v1/pets HTTP/1.1\r\n${closing}\r\n`, 501],
+  ['in lower case', `get /v1/pets HTTP/1.1\r\n${closing}\r\n`, 501],
+  ['of every character that it may have', `A!#$%&'*+-.^_\`|~9 /v1/pets HTTP/1.1\r\n${closing}\r\n`, 501],
+  ['that nobody knows, with a body', `BREW / HTTP/1.1\r\n${closing}Content-Length: 29\r\n\r\n${rex}`, 501],
+  ['that begins like one we know', `GETS /v1/pets HTTP/1.1\r\n${closing}\r\n`, 501],
+  ['in brackets', `<GET> /v1/pets HTTP/1.1\r\n${closing}\r\n`, 400],
+  ['with a path alone', 'BREW /v1/pets\r\n\r\n', 400],
+  ['without a path', `BREW HTTP/1.1\r\n${closing}\r\n`, 400],
+  ['with another protocol', `BREW /v1/pets SIP/2.0\r\n${closing}\r\n`, 400],
+  ['that is longer than any', `${'BREW'.repeat(20)} /v1/pets HTTP/1.1\r\n${closing}\r\n`, 400],
+])('14.31: a method %s is answered once, and the connection is closed', async (_what, bytes, status) => {
+  const responses = await exchange(store, Buffer.from(bytes, 'latin1'));
+  const unknown = { code: 'NOT_IMPLEMENTED', message: 'This method is not implemented here.', status: 501 };
+  expect(responses.map(({ text }) => JSON.parse(text))).toEqual([status === 501 ? unknown : refusal]);
+  expect(responses[0]).toMatchObject({ status, headers: { connection: 'close' } });
 });
 
 describe('a request', () => {

@@ -95,9 +95,7 @@ describe('the schema of NewPet and the service', () => {
   );
   const body = fc
     .oneof({ weight: 5, arbitrary: likeNewPet as fc.Arbitrary<unknown> }, anything)
-    .map((value) => JSON.stringify(value))
-    // Members that poison prototypes are refused whatever a schema says.
-    .filter((json) => !/"(?:__proto__|constructor)"/.test(json));
+    .map((value) => JSON.stringify(value));
 
   test('agree on every body', async () => {
     const verdicts = { 201: 0, 400: 0 };

@@ -17,7 +17,7 @@ export const closing = 'Host: store.example\r\nConnection: close\r\n';
  *
  * @returns every response up to the end of the connection, 100 Continue included.
  */
-export async function exchange(store: Store, bytes: string | Buffer): Promise<RawResponse[]> {
+export async function exchange(store: Pick<Store, 'origin'>, bytes: string | Buffer): Promise<RawResponse[]> {
   const socket = connect(Number(new URL(store.origin).port), '127.0.0.1');
   const chunks: Buffer[] = [];
   socket.on('data', (chunk) => chunks.push(chunk));

@@ -1,0 +1,74 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from '@jest/globals';
+import { buildSchema, isIntrospectionType } from 'graphql';
+
+/** What the contracts say to those who generate clients from them. */
+const document = JSON.parse(readFileSync('schema/openapi.json', 'utf8'));
+const { schemas } = document.components;
+const schema = buildSchema(readFileSync('schema/schema.graphql', 'utf8'));
+const readme = readFileSync('README.md', 'utf8');
+
+/** Every part of the document that a test picks, by its place. */
+function partsOf(part: any, isPicked: (part: any) => boolean, place = '#'): Array<[place: string, part: any]> {
+  if (typeof part !== 'object' || part === null) return [];
+  const inside = Object.entries(part).flatMap(([name, value]) => partsOf(value, isPicked, `${place}/${name}`));
+  return isPicked(part) ? [[place, part], ...inside] : inside;
+}
+
+test('14.29: id and categoryId say that JSON.parse rounds them, and what does not', () => {
+  const members = [schemas.NewPet.properties.categoryId, schemas.Pet.properties.categoryId, schemas.Pet.properties.id];
+  const warning =
+    "An int64, exact to the last digit. JavaScript's JSON.parse rounds beyond 2^53: read it from the source text, or as a GraphQL ID.";
+  for (const { type, format, description } of members) {
+    expect({ type, format }).toEqual({ type: 'integer', format: 'int64' });
+    expect(description).toContain(warning);
+  }
+});
+
+test('14.29: what the README advises in JavaScript reads and writes every int64 exactly', () => {
+  const [, code = ''] = /```js\n(const read = [\s\S]+?)```/.exec(readme) ?? [];
+  const { read, write } = new Function(`${code}; return { read, write };`)();
+  for (const id of ['1', '9007199254740993', '9223372036854775807', '-9223372036854775808']) {
+    const text = `[{"id":${id},"name":"Rex","categoryId":${id},"status":"available"}]`;
+    expect(`${read(text)[0].id}`).toBe(id);
+    expect(write(read(text))).toBe(text);
+  }
+  expect(read('{"a":1.5,"b":1e300,"c":"9007199254740993"}')).toEqual({ a: 1.5, b: 1e300, c: '9007199254740993' });
+});
+
+test('14.30: PetStatus is one component, referred to wherever there is a status', () => {
+  const listed = partsOf(document, (part) => Array.isArray(part.enum));
+  expect(listed).toEqual([
+    [
+      '#/components/schemas/PetStatus',
+      { type: 'string', enum: ['available', 'pending', 'sold'], description: 'Availability of an animal.' },
+    ],
+  ]);
+  const $ref = '#/components/schemas/PetStatus';
+  expect(schemas.Pet.properties.status).toEqual({ $ref });
+  expect(schemas.NewPet.properties.status).toEqual({
+    $ref,
+    default: 'available',
+    description: 'Availability status; `available` when omitted.',
+  });
+  const parameters = document.paths['/pets'].get.parameters.filter(({ name }: { name: string }) => name === 'status');
+  expect(parameters).toEqual([
+    {
+      in: 'query',
+      name: 'status',
+      required: false,
+      description: 'Return only animals with this status.',
+      schema: { $ref },
+    },
+  ]);
+  expect(partsOf(document, (part) => part.$ref === $ref)).toHaveLength(3);
+});
+
+test('14.30: everything in the GraphQL schema has a description, Query and Mutation too', () => {
+  const types = Object.values(schema.getTypeMap()).filter((type) => !isIntrospectionType(type));
+  expect(types.filter(({ description }) => !description).map(({ name }) => name)).toEqual([]);
+  expect(schema.getQueryType()?.description).toBe('What can be read. Every operation needs an API key.');
+  expect(schema.getMutationType()?.description).toBe(
+    'What can be changed. It needs an API key with the scope `write`.',
+  );
+});

@@ -1,0 +1,92 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { sql, whileReadsFail } from '../support/database-access.ts';
+import type { HttpResponse } from '../support/http.ts';
+import { onNode } from '../support/nodes.ts';
+import { rest } from '../support/rest.ts';
+import { type Store, startStore } from '../support/store.ts';
+
+/** What says that getPet will go away, and what must not say so. */
+
+let store: Store;
+let rex: { id: number };
+beforeAll(async () => {
+  store = await startStore();
+  rex = (await rest(store, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 1 } })).json;
+});
+afterAll(() => store.close());
+
+const { responses } = JSON.parse(readFileSync('schema/openapi.json', 'utf8')).paths['/pets/{petId}'].get;
+const nothing = { code: 'NOT_FOUND', message: 'There is nothing at this address.', status: 404 };
+
+function signals({ headers: { deprecation, sunset, link } }: HttpResponse) {
+  return { deprecation, sunset, link };
+}
+
+function expected(origin: string) {
+  return {
+    deprecation: `@${Date.UTC(2026, 10, 20) / 1000}`,
+    sunset: 'Thu, 05 Dec 2030 00:00:00 GMT',
+    link: `<${origin}/v1/pets>; rel="successor-version"`,
+  };
+}
+
+type Target = Pick<Store, 'origin' | 'key'>;
+
+/** Every answer of getPet that the interface knows, and how to get it. */
+const answers: Record<number, (path: string) => Promise<{ origin: string; answer: HttpResponse }>> = {
+  200: (path) => asked(store, path),
+  401: (path) => asked({ ...store, key: 'x' }, path),
+  404: () => asked(store, '/v1/pets/0'),
+  429: (path) =>
+    onNode(store, { QUOTA_PER_MINUTE: '1' }, async (node) => {
+      await rest(node, path);
+      return asked(node, path);
+    }),
+  500: (path) => whileReadsFail(store.database, 'XX000', () => asked(store, path)),
+  503: (path) => whileReadsFail(store.database, '57P03', () => asked(store, path)),
+};
+
+async function asked({ origin, key }: Target, path: string) {
+  return { origin, answer: await rest({ origin, key }, path) };
+}
+
+describe('14.30: every answer of getPet tells what will become of it, and the document says that it does:', () => {
+  test('all of them are known', () => {
+    expect(Object.keys(responses)).toEqual(Object.keys(answers));
+  });
+
+  test.each(Object.keys(answers).map(Number))('%i', async (status) => {
+    const { origin, answer } = await (answers[status] as NonNullable<(typeof answers)[number]>)(`/v1/pets/${rex.id}`);
+    expect(answer.status).toBe(status);
+    expect(signals(answer)).toEqual(expected(origin));
+    expect(Object.keys(responses[status].headers)).toEqual(expect.arrayContaining(['Deprecation', 'Sunset', 'Link']));
+  });
+});
+
+describe('14.31: /v1/pets/ is no getPet:', () => {
+  test.each(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS'])('%s finds nothing there', async (method) => {
+    for (const path of ['/v1/pets/', '/v1/pets/?limit=1']) {
+      const answer = await rest(store, path, {
+        method,
+        ...(method === 'POST' && { json: { name: 'x', categoryId: 1 } }),
+      });
+      expect(answer.status).toBe(404);
+      if (method !== 'HEAD') expect(answer.json).toEqual(nothing);
+      expect(signals(answer)).toEqual({});
+      expect(answer.headers.allow).toBeUndefined();
+    }
+  });
+
+  test('only calls of getPet are counted as such', async () => {
+    const { id, key } = await store.keys.issue({ name: 'shop' });
+    // What a node has counted is written when it is closed.
+    await onNode({ ...store, key }, {}, async (node) => {
+      await rest(node, `/v1/pets/${rex.id}`);
+      for (const path of ['/v1/pets/', '/v1/pets/?x', '/v1/pets//', '/v1/pets']) await rest(node, path);
+      await rest(node, '/v1/pets/', { method: 'OPTIONS' });
+    });
+    const counted = await sql(store.database, 'select operation, calls from deprecated_call where key_id = $1', [id]);
+    expect(counted).toEqual([['getPet', '1']]);
+  });
+});

@@ -1,0 +1,53 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { exchange } from '../support/raw.ts';
+import { type Store, startStore } from '../support/store.ts';
+
+/** Requests that are refused before their body has come: what is left of it must be neither waited for nor answered. */
+
+let store: Store;
+let reader: string;
+beforeAll(async () => {
+  // Whoever keeps such a connection open answers a second time when this has passed.
+  store = await startStore({ REQUEST_TIMEOUT_MS: '5000' });
+  ({ key: reader } = await store.keys.issue({ name: 'reader', scope: 'read' }));
+});
+afterAll(() => store.close());
+
+const bearer = (key: string) => `Authorization: Bearer ${key}\r\n`;
+
+const refusals: Array<[status: number, what: string, head: () => string]> = [
+  [401, 'no key', () => 'POST /v1/pets HTTP/1.1\r\nHost: a\r\n'],
+  [401, 'a wrong key', () => `POST /v1/pets HTTP/1.1\r\nHost: a\r\n${bearer('wrong')}`],
+  [401, 'no key, where nothing is', () => 'POST /v1/nothing HTTP/1.1\r\nHost: a\r\n'],
+  [401, 'no key, for GraphQL', () => 'POST /graphql HTTP/1.1\r\nHost: a\r\n'],
+  [401, 'no key, with a path that cannot be read', () => 'POST /v1/pets/%ff HTTP/1.1\r\nHost: a\r\n'],
+  [403, 'a key that may only read', () => `POST /v1/pets HTTP/1.1\r\nHost: a\r\n${bearer(reader)}`],
+  [404, 'an address where nothing is', () => `POST /v1/nothing HTTP/1.1\r\nHost: a\r\n${bearer(store.key)}`],
+  [404, 'a path that cannot be read', () => `POST /v1/pets/%ff HTTP/1.1\r\nHost: a\r\n${bearer(store.key)}`],
+  [405, 'a method that is not allowed', () => `PUT /v1/pets HTTP/1.1\r\nHost: a\r\n${bearer(store.key)}`],
+  [413, 'a body that is too large', () => `POST /v1/pets HTTP/1.1\r\nHost: a\r\n${bearer(store.key)}`],
+  [415, 'a body that is no JSON', () => `POST /v1/pets HTTP/1.1\r\nHost: a\r\n${bearer(store.key)}`],
+];
+
+const types: Record<number, string> = { 413: 'application/json', 415: 'text/plain' };
+
+test.each(refusals)('14.31: %i for %s is the only answer, and closes the connection', async (status, _what, head) => {
+  const type = `Content-Type: ${types[status] ?? 'application/json'}\r\n`;
+  const size = status === 413 ? 9_999_999 : 1000;
+  const bodies = [`Content-Length: ${size}\r\n\r\n{`];
+  // How large a body in chunks is, is not known before.
+  if (status !== 413) bodies.push('Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n');
+  for (const body of bodies) {
+    const responses = await exchange(store, head() + type + body);
+    expect(responses).toEqual([
+      { status, headers: expect.objectContaining({ connection: 'close' }), text: expect.stringContaining(`${status}`) },
+    ]);
+  }
+});
+
+test('a refusal that leaves nothing unread keeps the connection', async () => {
+  const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n`;
+  const last = `${get('/v1/nothing')}Connection: close\r\n\r\n`;
+  const responses = await exchange(store, `${get('/v1/pets')}\r\n${get('/v1/pets/%ff')}\r\n${last}`);
+  expect(responses.map(({ status }) => status)).toEqual([401, 401, 401]);
+});
