@@ -26,6 +26,11 @@ export interface IssuedKey {
   expiresAt: Date | null;
 }
 
+/** A key with a new secret, and until when the one before it stays valid. */
+export interface RotatedKey extends IssuedKey {
+  previousExpiresAt: Date | null;
+}
+
 export interface ApiKeyServiceOptions {
   /** A secret that is valid as long as the configuration names it; it is not stored. */
   bootstrapKey?: string | undefined;
@@ -125,9 +130,9 @@ export class ApiKeyService {
    * @param overlap how long, in milliseconds, the secret it had until now stays valid. One before that ends at once.
    * @throws StoreError NOT_FOUND, or BAD_USER_INPUT for a key that is revoked or has expired
    */
-  async rotate(id: number, overlap: number): Promise<IssuedKey> {
+  async rotate(id: number, overlap: number): Promise<RotatedKey> {
     const secret = createSecret();
-    const { name, scope, expiresAt } = await this.#change(id, (key) => {
+    const { name, scope, expiresAt, previousExpiresAt } = await this.#change(id, (key) => {
       if (key.revokedAt) throw new StoreError('BAD_USER_INPUT', `The key ${id} is revoked.`);
       if (key.expiresAt && key.expiresAt.getTime() <= Date.now()) {
         throw new StoreError('BAD_USER_INPUT', `The key ${id} has expired; issue a new one.`);
@@ -137,7 +142,7 @@ export class ApiKeyService {
       key.hash = hashSecret(secret);
       key.hint = hintOf(secret);
     });
-    return { id, name, scope, key: secret, expiresAt: expiresAt ?? null };
+    return { id, name, scope, key: secret, expiresAt: expiresAt ?? null, previousExpiresAt: previousExpiresAt ?? null };
   }
 
   /** Refuses the key, all its secrets, from now on: on every node within a second. @throws StoreError NOT_FOUND */

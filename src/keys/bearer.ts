@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { StoreError } from '../errors.ts';
@@ -74,12 +73,12 @@ async function lookUp({ keys, failures }: BearerOptions, secret: string, request
   const recalled = keys.recall(secret, ip);
   if (recalled !== undefined) return recalled;
   if (keys.wasGood(secret)) return keys.authenticate(secret, ip, call);
-  // Requests that arrive in one piece take turns: a guess that fails counts before the next one is judged.
-  await nextTurn();
-  await failures.check(ip);
-  const caller = await keys.authenticate(secret, ip, call);
-  if (!caller) await failures.count(ip, secret);
-  return caller;
+  return failures.lookUp(
+    ip,
+    secret,
+    () => keys.recall(secret, ip),
+    () => keys.authenticate(secret, ip, call),
+  );
 }
 
 function unauthenticated(challenge: string, message: string): StoreError {

@@ -9,33 +9,95 @@ import { hashSecret } from './secret.ts';
  * issued keys have 256 random bits. Over the limit only those are let through whose key was good lately.
  */
 export class FailureLimit {
+  readonly #perMinute: number;
   readonly #limiter: RateLimiterMemory | undefined;
   /** What was counted lately. A client repeats its wrong key on many connections at once: that is one failure. */
   readonly #counted = new LRUCache<string, true>({ max: 10_000, ttl: 10_000 });
+  readonly #networks = new Map<string, Network>();
 
   /** @param perMinute 0 for no limit */
   constructor(perMinute: number) {
+    this.#perMinute = perMinute;
     this.#limiter = perMinute > 0 ? new RateLimiterMemory({ points: perMinute, duration: 60 }) : undefined;
   }
 
-  /** @throws StoreError TOO_MANY_REQUESTS */
-  async check(address: string): Promise<void> {
-    const used = await this.#limiter?.get(networkOf(address));
-    if (!used || used.remainingPoints > 0) return;
-    const seconds = Math.max(1, Math.ceil(used.msBeforeNext / 1000));
-    throw new StoreError('TOO_MANY_REQUESTS', 'Too many requests with a wrong API key came from this address.', {
-      headers: { 'retry-after': `${seconds}` },
-    });
+  /**
+   * Looks a secret up that may be a wrong one. As many are looked up at a time as may still be wrong; others wait.
+   *
+   * @param recall what is known of it without a look-up, undefined for nothing: others may have looked it up meanwhile.
+   * @throws StoreError TOO_MANY_REQUESTS
+   */
+  async lookUp<Found>(
+    address: string,
+    secret: string,
+    recall: () => Found | null | undefined,
+    lookUp: () => Promise<Found | null>,
+  ): Promise<Found | null> {
+    if (!this.#limiter) return lookUp();
+    const name = networkOf(address);
+    const network = this.#networks.get(name) ?? { underWay: new Map(), waiting: 0 };
+    this.#networks.set(name, network);
+    const hash = hashSecret(secret);
+    for (;;) {
+      const recalled = recall();
+      if (recalled !== undefined) return recalled;
+      const left = await this.#left(this.#limiter, name);
+      const same = network.underWay.get(hash);
+      if (!same && network.underWay.size < left) break;
+      if (same) await same;
+      else await this.#turn(network);
+    }
+    const found = this.#counting(name, hash, lookUp);
+    const over = found.then(
+      () => this.#end(name, network, hash),
+      () => this.#end(name, network, hash),
+    );
+    network.underWay.set(hash, over);
+    return found;
   }
 
-  /** Counts a secret that was looked up and is nobody's, once in ten seconds. */
-  async count(address: string, secret: string): Promise<void> {
-    const network = networkOf(address);
-    const failure = `${network} ${hashSecret(secret)}`;
-    if (this.#counted.has(failure)) return;
-    this.#counted.set(failure, true);
-    await this.#limiter?.penalty(network, 1);
+  /** Waits until one look-up less is under way. */
+  async #turn(network: Network): Promise<void> {
+    if (network.waiting >= this.#perMinute) throw tooMany(1000);
+    network.waiting += 1;
+    await Promise.race(network.underWay.values());
+    network.waiting -= 1;
   }
+
+  async #left(limiter: RateLimiterMemory, network: string): Promise<number> {
+    const used = await limiter.get(network);
+    if (!used) return this.#perMinute;
+    if (used.remainingPoints <= 0) throw tooMany(used.msBeforeNext);
+    return used.remainingPoints;
+  }
+
+  async #counting<Found>(network: string, hash: string, lookUp: () => Promise<Found | null>): Promise<Found | null> {
+    const found = await lookUp();
+    const failure = `${network} ${hash}`;
+    if (found === null && !this.#counted.has(failure)) {
+      this.#counted.set(failure, true);
+      await this.#limiter?.penalty(network, 1);
+    }
+    return found;
+  }
+
+  #end(name: string, network: Network, hash: string): void {
+    network.underWay.delete(hash);
+    if (network.underWay.size === 0 && network.waiting === 0) this.#networks.delete(name);
+  }
+}
+
+/** The look-ups of a network that are under way, and how many more wait for them. */
+interface Network {
+  readonly underWay: Map<string, Promise<void>>;
+  waiting: number;
+}
+
+function tooMany(milliseconds: number): StoreError {
+  const seconds = Math.max(1, Math.ceil(milliseconds / 1000));
+  return new StoreError('TOO_MANY_REQUESTS', 'Too many requests with a wrong API key came from this address.', {
+    headers: { 'retry-after': `${seconds}` },
+  });
 }
 
 /** Whoever has an IPv6 address has 2^64 of them: they count as one. */

@@ -59,12 +59,18 @@ export function keyCommands(withKeys: WithKeys, print: (text: string) => void): 
     .command('rotate')
     .description('give a key a new secret, shown only now')
     .argument('<id>', 'as in the list', wholeNumber)
-    .option('--overlap <time>', 'how long the old secret stays valid (24h, 30m, 0)', duration, duration('24h'))
+    .addOption(
+      new Option('--overlap <time>', 'how long the old secret stays valid (24h, 30m, 0)')
+        .argParser(duration)
+        .default(duration('24h'), '24h'),
+    )
     .addOption(json())
     .action((id: number, { overlap, json }: Flags) =>
       withKeys(async ({ keys }) => {
-        const issued = await keys.rotate(id, overlap);
-        show(issued, json, withSecret(issued));
+        const rotated = await keys.rotate(id, overlap);
+        const { previousExpiresAt: until } = rotated;
+        const old = until ? `valid until ${until.toISOString()}` : 'no longer valid';
+        show(rotated, json, `${withSecret(rotated)}\nthe old secret is ${old}`);
       }),
     );
 

@@ -54,7 +54,11 @@ describe('with --json', () => {
     expect(await keysJson('list')).toEqual([row]);
 
     const rotated = await keysJson('rotate', `${issued.id}`, '--overlap', '30m');
-    expect(rotated).toEqual({ ...issued, key: expect.stringMatching(/^ask_[0-9A-Za-z]{49}$/) });
+    expect(rotated).toEqual({
+      ...issued,
+      key: expect.stringMatching(/^ask_[0-9A-Za-z]{49}$/),
+      previousExpiresAt: isoDate,
+    });
     expect(rotated.key).not.toBe(issued.key);
     expect([await status(issued.key), await status(rotated.key)]).toEqual([200, 200]);
 

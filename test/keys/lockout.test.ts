@@ -107,3 +107,22 @@ describe('14.6: a wrong key that is repeated', () => {
     });
   });
 });
+
+describe('14.6: wrong keys that come all at once', () => {
+  test('are looked up only as many as may still be wrong; the others wait, and are refused', async () => {
+    await onNode(store, { AUTH_FAILURES_PER_MINUTE: '20' }, async (node) => {
+      const answers = await together(node, store.database, 300, () => callWith(node, createSecret()));
+      const lookedUp = answers.filter(({ status }) => status === 401);
+      expect(lookedUp).toHaveLength(20);
+      expect(answers.filter(({ status }) => status === 429)).toHaveLength(280);
+    });
+  });
+
+  test('good ones that nobody has seen yet take turns, and all are let in', async () => {
+    const keys = await Promise.all(Array.from({ length: 30 }, (_, at) => store.keys.issue({ name: `key ${at}` })));
+    await onNode(store, { AUTH_FAILURES_PER_MINUTE: '20' }, async (node) => {
+      const answers = await Promise.all(keys.map(({ key }) => callWith(node, key)));
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    });
+  });
+});
