@@ -54,7 +54,7 @@ export function lifecycle(options: LifecycleOptions): ApolloServerPlugin<GraphQL
     // A client that asks for `application/json` alone gets 200 for every well-formed request, as GraphQL over HTTP
     // (section 6.4.1) wishes, even when its document or variables are refused: it could not tell a GraphQL response from
     // an intermediary's by its status. Whoever accepts `application/graphql-response+json` gets 400.
-    async willSendResponse({ request, response: { http, body }, source, operation }) {
+    async willSendResponse({ request, response: { http, body }, source, operation, contextValue }) {
       const accept = request.http?.headers.get('accept') ?? '*/*';
       // What Apollo Server would find, too, weighing media types for every request.
       if (accept === '*/*' || accept === 'application/json') http.headers.set('content-type', json);
@@ -62,7 +62,10 @@ export function lifecycle(options: LifecycleOptions): ApolloServerPlugin<GraphQL
         http.status = 200;
       }
       const { errors } = body.kind === 'single' ? body.singleResult : {};
-      const seconds = errors && isRepeatable(operation, errors) ? retryAfter(errors) : 0;
+      const mayRepeat = !errors || isRepeatable(operation, errors);
+      // Nor must the quota's 429 make anybody repeat it; the field's own error says how long to wait with that field.
+      if (!mayRepeat && contextValue.request.meter) contextValue.request.meter.refusal = undefined;
+      const seconds = errors && mayRepeat ? retryAfter(errors) : 0;
       if (seconds > 0) http.headers.set('retry-after', `${seconds}`);
     },
   };

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { StoreError } from '../errors.ts';
-import { type Quota, type QuotaState, rateLimitHeaders } from './quota.ts';
+import { type Quota, type QuotaState, rateLimitHeaders, type Settle } from './quota.ts';
 
 /** Charges the operations of one request, one after the other, as if each had come alone. */
 export class Meter {
@@ -37,20 +37,22 @@ export class Meter {
   }
 
   async #charged<Result>(mayAnswer: number, operation: () => Promise<Result>): Promise<Result> {
-    await this.#take(1 + mayAnswer);
+    const settle = await this.#take(1 + mayAnswer);
     let answered = 0;
     try {
       const result = await operation();
       answered = animalsIn(result);
       return result;
     } finally {
-      if (answered !== mayAnswer) this.state = await this.#quota.giveBack(this.#keyId, mayAnswer - answered);
+      this.state = (await settle(mayAnswer - answered)) ?? this.state;
     }
   }
 
-  async #take(units: number): Promise<void> {
+  async #take(units: number): Promise<Settle> {
     try {
-      this.state = await this.#quota.take(this.#keyId, units);
+      const { state, settle } = await this.#quota.take(this.#keyId, units);
+      this.state = state;
+      return settle;
     } catch (error) {
       if (error instanceof StoreError) this.refusal = error;
       throw error;

@@ -24,6 +24,9 @@ export interface QuotaState {
   reset: number;
 }
 
+/** Gives back what was not used; takes what was too little, if negative. @returns how much is left, if that has changed */
+export type Settle = (unused: number) => Promise<QuotaState | undefined>;
+
 const windowSeconds = 60;
 
 /**
@@ -34,6 +37,8 @@ export class Quota {
   readonly #limit: number;
   readonly #limiter: RateLimiterCompatibleAbstract;
   readonly #redis: Redis | undefined;
+  /** What operations under way on this node have taken, by key. */
+  readonly #taken = new Map<number, number>();
 
   constructor({ perMinute, redisUrl, onTrouble }: QuotaOptions) {
     this.#limit = perMinute;
@@ -64,23 +69,47 @@ export class Quota {
   /**
    * Takes what an operation may cost. As long as a unit is left it may overdraw the quota, once.
    *
-   * @throws StoreError TOO_MANY_REQUESTS when the quota is used up
+   * @returns how much is left, and what takes back the units that it did not use
+   * @throws StoreError TOO_MANY_REQUESTS when the quota is used up, or what is left is taken by operations under way
    */
-  async take(keyId: number, units: number): Promise<QuotaState> {
+  async take(keyId: number, units: number): Promise<{ state: QuotaState; settle: Settle }> {
     const used = await this.#limiter.penalty(keyId, units);
-    if (used.consumedPoints - units < this.#limit) return this.#stateOf(used);
-    const state = await this.giveBack(keyId, units);
-    throw new StoreError('TOO_MANY_REQUESTS', `This key has used its ${this.#limit} units of this minute.`, {
+    const endOfWindow = Date.now() + used.msBeforeNext;
+    const taken = this.#taken.get(keyId) ?? 0;
+    if (used.consumedPoints - units >= this.#limit) {
+      const state = await this.#giveBack(keyId, units);
+      throw used.consumedPoints - units - taken < this.#limit ? this.#underWay(state) : this.#usedUp(state);
+    }
+    this.#taken.set(keyId, taken + units);
+    const settle = async (unused: number) => {
+      const left = (this.#taken.get(keyId) ?? 0) - units;
+      if (left > 0) this.#taken.set(keyId, left);
+      else this.#taken.delete(keyId);
+      // What was taken in the last minute is not credited to this one.
+      const isOver = Date.now() >= endOfWindow;
+      return unused === 0 ? undefined : this.#giveBack(keyId, isOver ? 0 : unused);
+    };
+    return { state: this.#stateOf(used), settle };
+  }
+
+  async #giveBack(keyId: number, units: number): Promise<QuotaState> {
+    const used = await this.#limiter.reward(keyId, units);
+    // Taken where Redis counted, given back where this node counts for itself.
+    if (used.consumedPoints < 0) await this.#limiter.delete(keyId);
+    return this.#stateOf(used);
+  }
+
+  #usedUp(state: QuotaState): StoreError {
+    return new StoreError('TOO_MANY_REQUESTS', `This key has used its ${this.#limit} units of this minute.`, {
       headers: { 'retry-after': `${state.reset}`, ...rateLimitHeaders(state) },
     });
   }
 
-  /** Gives back what was taken and not used; takes what was too little, if negative. */
-  async giveBack(keyId: number, units: number): Promise<QuotaState> {
-    const used = await this.#limiter.reward(keyId, units);
-    // What was taken in the last minute is not credited to this one.
-    if (used.consumedPoints < 0) await this.#limiter.delete(keyId);
-    return this.#stateOf(used);
+  #underWay(state: QuotaState): StoreError {
+    const message = `What is left of this key's ${this.#limit} units of this minute is taken by requests under way.`;
+    return new StoreError('TOO_MANY_REQUESTS', message, {
+      headers: { 'retry-after': '1', ...rateLimitHeaders(state) },
+    });
   }
 
   /** False when Redis is configured and cannot be used. */

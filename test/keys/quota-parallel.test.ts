@@ -103,3 +103,28 @@ describe.each([restSide, graphqlSide])('14.5: $name cannot overdraw a quota in p
     });
   });
 });
+
+test('14.5: who is refused because of operations under way is not told that all is used up', async () => {
+  await onNode(store, { QUOTA_PER_MINUTE: '100' }, async (node) => {
+    const responses = await together(node, store.database, 2, () => restSide.list(node, 100));
+    const refused = responses.filter(({ status }) => status === 429);
+    expect(refused.map(({ text, headers }) => [JSON.parse(text).message, headers['retry-after']])).toEqual([
+      ["What is left of this key's 100 units of this minute is taken by requests under way.", '1'],
+    ]);
+    expect(remaining(await probe(node))).toBe(98);
+  });
+});
+
+test('14.2: a mutation of which some is done is not answered as one to be repeated', async () => {
+  await onNode(store, { QUOTA_PER_MINUTE: '3' }, async (node) => {
+    const create = (name: string) => `${name}: createPet(input: { name: "${name}", categoryId: 1 }) { id }`;
+    const query = `mutation { ${create('a')} ${create('b')} ${create('c')} }`;
+    const { status, headers, errors } = await graphqlText(node, { query });
+    expect(status).toBe(200);
+    expect(headers).not.toHaveProperty('retry-after');
+    expect(errors).toMatchObject([{ path: ['c'], extensions: { code: 'TOO_MANY_REQUESTS' } }]);
+    // Nothing of the next one is done.
+    const next = await graphqlText(node, { query: `mutation { ${create('d')} }` });
+    expect([next.status, next.headers['retry-after']]).toEqual([429, expect.stringMatching(/^\d+$/)]);
+  });
+});
