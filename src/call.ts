@@ -4,6 +4,8 @@ export interface Call {
   readonly deadline: number;
   /** True when the client has gone: what was not begun for it need not be. */
   readonly isOver: boolean;
+  /** Why nothing more is done for it, where that is not that its client has gone. */
+  readonly refusal?: Error | undefined;
   /** Counts what the answer will hold, in bytes. @throws StoreError BAD_USER_INPUT when that is more than one answer may hold, SERVICE_UNAVAILABLE when many answers are under way */
   spend(bytes: number): void;
 }

@@ -1,4 +1,4 @@
-import { STATUS_CODES } from 'node:http';
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
@@ -10,6 +10,13 @@ import { toStoreError } from './failures.ts';
 export const errorHandler = fastifyPlugin(async (app: FastifyInstance) => {
   app.addSchema(ErrorSchema);
   app.setErrorHandler(sendError);
+  app.addHook('onSend', (request, reply, payload, done) => {
+    closeIfUnread(request, reply);
+    done(null, payload);
+  });
+  app.server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    latest.set(request.socket, response);
+  });
 });
 
 export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
@@ -26,8 +33,7 @@ export function sendFailure(
 ): void {
   const failure = toStoreError(error);
   logFailure(failure, request);
-  // What is left of the body would be read as the next request, or time out and be answered once more.
-  if (hasUnreadBody(request)) reply.header('connection', 'close');
+  closeIfUnread(request, reply);
   reply.code(failure.status).headers(failure.headers).type(mediaType).serializer(JSON.stringify).send(toBody(failure));
 }
 
@@ -41,9 +47,14 @@ export function logFailure(failure: StoreError, request: FastifyRequest): void {
   }
 }
 
-function hasUnreadBody({ raw, headers }: FastifyRequest): boolean {
-  return !raw.complete && (headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0);
+/** What is left of a body would be read as the next request, or time out and be answered once more. */
+function closeIfUnread({ raw, headers }: FastifyRequest, reply: FastifyReply): void {
+  const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0;
+  if (hasBody && !raw.complete) reply.header('connection', 'close');
 }
+
+/** The response to the last request of a connection. */
+const latest = new WeakMap<Socket, ServerResponse>();
 
 const byParserCode: Record<string, StoreError> = {
   HPE_HEADER_OVERFLOW: new StoreError('REQUEST_HEADER_FIELDS_TOO_LARGE', 'The headers are too large.'),
@@ -53,16 +64,36 @@ const malformed = new StoreError('BAD_USER_INPUT', 'This is not a well-formed HT
 
 const unknownMethod = new StoreError('NOT_IMPLEMENTED', 'This method is not implemented here.');
 
+interface ParserError extends Error {
+  code?: string;
+  /** A Buffer, whatever Fastify's type says. */
+  rawPacket?: unknown;
+  bytesParsed?: number;
+}
+
 /** Answers bytes that are no HTTP request, or one that never ends; there is no request to speak of yet. */
-export function answerBrokenRequest(error: Error & { code?: string; rawPacket?: unknown }, socket: Socket): void {
+export function answerBrokenRequest(error: ParserError, socket: Socket): void {
   if (error.code === 'ECONNRESET') return void socket.destroy();
-  const isUnknown = error.code === 'HPE_INVALID_METHOD' && isRequestLine(error.rawPacket);
-  answerOnSocket(isUnknown ? unknownMethod : (byParserCode[error.code ?? ''] ?? malformed), socket);
+  const isUnknown = error.code === 'HPE_INVALID_METHOD' && isRequestLine(error);
+  const failure = isUnknown ? unknownMethod : (byParserCode[error.code ?? ''] ?? malformed);
+  const response = latest.get(socket);
+  const isOver = !response || response.writableFinished || response.destroyed;
+  // What is broken is the body of a request that is answered already: a second answer would be taken for that to another.
+  if (response?.headersSent && !response.req.complete) {
+    if (isOver) socket.destroySoon();
+    else response.once('close', () => socket.destroySoon());
+  }
+  // What is broken came after a whole request: that one is answered first.
+  else if (response?.req.complete && !isOver) response.once('close', () => answerOnSocket(failure, socket));
+  else answerOnSocket(failure, socket);
 }
 
 /** A method that nobody knows is 501 (RFC 9110 section 9.1); anything else that is no method is no HTTP. */
-function isRequestLine(packet: unknown): boolean {
-  const text = packet instanceof Uint8Array ? Buffer.from(packet).toString('latin1', 0, 16_384) : '';
+function isRequestLine({ rawPacket, bytesParsed = 0 }: ParserError): boolean {
+  if (!Buffer.isBuffer(rawPacket)) return false;
+  // Whole requests may stand before it.
+  const begin = rawPacket.lastIndexOf('\n', Math.max(0, bytesParsed - 1)) + 1;
+  const text = rawPacket.toString('latin1', begin, begin + 16_384);
   return /^[\w!#$%&'*+.^`|~-]{1,40} \S+ HTTP\/1\.[01]\r?\n/.test(text);
 }
 

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { Transform } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { StoreError } from '../errors.ts';
@@ -13,6 +14,8 @@ const large = 65_536;
 export class InFlight {
   readonly #what: string;
   readonly #maxBytes: number;
+  /** How much of it each response holds. */
+  readonly #held = new Map<ServerResponse, number>();
   #bytes = 0;
 
   /** @param what they are, for the message */
@@ -32,10 +35,15 @@ export class InFlight {
     if (!(bytes > large) || response.closed) return 0;
     if (this.#bytes > 0 && this.#bytes + bytes > this.#maxBytes) throw this.#tooMuch();
     this.#bytes += bytes;
-    response.once('close', () => {
-      this.#bytes -= bytes;
-    });
+    const held = this.#held.get(response);
+    this.#held.set(response, (held ?? 0) + bytes);
+    if (held === undefined) response.once('close', () => this.#release(response));
     return bytes;
+  }
+
+  #release(response: ServerResponse): void {
+    this.#bytes -= this.#held.get(response) ?? 0;
+    this.#held.delete(response);
   }
 
   #tooMuch(): StoreError {
@@ -49,16 +57,27 @@ export interface LargeBodiesOptions {
   bodies: InFlight;
 }
 
-/** Counts the bodies that are being read. Register it after `bearer`: who has no key sends none. */
+/** Counts bodies as they arrive. Register it after `bearer`: who has no key sends none. */
 export const largeBodies = fastifyPlugin<LargeBodiesOptions>(async (app: FastifyInstance, { bodies }) => {
-  app.addHook('preParsing', ({ headers, routeOptions }, reply, _payload, done) => {
-    const { 'content-length': length, 'transfer-encoding': encoding } = headers;
-    const bytes = length === undefined ? (encoding ? routeOptions.bodyLimit : 0) : Number(length);
-    try {
-      bodies.hold(Math.min(bytes, routeOptions.bodyLimit), reply.raw);
-      done();
-    } catch (error) {
-      done(error as Error);
-    }
+  app.addHook('preParsing', ({ headers }, reply, payload, done) => {
+    const mayBeLarge = headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > large;
+    if (!mayBeLarge) return done(null, payload);
+    let arrived = 0;
+    let held = 0;
+    const counted = new Transform({
+      transform(chunk: Buffer, _encoding, next) {
+        arrived += chunk.length;
+        try {
+          held += bodies.hold(arrived - held, reply.raw);
+          next(null, chunk);
+        } catch (error) {
+          next(error as Error);
+        }
+      },
+    });
+    // Whoever reads it is told; nobody does any more when the request has been refused.
+    counted.on('error', () => undefined);
+    payload.on('error', (error) => counted.destroy(error));
+    done(null, payload.pipe(counted));
   });
 });

@@ -30,6 +30,7 @@ export class RequestCall implements Call {
   #bytes = 0;
   #held = 0;
   deadline: number;
+  refusal: StoreError | undefined;
   /** How many times the answer may repeat what is read for it. */
   copies = 1;
 
@@ -41,7 +42,7 @@ export class RequestCall implements Call {
   }
 
   get isOver(): boolean {
-    return this.#socket.destroyed || this.#bytes > this.#options.maxBytes;
+    return this.#socket.destroyed || this.refusal !== undefined;
   }
 
   /** The body has arrived: how long that took is the client's affair, and has a limit of its own. */
@@ -53,8 +54,9 @@ export class RequestCall implements Call {
     const { maxBytes, answers } = this.#options;
     this.#bytes += bytes * this.copies;
     if (this.#bytes > maxBytes) {
-      const message = `The answer would be larger than ${maxBytes} bytes; ask for fewer animals or fields.`;
-      throw new StoreError('BAD_USER_INPUT', message);
+      const message = `What is read for this answer takes more than ${maxBytes} bytes; ask for fewer animals at a time.`;
+      this.refusal = new StoreError('BAD_USER_INPUT', message);
+      throw this.refusal;
     }
     this.#held += answers.hold(this.#bytes - this.#held, this.#response);
   }

@@ -124,3 +124,15 @@ test('14.8: clients that leave before their large answer comes leave the room of
   // Were they counted for ever, nine would be more than there is room for.
   await eventually(async () => (await rest(node, '/v1/pets?limit=10')).status === 200);
 });
+
+test('14.8: many small creations at a time in chunks, whose size nobody knows before, are no large bodies', async () => {
+  const chunked = () => {
+    const socket = open('POST /v1/pets', 'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n');
+    socket.write(`${rex.length.toString(16)}\r\n${rex}\r\n`);
+    return { socket, answer: status(socket) };
+  };
+  const begun = Array.from({ length: 150 }, chunked);
+  for (const { socket } of begun) socket.write('0\r\n\r\n');
+  const statuses = await Promise.all(begun.map(({ answer }) => answer));
+  expect(new Set(statuses)).toEqual(new Set([201]));
+});

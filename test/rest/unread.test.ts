@@ -51,3 +51,42 @@ test('a refusal that leaves nothing unread keeps the connection', async () => {
   const responses = await exchange(store, `${get('/v1/pets')}\r\n${get('/v1/pets/%ff')}\r\n${last}`);
   expect(responses.map(({ status }) => status)).toEqual([401, 401, 401]);
 });
+
+test.each([
+  ['GET', '/livez'],
+  ['GET', '/v1/pets'],
+  ['HEAD', '/v1/pets'],
+  ['OPTIONS', '/v1/pets'],
+  ['GET', '/graphql?query={__typename}'],
+])('14.31: %s %s that succeeds without its body is answered once, too', async (method, path) => {
+  const head = `${method} ${path} HTTP/1.1\r\nHost: a\r\n${bearer(store.key)}Content-Type: application/json\r\n`;
+  const responses = await exchange(store, `${head}Content-Length: 1000\r\n\r\n{`, method);
+  expect(responses).toMatchObject([{ status: method === 'OPTIONS' ? 204 : 200, headers: { connection: 'close' } }]);
+});
+
+/** What breaks in the middle of a request, or after one: the parser notices when the request is under way already. */
+const get = (path: string, headers = '') => `GET ${path} HTTP/1.1\r\nHost: a\r\n${headers}\r\n`;
+const broken: Array<[what: string, bytes: () => string, answers: number[]]> = [
+  ['an encoding that says nothing', () => get('/livez', 'Transfer-Encoding: identity\r\n'), [400]],
+  [
+    'an encoding that says nothing, of what is refused at once',
+    () => `GET /v1/pets HTTP/1.1\r\nHost: a b\r\n${bearer(store.key)}Transfer-Encoding: identity\r\n\r\n`,
+    [400],
+  ],
+  ['a chunk that is none', () => `${get('/v1/pets', 'Transfer-Encoding: chunked\r\n')}z\r\n`, [400]],
+  ['what follows a creation', () => `${creation(store.key)}\0\r\n\r\n`, [201, 400]],
+  ['what follows two creations', () => `${creation(store.key)}${creation(store.key)}\0\r\n\r\n`, [201, 201, 400]],
+];
+
+function creation(key: string): string {
+  const body = '{"name":"Rex","categoryId":1}';
+  const head = `POST /v1/pets HTTP/1.1\r\nHost: a\r\n${bearer(key)}Content-Type: application/json\r\n`;
+  return `${head}Content-Length: ${body.length}\r\n\r\n${body}`;
+}
+
+test.each(broken)('14.31: %s is answered once, and whatever came before it first', async (_what, bytes, answers) => {
+  // The key is known from here on: what needs no database is refused at once.
+  await exchange(store, get('/v1/pets', `${bearer(store.key)}Connection: close\r\n`));
+  const responses = await exchange(store, bytes());
+  expect(responses.map(({ status }) => status)).toEqual(answers);
+});
