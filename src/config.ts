@@ -126,6 +126,8 @@ export function loadConfig(env: Record<string, string | undefined>) {
     },
     pets: {
       maxNameLength: values.PET_NAME_MAX_LENGTH,
+      // A page fits into an answer, and many of them into memory.
+      maxPageBytes: Math.min(16_777_216, values.RESPONSE_LIMIT_BYTES),
     },
     keys: {
       bootstrapKey: values.BOOTSTRAP_API_KEY,

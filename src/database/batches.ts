@@ -129,7 +129,7 @@ export class Batches<In, Out> {
       if (batch.length > 0 && isFull) break;
       taken += 1;
       this.#waitingSize -= one.size;
-      if (one.call.isOver) one.reject(late());
+      if (one.call.isOver) one.reject(one.call.refusal ?? late());
       else {
         batch.push(one);
         size += one.size;
@@ -175,7 +175,7 @@ export class Batches<In, Out> {
     this.#waiting = this.#waiting.filter(({ size, call, reject }) => {
       if (call.deadline > now && !call.isOver) return true;
       this.#waitingSize -= size;
-      reject(late());
+      reject(call.refusal ?? late());
       return false;
     });
     if (this.#waiting.length > 0 || this.#inFlight.size > 0) return;

@@ -51,13 +51,23 @@ export class Database {
    */
   async rows<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     const client = await this.#connect();
+    // Names of prepared statements collide on the embedded store, where all connections are one backend.
+    const { name, text, isWrite } = statement;
+    const query = { text, values, rowMode: 'array' as const, types: asWritten };
+    let failure: Error | undefined;
     try {
-      const rows = await this.#query<Row>(client, statement, values);
-      client.release();
-      return rows;
+      return (await client.query<Row>(this.isEmbedded ? query : { name, ...query })).rows;
     } catch (error) {
-      client.release(error as Error);
-      if (statement.isWrite && isOutcomeUnknown(error)) throw outcomeUnknown(error);
+      failure = error as Error;
+      // Prepared before a column changed its type, or for another session: it has not run.
+      if (isStale(error)) return await client.query<Row>(query).then(({ rows }) => rows, refuse);
+      return refuse(error);
+    } finally {
+      client.release(failure);
+    }
+
+    function refuse(error: unknown): never {
+      if (isWrite && isOutcomeUnknown(error)) throw outcomeUnknown(error);
       throw unavailable(error) ?? error;
     }
   }
@@ -70,27 +80,15 @@ export class Database {
     }
   }
 
-  async #query<Row extends unknown[]>(client: PoolClient, statement: Statement, values: unknown[]): Promise<Row[]> {
-    const { name, text } = statement;
-    const query = { text, values, rowMode: 'array' as const, types: asWritten };
-    // Names of prepared statements collide on the embedded store, where all connections are one backend.
-    if (this.isEmbedded) return (await client.query<Row>(query)).rows;
-    try {
-      return (await client.query<Row>({ name, ...query })).rows;
-    } catch (error) {
-      // The statement was prepared before a column changed its type, or for another session: it has not run.
-      if (!isStale(error)) throw error;
-      return (await client.query<Row>(query)).rows;
-    }
-  }
-
   /** Lets the inputs of a read or write travel together; how long they may wait follows from the time-out of statements. */
   batched<In, Out>(
     run: (inputs: In[]) => Promise<Array<Out | Error>>,
     options: Omit<BatchOptions<In>, 'maxWaiting' | 'maxAge'>,
   ): Batches<In, Out> {
     const maxAge = this.options.statementTimeout / 2;
-    const batches = new Batches(run, { maxWaiting: 4096, maxAge, ...options });
+    // What is slow on one table leaves connections for the others, and for the keys.
+    const maxInFlight = Math.min(options.maxInFlight, Math.max(1, Math.floor(this.options.poolMax / 3)));
+    const batches = new Batches(run, { maxWaiting: 4096, maxAge, ...options, maxInFlight });
     this.#queues.push(batches);
     return batches;
   }
@@ -121,16 +119,19 @@ export class Database {
   /** Whether it can serve: reached, written to, migrated, and not stuck. @throws StoreError SERVICE_UNAVAILABLE */
   async assertReady(): Promise<void> {
     if (this.#queues.some(({ isStuck }) => isStuck)) throw notReady('What waits for the database does not get on.');
-    const tables = [...this.orm.getMetadata().getAll().values()].map(({ tableName }) => tableName);
+    const metadata = [...this.orm.getMetadata().getAll().values()];
+    const sequences = metadata.filter(({ props }) => props.some(({ autoincrement }) => autoincrement));
     const [row] = await this.rows<[isReadOnly: string, mayWrite: string | null, applied: string]>(readiness, [
-      tables,
+      metadata.map(({ tableName }) => tableName),
+      sequences.map(({ tableName }) => tableName),
       migrations.map(({ name }) => name),
     ]).catch((error) => {
-      throw isMissing(error) ? notReady('The database has not been migrated.', error) : error;
+      if (isMissing(error)) throw notReady('The database has not been migrated.', error);
+      throw (error as { code?: string }).code === '42501' ? notReady(mayNot, error) : error;
     });
     const [isReadOnly, mayWrite, applied] = row as NonNullable<typeof row>;
     if (isReadOnly === 't') throw notReady('The database is read-only: a standby, perhaps.');
-    if (mayWrite !== 't') throw notReady('The role in DATABASE_URL may not write to all tables.');
+    if (mayWrite !== 't') throw notReady(mayNot);
     if (Number(applied) < migrations.length) throw notReady('The database lacks migrations.');
   }
 
@@ -184,18 +185,22 @@ function isStale(error: unknown): boolean {
   return code === '26000' || (code === '0A000' && message.startsWith('cached plan'));
 }
 
+const mayNot = 'The role in DATABASE_URL may not read and write all tables.';
+
 const readiness: Statement = {
   name: 'readiness',
   text: `
     select pg_is_in_recovery() or current_setting('transaction_read_only')::bool,
       (select bool_and(has_table_privilege(name, 'select') and has_table_privilege(name, 'insert'))
-        from unnest($1::text[]) as name),
-      (select count(*) from mikro_orm_migrations where name = any($2::text[]))`,
+        from unnest($1::text[]) as name)
+      and (select bool_and(has_sequence_privilege(pg_get_serial_sequence(name, 'id'), 'usage'))
+        from unnest($2::text[]) as name),
+      (select count(*) from mikro_orm_migrations where name = any($3::text[]))`,
 };
 
 /** SQLSTATE 42P01: a table is not there. */
 function isMissing(error: unknown): boolean {
-  return (error as { code?: string }).code === '42P01';
+  return ((error as Error).cause as { code?: string } | undefined)?.code === '42P01';
 }
 
 function notReady(message: string, cause?: unknown): StoreError {

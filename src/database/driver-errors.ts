@@ -16,8 +16,8 @@ export function isWorthAnotherTry(error: unknown): boolean {
 
 // Classes 08 connection, 28 authorization (a password that is being changed), 3D no such database, 40 serialization and
 // deadlock, 53 resources, 57 operator intervention (shutdown, time-out), 58 system; 25006 read-only standby, 55P03 lock
-// not available, and what is left of 0A000 and 26000 after another try.
-const passingState = /^(?:08|28|3D|40|53|57|58)\w{3}$|^(?:25006|55P03|26000)$/;
+// not available, and what is left of 0A000 and 26000 after another try; 42P01 and 42703: not migrated yet.
+const passingState = /^(?:08|28|3D|40|53|57|58)\w{3}$|^(?:25006|55P03|26000|42P01|42703)$/;
 const passingSystemCall =
   /^E(?:CONN\w+|NOENT|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_AGAIN|NOTFOUND|MFILE|NFILE|ADDRNOTAVAIL)$/;
 const passingMessage =

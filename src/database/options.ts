@@ -28,12 +28,12 @@ export function ormOptions(options: DatabaseOptions, embedded: EmbeddedPostgres 
     extensions: [Migrator],
     ...(embedded
       ? { host: embedded.host, user: embedded.user, dbName: embedded.database }
-      : { clientUrl: withoutOptions(options.url) }),
+      : { clientUrl: withoutOurs(options.url) }),
     // The database is the operator's to create; a start must not depend on a right to do so.
     ensureDatabase: false,
     pool: { max: options.poolMax },
     driverOptions: {
-      ...(embedded ? {} : { connectionString: withoutOptions(options.url) }),
+      ...(embedded ? {} : { connectionString: withoutOurs(options.url) }),
       application_name: 'animal-store',
       connectionTimeoutMillis: options.connectTimeout,
       // Always said, since the role may have a time-out of its own. And without JIT: PostgreSQL would compile the batched
@@ -56,10 +56,13 @@ function optionsIn(url = ''): string {
   return URL.canParse(url) ? (new URL(url).searchParams.get('options') ?? '') : '';
 }
 
-function withoutOptions(url = ''): string {
-  if (optionsIn(url) === '') return url;
+/** What the service says itself: in a URL it would count more. */
+const ours = ['options', 'statement_timeout', 'query_timeout'];
+
+function withoutOurs(url = ''): string {
+  if (!URL.canParse(url) || !ours.some((name) => new URL(url).searchParams.has(name))) return url;
   const rest = new URL(url);
-  rest.searchParams.delete('options');
+  for (const name of ours) rest.searchParams.delete(name);
   return rest.href;
 }
 

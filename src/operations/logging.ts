@@ -29,7 +29,13 @@ const longestPath = 256;
 // Neither headers nor the query: keys and other secrets end up there. A key that ended up in the path is cut.
 function requestOf({ method, url }: FastifyRequest) {
   const [path = ''] = url.slice(0, longestPath).split('?', 1);
-  return { method, path: path.includes(secretPrefix) ? path.replaceAll(/ask_\w*/g, `${secretPrefix}...`) : path };
+  const plain = path.includes('%') ? decoded(path) : path;
+  return { method, path: plain.includes(secretPrefix) ? plain.replaceAll(/ask_\w*/g, `${secretPrefix}...`) : path };
+}
+
+/** A key that ended up there may be percent-encoded. */
+function decoded(path: string): string {
+  return path.replace(/%([2-7][\da-f])/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 }
 
 /** Nothing that a driver hangs onto an error: the command of Redis that failed may hold its password. */

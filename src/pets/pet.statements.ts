@@ -11,7 +11,10 @@ import type { NewPet, PetQuery } from './pet.rules.ts';
 
 type PetRow = [id: string, name: string, categoryId: string, status: PetStatus];
 type ListRow = [ids: string | null, names: string, categoryIds: string, statuses: string];
-type LongListRow = [...ListRow, bytes: string | null];
+type LongListRow = [...ListRow, isCut: string];
+
+/** What an animal takes beside its name, in bytes. */
+export const frame = 80;
 
 /** Animals as they were read, and how many bytes their names have. */
 export interface PetList {
@@ -68,17 +71,18 @@ const listMany: Statement = {
     order by wanted.place`,
 };
 
-// The names are read only if all of them together fit into one answer.
+// As many as fit, and at least one: the lengths are known without the names being read.
 const listLong: Statement = {
   name: 'list_pets_long',
   text: `
     with page as materialized (
-      select ${columns} from pet where id > $1 and ($3::text is null or status = $3) order by id limit $2),
-    size as (select sum(octet_length(name)) as bytes from page)
+      select ${columns}, sum(octet_length(name) + ${frame}) over (order by id) as bytes, row_number() over (order by id) as place
+      from (select ${columns} from pet
+        where id > $1 and ($3::text is null or status = $3) order by id limit $2) as pet)
     select string_agg(id::text, ',') as ids, json_agg(name) as names,
       string_agg(category_id::text, ',') as category_ids, string_agg(status, ',') as statuses,
-      (select bytes from size) as bytes
-    from page where (select bytes from size) <= $4`,
+      (select count(*) from page) > count(*) as is_cut
+    from (select * from page where bytes <= $4 or place = 1 order by id) as fitting`,
 };
 
 const findMany: Statement = {
@@ -112,12 +116,16 @@ export async function selectLists(database: Database, queries: PetQuery[]): Prom
   return keys.map((key) => lists.get(key) as PetList | null);
 }
 
-/** @param maxBytes of all names together. @returns null when there are more */
-export async function selectLongList(database: Database, query: PetQuery, maxBytes: number): Promise<PetList | null> {
+/** @param maxBytes of all animals together. @returns as many as fit, at least one; and whether that is not all */
+export async function selectLongList(
+  database: Database,
+  query: PetQuery,
+  maxBytes: number,
+): Promise<PetList & { isCut: boolean }> {
   const values = [String(query.after ?? beforeAll), query.limit, query.status ?? null, maxBytes];
   const [row] = (await database.rows<LongListRow>(listLong, values)) as [LongListRow];
-  const [ids, names, categoryIds, statuses, bytes] = row;
-  return ids === null && Number(bytes) > maxBytes ? null : toList([ids, names, categoryIds, statuses]);
+  const [ids, names, categoryIds, statuses, isCut] = row;
+  return { ...(toList([ids, names, categoryIds, statuses]) as PetList), isCut: isCut === 't' };
 }
 
 /** @returns one row per query, in order. */
@@ -165,5 +173,5 @@ function toList([ids, names, categoryIds, statuses]: ListRow): PetList | null {
   const pets = ids
     .split(',')
     .map((id, place) => toPet([id, petNames[place], petCategoryIds[place], petStatuses[place]] as PetRow));
-  return { pets, bytes: names.length };
+  return { pets, bytes: Buffer.byteLength(names) };
 }

@@ -27,7 +27,7 @@ async function makeSoldSlow(): Promise<void> {
     await makeSoldSlow();
 
     // What is asked for in one turn of the event loop travels together.
-    const pets = new PetService(store.database, { maxNameLength: 100 });
+    const pets = new PetService(store.database, { maxNameLength: 100, maxPageBytes: 1_048_576 });
     const [sold, ...others] = await Promise.allSettled([
       pets.list({ status: 'sold' }),
       pets.list({ status: 'available', limit: 1 }),

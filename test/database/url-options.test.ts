@@ -48,3 +48,8 @@ onServer(
     expect(await settings()).toEqual([[expect.any(String), '4321ms', 'off']]);
   },
 );
+
+onServer('14.23: nor does ?statement_timeout= take it away (PostgreSQL only)', async () => {
+  await startWith('statement_timeout=0&query_timeout=1&application_name=shop');
+  expect(await settings()).toEqual([[expect.any(String), '4321ms', 'off']]);
+});

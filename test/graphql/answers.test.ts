@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { sentDuring, sql, stockNames } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
-import { type ServiceNode, startNode } from '../support/nodes.ts';
+import { onNode, type ServiceNode, startNode } from '../support/nodes.ts';
 import { rest } from '../support/rest.ts';
 import { type Store, startStore } from '../support/store.ts';
 
@@ -21,7 +21,7 @@ afterAll(async () => {
   await store.close();
 });
 
-const message = 'The answer would be larger than 1048576 bytes; ask for fewer animals or fields.';
+const message = 'What is read for this answer takes more than 1048576 bytes; ask for fewer animals at a time.';
 const times = (count: number, text: (at: number) => string) =>
   Array.from({ length: count }, (_, at) => text(at)).join(' ');
 
@@ -76,11 +76,35 @@ test.each([
   ]);
 });
 
-test('14.8: a page of REST that would be too large is refused in the same words', async () => {
-  expect((await rest(node, '/v1/pets?limit=50')).json).toHaveLength(50);
-  for (const path of ['/v1/pets?limit=100', '/v1/pets?after=55&limit=30']) {
-    expect((await rest(node, path)).json).toEqual({ code: 'BAD_USER_INPUT', message, status: 400 });
+test('14.8: a page holds as many animals as fit, and the next one goes on after them', async () => {
+  const lengths = [];
+  let path: string | undefined = '/v1/pets?limit=100';
+  while (path) {
+    const { json, headers, text } = await rest(node, path);
+    expect(Buffer.byteLength(text)).toBeLessThanOrEqual(1_048_576);
+    lengths.push(json.length);
+    path = /<[^>]*(\/v1[^>]*)>/.exec(`${headers.link}`)?.[1];
   }
+  // 60 of 10,000 letters and 8 of 50,000; then the other 12.
+  expect(lengths).toEqual([68, 12]);
+  const query = '{ petsConnection(first: 100) { edges { node { id } } pageInfo { hasNextPage } } }';
+  const { data } = await ask(query);
+  expect(data.petsConnection).toMatchObject({ edges: { length: 68 }, pageInfo: { hasNextPage: true } });
+});
+
+test('14.8: sizes are those of UTF-8, not of JavaScript’s strings', async () => {
+  await onNode(store, { RESPONSE_LIMIT_BYTES: '1048576' }, async (small) => {
+    await stockNames(store.database, Array(60).fill('猫'.repeat(10_000)));
+    const { json, text } = await rest(small, '/v1/pets?limit=60&after=80');
+    expect(Buffer.byteLength(text)).toBeLessThanOrEqual(1_048_576);
+    expect(json).toHaveLength(34);
+    await sql(store.database, 'delete from pet where id > 80');
+  });
+});
+
+test('14.8: animals one by one are refused for their size, and never as if the database were away', async () => {
+  const { errors } = await ask(`{ ${times(40, (at) => `a${at}: pet(id: ${61 + (at % 20)}) { name }`)} }`);
+  expect(new Set(errors?.map(({ message }) => message))).toEqual(new Set([message]));
 });
 
 test('14.8: once the answer is too large nothing more is read for it', async () => {

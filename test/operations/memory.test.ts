@@ -27,11 +27,10 @@ async function stock(count: number, length: number): Promise<void> {
   await client.end();
 }
 
-const tooLarge = {
-  code: 'BAD_USER_INPUT',
-  message: 'The names of these animals take more than 16777216 bytes together; ask for fewer animals at a time.',
-  status: 400,
-};
+/** As many as fit into 16 MiB. */
+const fitting = 16;
+const tooLarge = 'What is read for this answer takes more than 33554432 bytes; ask for fewer animals at a time.';
+const busy = 'Too many large answers are under way; try again shortly.';
 
 test('14.8: lists of 101 names of a megabyte, many at a time, neither end a process with a small heap nor keep others waiting', async () => {
   const env = { ...database.env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-only', LOG_LEVEL: 'silent' };
@@ -45,9 +44,13 @@ test('14.8: lists of 101 names of a megabyte, many at a time, neither end a proc
   const others = Array.from({ length: 12 }, () => rest(server, `/v1/pets?after=${json.id - 1}&limit=1`));
 
   expect((await Promise.all(others)).map((one) => one.json)).toEqual(Array(12).fill([json]));
-  expect((await Promise.all(lists)).map((one) => one.json)).toEqual(Array(12).fill(tooLarge));
+  // Each is a page, or told to come again: what is answered at a time is bounded.
+  for (const { status, json } of await Promise.all(lists)) {
+    expect(status === 200 ? json.length : json.message).toBe(status === 200 ? fitting : busy);
+  }
   const { data, errors } = await query;
-  expect([data, errors?.map(({ message }) => message)]).toEqual([null, [tooLarge.message]]);
+  expect(data).toBeNull();
+  for (const { message } of errors ?? []) expect([tooLarge, busy]).toContain(message);
   expect((await rest(server, '/v1/pets?limit=10')).json).toHaveLength(10);
   expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
 });

@@ -31,7 +31,7 @@ test('`migrate` applies what is pending, and says so', async () => {
 test('with MIGRATE_ON_START=false neither a server nor a `keys` command migrates', async () => {
   const env = { ...database.env, MIGRATE_ON_START: 'false', BOOTSTRAP_API_KEY: key };
   const server = await startServer(env, { until: '/livez' });
-  expect((await rest(server, '/v1/pets')).status).toBe(500);
+  expect((await rest(server, '/v1/pets')).status).toBe(503);
   expect(await cli(['keys', 'list'], env)).toMatchObject({
     code: 1,
     stderr: 'animal-store: The database has not been migrated (MIGRATE_ON_START; `npm run migrate`).\n',

@@ -75,8 +75,15 @@ onServer('on PostgreSQL (the embedded store is never a standby, has one role, an
     const server = await startServer({ DATABASE_URL: role.url });
     const session = await openSession(database);
     await session.query(`revoke insert on pet from ${role.name}`);
-    expect(await readiness(server)).toEqual(notReady('The role in DATABASE_URL may not write to all tables.'));
-    await session.query(`grant insert on pet to ${role.name}`);
+    const mayNot = notReady('The role in DATABASE_URL may not read and write all tables.');
+    expect(await readiness(server)).toEqual(mayNot);
+    await session.query(`grant insert on pet to ${role.name}; revoke all on sequence pet_id_seq from ${role.name}`);
+    expect(await readiness(server)).toEqual(mayNot);
+    await session.query(
+      `grant usage on sequence pet_id_seq to ${role.name}; revoke select on mikro_orm_migrations from ${role.name}`,
+    );
+    expect(await readiness(server)).toEqual(mayNot);
+    await session.query(`grant select on mikro_orm_migrations to ${role.name}`);
     expect((await readiness(server)).status).toBe(200);
     await session.end();
     await killAll();

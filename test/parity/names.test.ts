@@ -18,9 +18,6 @@ afterAll(() => store.close());
 
 const refused = (message: string) => ({ code: 'BAD_USER_INPUT', status: 400, message });
 const id = expect.stringMatching(/^[1-9]\d*$/);
-const pageTooLarge = refused(
-  'The names of these animals take more than 16777216 bytes together; ask for fewer animals at a time.',
-);
 
 describe.each(faces)('through $name', (face) => {
   // A character is a Unicode code point: an emoji is one, whatever UTF-16 makes of it; a combining accent is one, too.
@@ -78,12 +75,12 @@ describe.each(faces)('through $name', (face) => {
     expect(found).toEqual(pets.map((data) => ({ data })));
   });
 
-  test('14.8: a page whose names take more than 16 MiB is refused, smaller ones of the same animals are served', async () => {
+  test('14.8: a page holds as many animals as fit into 16 MiB', async () => {
     const names = Array.from({ length: 12 }, (_, at) => `${at}`.padEnd(1_000_000, 'é'));
     const ids = await stockNames(store.database, names);
     const pets = names.map((name, at) => ({ id: `${ids[at]}`, name, categoryId: '1', status: 'available' }));
     for (const query of [{ limit: 12 }, { limit: 100 }, {}, { status: 'available' }]) {
-      expect(await face.list(store, query)).toEqual(pageTooLarge);
+      expect(await face.list(store, query)).toEqual({ data: pets.slice(0, 8) });
     }
     expect(await face.list(store, { limit: 5 })).toEqual({ data: pets.slice(0, 5) });
     expect(await face.list(store, { limit: 5, after: ids[4], status: 'available' })).toEqual({
