@@ -3,7 +3,7 @@
 FROM node:24-slim AS build
 WORKDIR /app
 # The lock file also describes the workspace of the test clients: its manifest must be there, its packages need not.
-COPY package.json package-lock.json ./
+COPY package.json package-lock.json .npmrc ./
 COPY test/clients/package.json test/clients/
 RUN npm ci
 COPY tsconfig.json ./
@@ -13,7 +13,7 @@ RUN npm run build
 
 FROM node:24-slim AS production
 WORKDIR /app
-COPY package.json package-lock.json ./
+COPY package.json package-lock.json .npmrc ./
 COPY test/clients/package.json test/clients/
 # Without the Node that the lock file brings for machines that have an older one: the image has its own.
 RUN npm ci --omit=dev --omit=optional && npm cache clean --force
