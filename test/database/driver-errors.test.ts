@@ -17,7 +17,22 @@ function thrown(code: string | undefined, message = 'this is a test'): Error {
 describe('14.16: what passes is no fault of ours', () => {
   test.each([
     ...['EMFILE', 'ENFILE', 'ECONNREFUSED', 'ECONNRESET', 'EAI_AGAIN'],
-    ...['08006', '25006', '26000', '28000', '28P01', '3D000', '40001', '40P01', '53300', '55P03', '57014', '57P03'],
+    ...[
+      '08006',
+      '25006',
+      '26000',
+      '28000',
+      '28P01',
+      '3D000',
+      '40001',
+      '40P01',
+      '53300',
+      '55P03',
+      '57014',
+      '57P03',
+      '42P01',
+      '42703',
+    ],
   ])('%s is 503, with the advice to try again', (code) => {
     const cause = thrown(code);
     const failure = unavailable(cause);
@@ -31,7 +46,7 @@ describe('14.16: what passes is no fault of ours', () => {
     expect(unavailable(thrown('0A000', 'cross-database references are not implemented'))).toBeUndefined();
   });
 
-  test.each(['22P02', '23505', '42P01', '42501', '54000', 'XX000', 'EACCES', undefined])('%s is none of it', (code) => {
+  test.each(['22P02', '23505', '42501', '54000', 'XX000', 'EACCES', undefined])('%s is none of it', (code) => {
     expect(unavailable(thrown(code))).toBeUndefined();
   });
 });
