@@ -20,8 +20,11 @@ afterAll(async () => {
 function trickle(beginning: string, drip = ''): Promise<string> {
   return new Promise((resolve) => {
     let said = '';
-    const socket: Socket = connect(Number(new URL(node.origin).port), '127.0.0.1', () => socket.write(beginning));
-    const timer = drip ? setInterval(() => socket.writable && socket.write(drip), 50) : undefined;
+    let timer: NodeJS.Timeout | undefined;
+    const socket: Socket = connect(Number(new URL(node.origin).port), '127.0.0.1', () => {
+      socket.write(beginning);
+      if (drip) timer = setInterval(() => socket.writable && socket.write(drip), 50);
+    });
     socket.setEncoding('utf8').on('data', (text) => {
       said += text;
     });

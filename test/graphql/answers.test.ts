@@ -103,7 +103,9 @@ test('14.8: sizes are those of UTF-8, not of JavaScript’s strings', async () =
 });
 
 test('14.8: animals one by one are refused for their size, and never as if the database were away', async () => {
-  const { errors } = await ask(`{ ${times(40, (at) => `a${at}: pet(id: ${61 + (at % 20)}) { name }`)} }`);
+  // Which of them still fit is a matter of chance.
+  const query = `{ ${times(40, (at) => `a${at}: pet(id: ${61 + (at % 20)}) { name }`)} }`;
+  const { errors } = await graphqlText(node, { query });
   expect(new Set(errors?.map(({ message }) => message))).toEqual(new Set([message]));
 });
 
