@@ -35,37 +35,50 @@ export class FailureLimit {
   ): Promise<Found | null> {
     if (!this.#limiter) return lookUp();
     const name = networkOf(address);
-    const network = this.#networks.get(name) ?? { underWay: new Map(), waiting: 0 };
+    const network = this.#networks.get(name) ?? { underWay: new Map(), waiting: 0, users: 0 };
     this.#networks.set(name, network);
-    const hash = hashSecret(secret);
-    for (;;) {
-      const recalled = recall();
-      if (recalled !== undefined) return recalled;
-      const left = await this.#left(this.#limiter, name);
-      const same = network.underWay.get(hash);
-      if (!same && network.underWay.size < left) break;
-      if (same) await same;
-      else await this.#turn(network);
+    network.users += 1;
+    try {
+      const hash = hashSecret(secret);
+      for (;;) {
+        const recalled = recall();
+        if (recalled !== undefined) return recalled;
+        const left = await this.#left(name);
+        const same = network.underWay.get(hash);
+        if (same) await same;
+        else if (network.underWay.size >= left) await this.#oneLess(network);
+        else return await this.#begin(name, network, hash, lookUp);
+      }
+    } finally {
+      network.users -= 1;
+      if (network.users === 0) this.#networks.delete(name);
     }
+  }
+
+  /** It is under way as soon as this is called, before anybody else looks. */
+  #begin<Found>(
+    name: string,
+    network: Network,
+    hash: string,
+    lookUp: () => Promise<Found | null>,
+  ): Promise<Found | null> {
     const found = this.#counting(name, hash, lookUp);
-    const over = found.then(
-      () => this.#end(name, network, hash),
-      () => this.#end(name, network, hash),
-    );
-    network.underWay.set(hash, over);
+    const end = () => void network.underWay.delete(hash);
+    network.underWay.set(hash, found.then(end, end));
     return found;
   }
 
   /** Waits until one look-up less is under way. */
-  async #turn(network: Network): Promise<void> {
+  async #oneLess(network: Network): Promise<void> {
     if (network.waiting >= this.#perMinute) throw tooMany(1000);
     network.waiting += 1;
     await Promise.race(network.underWay.values());
     network.waiting -= 1;
   }
 
-  async #left(limiter: RateLimiterMemory, network: string): Promise<number> {
-    const used = await limiter.get(network);
+  /** How many may still be wrong. @throws StoreError TOO_MANY_REQUESTS */
+  async #left(network: string): Promise<number> {
+    const used = await this.#limiter?.get(network);
     if (!used) return this.#perMinute;
     if (used.remainingPoints <= 0) throw tooMany(used.msBeforeNext);
     return used.remainingPoints;
@@ -80,17 +93,13 @@ export class FailureLimit {
     }
     return found;
   }
-
-  #end(name: string, network: Network, hash: string): void {
-    network.underWay.delete(hash);
-    if (network.underWay.size === 0 && network.waiting === 0) this.#networks.delete(name);
-  }
 }
 
-/** The look-ups of a network that are under way, and how many more wait for them. */
+/** The look-ups of a network that are under way, and who waits for them; it is forgotten with its last user. */
 interface Network {
   readonly underWay: Map<string, Promise<void>>;
   waiting: number;
+  users: number;
 }
 
 function tooMany(milliseconds: number): StoreError {
