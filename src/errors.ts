@@ -75,3 +75,9 @@ export class StoreError extends Error {
 export function internalError(cause: unknown): StoreError {
   return new StoreError('INTERNAL_SERVER_ERROR', 'The service failed to answer this request.', { cause });
 }
+
+/** What passes: nothing was begun, and a second later it may be possible. */
+export function tryAgain(message: string, cause?: unknown): StoreError {
+  const headers = { 'retry-after': '1' };
+  return new StoreError('SERVICE_UNAVAILABLE', message, cause === undefined ? { headers } : { cause, headers });
+}

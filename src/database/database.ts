@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { MikroORM } from '@mikro-orm/postgresql';
 import { Client, type Pool, type PoolClient } from 'pg';
 import { migrations } from '../../migrations/index.ts';
-import { StoreError } from '../errors.ts';
+import { StoreError, tryAgain } from '../errors.ts';
 import { Batches, type BatchOptions } from './batches.ts';
-import { isOutcomeUnknown, outcomeUnknown, unavailable } from './driver-errors.ts';
+import { isOutcomeUnknown, isUnmigrated, outcomeUnknown, unavailable } from './driver-errors.ts';
 import { type EmbeddedPostgres, openEmbeddedPostgres } from './embedded-postgres.ts';
 import { lockFileWithin } from './file-lock.ts';
 import { type DatabaseOptions, ormOptions } from './options.ts';
@@ -51,11 +51,11 @@ export class Database {
    */
   async rows<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     const client = await this.#connect();
-    // Names of prepared statements collide on the embedded store, where all connections are one backend.
     const { name, text, isWrite } = statement;
     const query = { text, values, rowMode: 'array' as const, types: asWritten };
     let failure: Error | undefined;
     try {
+      // Names of prepared statements collide on the embedded store, where all connections are one backend.
       return (await client.query<Row>(this.isEmbedded ? query : { name, ...query })).rows;
     } catch (error) {
       failure = error as Error;
@@ -118,7 +118,7 @@ export class Database {
 
   /** Whether it can serve: reached, written to, migrated, and not stuck. @throws StoreError SERVICE_UNAVAILABLE */
   async assertReady(): Promise<void> {
-    if (this.#queues.some(({ isStuck }) => isStuck)) throw notReady('What waits for the database does not get on.');
+    if (this.#queues.some(({ isStuck }) => isStuck)) throw tryAgain('What waits for the database does not get on.');
     const metadata = [...this.orm.getMetadata().getAll().values()];
     const sequences = metadata.filter(({ props }) => props.some(({ autoincrement }) => autoincrement));
     const [row] = await this.rows<[isReadOnly: string, mayWrite: string | null, applied: string]>(readiness, [
@@ -126,13 +126,13 @@ export class Database {
       sequences.map(({ tableName }) => tableName),
       migrations.map(({ name }) => name),
     ]).catch((error) => {
-      if (isMissing(error)) throw notReady('The database has not been migrated.', error);
-      throw (error as { code?: string }).code === '42501' ? notReady(mayNot, error) : error;
+      if (isUnmigrated(error)) throw tryAgain('The database has not been migrated.', error);
+      throw (error as { code?: string }).code === '42501' ? tryAgain(mayNot, error) : error;
     });
     const [isReadOnly, mayWrite, applied] = row as NonNullable<typeof row>;
-    if (isReadOnly === 't') throw notReady('The database is read-only: a standby, perhaps.');
-    if (mayWrite !== 't') throw notReady(mayNot);
-    if (Number(applied) < migrations.length) throw notReady('The database lacks migrations.');
+    if (isReadOnly === 't') throw tryAgain('The database is read-only: a standby, perhaps.');
+    if (mayWrite !== 't') throw tryAgain(mayNot);
+    if (Number(applied) < migrations.length) throw tryAgain('The database lacks migrations.');
   }
 
   async close(): Promise<void> {
@@ -197,15 +197,6 @@ const readiness: Statement = {
         from unnest($2::text[]) as name),
       (select count(*) from mikro_orm_migrations where name = any($3::text[]))`,
 };
-
-/** SQLSTATE 42P01: a table is not there. */
-function isMissing(error: unknown): boolean {
-  return ((error as Error).cause as { code?: string } | undefined)?.code === '42P01';
-}
-
-function notReady(message: string, cause?: unknown): StoreError {
-  return new StoreError('SERVICE_UNAVAILABLE', message, { cause, headers: { 'retry-after': '1' } });
-}
 
 // Most columns go out as the text that they came in; parsing them first would cost more than all the rest of a row.
 const asWritten = { getTypeParser: () => (text: string) => text };

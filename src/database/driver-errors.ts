@@ -1,4 +1,4 @@
-import { StoreError } from '../errors.ts';
+import { StoreError, tryAgain } from '../errors.ts';
 
 /** True for errors about the data of a statement (SQLSTATE classes 22 and 23): its neighbours are not to blame. */
 export function isDataError(error: unknown): boolean {
@@ -60,9 +60,9 @@ export function late(): StoreError {
   return tryAgain('The database did not answer in time; try again shortly.');
 }
 
-function tryAgain(message: string, cause?: unknown): StoreError {
-  const headers = { 'retry-after': '1' };
-  return new StoreError('SERVICE_UNAVAILABLE', message, cause === undefined ? { headers } : { cause, headers });
+/** True where a table is not there (SQLSTATE 42P01): the database has not been migrated. */
+export function isUnmigrated(error: unknown): boolean {
+  return [error, (error as Error).cause].some((one) => sqlState(one) === '42P01');
 }
 
 function sqlState(error: unknown): string | undefined {

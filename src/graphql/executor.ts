@@ -94,8 +94,12 @@ function isSuitable(document: DocumentNode, operation: OperationDefinitionNode):
   if (!isPlain(document)) return false;
   if (operation.operation !== OperationTypeNode.MUTATION) return true;
   // It runs the mutations after one that has failed, although the answer says that there is no data.
-  const [first, ...others] = operation.selectionSet.selections;
-  return first?.kind === Kind.FIELD && others.length === 0;
+  return isSingleField(operation);
+}
+
+/** True when nothing else of the operation can have run before its field. */
+export function isSingleField({ selectionSet: { selections } }: OperationDefinitionNode): boolean {
+  return selections.length === 1 && selections[0]?.kind === Kind.FIELD;
 }
 
 /**

@@ -3,7 +3,6 @@ import {
   type ExecutionResult,
   type GraphQLError,
   type GraphQLFormattedError,
-  Kind,
   type OperationDefinitionNode,
   OperationTypeNode,
 } from 'graphql';
@@ -12,7 +11,7 @@ import type { GraphQLContext } from './context.ts';
 import type { CostLimit } from './cost.ts';
 import type { DeprecatedFields } from './deprecations.ts';
 import { logErrors, retryAfter } from './errors.ts';
-import type { Executor } from './executor.ts';
+import { type Executor, isSingleField } from './executor.ts';
 import { useReading } from './request.ts';
 
 export interface LifecycleOptions {
@@ -80,10 +79,8 @@ export function lifecycle(options: LifecycleOptions): ApolloServerPlugin<GraphQL
 /** Of several mutations the first may have been carried out: whoever sent the request again would do them twice. */
 function isRepeatable(operation: OperationDefinitionNode | undefined, errors: readonly GraphQLFormattedError[]) {
   if (operation?.operation !== OperationTypeNode.MUTATION) return true;
-  const [first, ...others] = operation.selectionSet.selections;
-  const isOne = first?.kind === Kind.FIELD && others.length === 0;
   // An error without a path is about the operation: nothing of it has run.
-  return isOne || errors.every(({ path }) => path === undefined);
+  return isSingleField(operation) || errors.every(({ path }) => path === undefined);
 }
 
 const unchanged = { status: undefined, headers: new HeaderMap() };

@@ -1,3 +1,4 @@
+import { isUnmigrated } from '../database/driver-errors.ts';
 import { StoreError } from '../errors.ts';
 
 /** Why the service did not start, in one readable line (a wrong configuration has a line for every mistake). */
@@ -6,18 +7,11 @@ export function startFailure(error: unknown): string {
   if (code === 'EADDRINUSE') return `Port ${port} on ${address} is taken (PORT, HOST).`;
   if (code === 'EACCES' && port) return `Port ${port} on ${address} may not be opened by this user (PORT, HOST).`;
   if (code === 'EADDRNOTAVAIL') return `${address} is no address of this machine (HOST).`;
-  if (isMissing(error) || isMissing((error as Error).cause)) {
-    return 'The database has not been migrated (MIGRATE_ON_START; `npm run migrate`).';
-  }
+  if (isUnmigrated(error)) return 'The database has not been migrated (MIGRATE_ON_START; `npm run migrate`).';
   if (error instanceof StoreError && error.code === 'SERVICE_UNAVAILABLE') {
     return `The database (DATABASE_URL) cannot be reached: ${reasonOf(error.cause)}`;
   }
   return message || String(error);
-}
-
-/** SQLSTATE 42P01: a table is not there. */
-function isMissing(error: unknown): boolean {
-  return (error as { code?: string } | undefined)?.code === '42P01';
 }
 
 /** A host with several addresses fails with an AggregateError, which has no message of its own. */

@@ -33,7 +33,6 @@ export function sendFailure(
 ): void {
   const failure = toStoreError(error);
   logFailure(failure, request);
-  closeIfUnread(request, reply);
   reply.code(failure.status).headers(failure.headers).type(mediaType).serializer(JSON.stringify).send(toBody(failure));
 }
 
@@ -48,7 +47,7 @@ export function logFailure(failure: StoreError, request: FastifyRequest): void {
 }
 
 /** What is left of a body would be read as the next request, or time out and be answered once more. */
-function closeIfUnread({ raw, headers }: FastifyRequest, reply: FastifyReply): void {
+export function closeIfUnread({ raw, headers }: FastifyRequest, reply: FastifyReply): void {
   const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0;
   if (hasBody && !raw.complete) reply.header('connection', 'close');
 }
@@ -61,7 +60,6 @@ const byParserCode: Record<string, StoreError> = {
   ERR_HTTP_REQUEST_TIMEOUT: new StoreError('REQUEST_TIMEOUT', 'The request took too long to arrive.'),
 };
 const malformed = new StoreError('BAD_USER_INPUT', 'This is not a well-formed HTTP/1.1 request.');
-
 const unknownMethod = new StoreError('NOT_IMPLEMENTED', 'This method is not implemented here.');
 
 interface ParserError extends Error {
@@ -77,14 +75,12 @@ export function answerBrokenRequest(error: ParserError, socket: Socket): void {
   const isUnknown = error.code === 'HPE_INVALID_METHOD' && isRequestLine(error);
   const failure = isUnknown ? unknownMethod : (byParserCode[error.code ?? ''] ?? malformed);
   const response = latest.get(socket);
-  const isOver = !response || response.writableFinished || response.destroyed;
+  const isUnderWay = response && !response.writableFinished && !response.destroyed;
+  const afterResponse = (work: () => void) => (isUnderWay ? response.once('close', work) : work());
   // What is broken is the body of a request that is answered already: a second answer would be taken for that to another.
-  if (response?.headersSent && !response.req.complete) {
-    if (isOver) socket.destroySoon();
-    else response.once('close', () => socket.destroySoon());
-  }
+  if (response?.headersSent && !response.req.complete) afterResponse(() => socket.destroySoon());
   // What is broken came after a whole request: that one is answered first.
-  else if (response?.req.complete && !isOver) response.once('close', () => answerOnSocket(failure, socket));
+  else if (response?.req.complete) afterResponse(() => answerOnSocket(failure, socket));
   else answerOnSocket(failure, socket);
 }
 

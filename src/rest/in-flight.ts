@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { Transform } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
-import { StoreError } from '../errors.ts';
+import { tryAgain } from '../errors.ts';
 
 /** What is smaller is bounded by the number of connections. */
 const large = 65_536;
@@ -33,7 +33,9 @@ export class InFlight {
   hold(bytes: number, response: ServerResponse): number {
     // Of a client that has gone nothing more would be heard.
     if (!(bytes > large) || response.closed) return 0;
-    if (this.#bytes > 0 && this.#bytes + bytes > this.#maxBytes) throw this.#tooMuch();
+    if (this.#bytes > 0 && this.#bytes + bytes > this.#maxBytes) {
+      throw tryAgain(`Too many large ${this.#what} are under way; try again shortly.`);
+    }
     this.#bytes += bytes;
     const held = this.#held.get(response);
     this.#held.set(response, (held ?? 0) + bytes);
@@ -44,12 +46,6 @@ export class InFlight {
   #release(response: ServerResponse): void {
     this.#bytes -= this.#held.get(response) ?? 0;
     this.#held.delete(response);
-  }
-
-  #tooMuch(): StoreError {
-    return new StoreError('SERVICE_UNAVAILABLE', `Too many large ${this.#what} are under way; try again shortly.`, {
-      headers: { 'retry-after': '1' },
-    });
   }
 }
 

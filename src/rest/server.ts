@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify';
 import type { Config } from '../config.ts';
 import { authenticate, type BearerOptions } from '../keys/bearer.ts';
-import { answerBrokenRequest, sendError } from './error-handler.ts';
+import { answerBrokenRequest, closeIfUnread, sendError } from './error-handler.ts';
 import { distrustForwarded } from './proxies.ts';
 import { RequestCall, type RequestCallOptions } from './request-call.ts';
 import { forData, securityHeaders } from './security-headers.ts';
@@ -39,10 +39,11 @@ export function serverOptions(
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     clientErrorHandler: answerBrokenRequest,
-    // A path that cannot be decoded meets no hook: authentication comes first here, too.
+    // A path that cannot be decoded meets no hook; what hooks do is done here. Authentication comes first, too.
     frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
       reply.header('x-request-id', request.id).headers(headersOfData);
       request.call = new RequestCall(request.raw, reply.raw, call);
+      closeIfUnread(request, reply);
       void authenticate(guard, request)
         .then(
           () => error,
