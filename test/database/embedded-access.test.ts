@@ -15,26 +15,21 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { cli, type Env, killAll, onPostgres, startAndFail, startServer } from '../support/process.ts';
+import { databaseForEach } from '../support/each.ts';
+import { cli, type Env, onPostgres, startAndFail, startServer } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 
 /** What other users of the machine can reach of the embedded store: nothing, whatever the folder is like that it is in. */
-let database: TestDatabase;
+const database = databaseForEach();
 let env: Env & { DATA_DIR: string };
 let folder: string;
-beforeEach(async () => {
-  database = await createTestDatabase();
+beforeEach(() => {
   env = {
     ...(database.env as { DATA_DIR: string }),
     BOOTSTRAP_API_KEY: 'a-key-for-these-tests-only',
     LOG_LEVEL: 'silent',
   };
   folder = env.DATA_DIR;
-});
-afterEach(async () => {
-  await killAll();
-  await database.drop();
 });
 
 const onEmbedded = onPostgres ? describe.skip : describe;

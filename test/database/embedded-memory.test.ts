@@ -2,30 +2,17 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { databaseForEach } from '../support/each.ts';
 import { send } from '../support/http.ts';
-import {
-  type Env,
-  eventually,
-  freePort,
-  killAll,
-  onPostgres,
-  type ServerProcess,
-  startServer,
-} from '../support/process.ts';
+import { type Env, eventually, freePort, onPostgres, type ServerProcess, startServer } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 
 /** How much memory the embedded store takes: 640 MB must be enough, the README says. */
 const megabytes = 640;
-let database: TestDatabase;
+const database = databaseForEach();
 let env: Env;
-beforeEach(async () => {
-  database = await createTestDatabase();
+beforeEach(() => {
   env = { ...database.env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-only', LOG_LEVEL: 'silent' };
-});
-afterEach(async () => {
-  await killAll();
-  await database.drop();
 });
 
 /** A little of everything that it is there for. */

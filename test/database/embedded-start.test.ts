@@ -1,23 +1,18 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { cli, type Env, freePort, killAll, onPostgres, run, startAndFail, startServer } from '../support/process.ts';
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { databaseForEach } from '../support/each.ts';
+import { cli, type Env, freePort, onPostgres, run, startAndFail, startServer } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 
 /** Folders that can be opened, and folders that cannot: then it is said which one, and what to do. */
-let database: TestDatabase;
+const database = databaseForEach();
 let env: Env & { DATA_DIR: string };
 let folder: string;
-beforeEach(async () => {
-  database = await createTestDatabase();
+beforeEach(() => {
   env = { ...(database.env as { DATA_DIR: string }), BOOTSTRAP_API_KEY: 'a-key-for-these-tests-only' };
   folder = join(env.DATA_DIR, 'postgres');
-});
-afterEach(async () => {
-  await killAll();
-  await database.drop();
 });
 
 const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };

@@ -1,23 +1,20 @@
 import { Agent, request } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { eventually, killAll, onPostgres, type ServerProcess, startServer } from '../support/process.ts';
+import { databaseForEach } from '../support/each.ts';
+import { eventually, onPostgres, type ServerProcess, startServer } from '../support/process.ts';
 
 const key = 'a-key-for-these-tests-only';
-let database: TestDatabase;
+const database = databaseForEach();
 let agent: Agent;
 let server: ServerProcess;
 beforeEach(async () => {
-  database = await createTestDatabase();
   agent = new Agent({ keepAlive: true });
   // A connection that outlived its last answer would hold the drain up for longer than a test may take.
   server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key, DRAIN_TIMEOUT_MS: '600000' });
 });
-afterEach(async () => {
+afterEach(() => {
   agent.destroy();
-  await killAll();
-  await database.drop();
 });
 
 interface Answer {

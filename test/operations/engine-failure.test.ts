@@ -1,17 +1,10 @@
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { killAll, onPostgres, startServer } from '../support/process.ts';
+import { databaseForEach } from '../support/each.ts';
+import { onPostgres, startServer } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 
-let database: TestDatabase;
-beforeEach(async () => {
-  database = await createTestDatabase();
-});
-afterEach(async () => {
-  await killAll();
-  await database.drop();
-});
+const database = databaseForEach();
 
 const key = 'a-key-for-these-tests-only';
 

@@ -1,21 +1,16 @@
 import { closeSync, openSync } from 'node:fs';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { databaseForEach } from '../support/each.ts';
 import { send } from '../support/http.ts';
 import { Pipe } from '../support/pipe.ts';
-import { type Env, eventually, killAll, type ServerProcess, startServer } from '../support/process.ts';
+import { type Env, eventually, type ServerProcess, startServer } from '../support/process.ts';
 import { exchange } from '../support/raw.ts';
 
-let database: TestDatabase;
+const database = databaseForEach();
 let env: Env;
-beforeEach(async () => {
-  database = await createTestDatabase();
+beforeEach(() => {
   // With a key of the operator's no welcome is printed.
   env = { ...database.env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-only' };
-});
-afterEach(async () => {
-  await killAll();
-  await database.drop();
 });
 
 const longPath = `/v1/${'x'.repeat(300)}`;

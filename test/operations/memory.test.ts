@@ -1,19 +1,12 @@
-import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { databaseForEach } from '../support/each.ts';
 import { graphqlText } from '../support/graphql.ts';
-import { killAll, startServer } from '../support/process.ts';
+import { startServer } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 
 /** What the process makes of more than it could hold. */
-let database: TestDatabase;
-beforeEach(async () => {
-  database = await createTestDatabase();
-});
-afterEach(async () => {
-  await killAll();
-  await database.drop();
-});
+const database = databaseForEach();
 
 /** Animals whose names nobody could add any more, on either database. */
 async function stock(count: number, length: number): Promise<void> {

@@ -1,19 +1,12 @@
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { databaseForEach } from '../support/each.ts';
 import { send } from '../support/http.ts';
-import { cli, eventually, freePort, killAll, onPostgres, run, startServer } from '../support/process.ts';
+import { cli, eventually, freePort, onPostgres, run, startServer } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 
 const key = 'a-key-for-these-tests-only';
-let database: TestDatabase;
-beforeEach(async () => {
-  database = await createTestDatabase();
-});
-afterEach(async () => {
-  await killAll();
-  await database.drop();
-});
+const database = databaseForEach();
 
 test('`migrate` applies what is pending, and says so', async () => {
   expect(await cli(['migrate'], database.env)).toMatchObject({

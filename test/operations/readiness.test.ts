@@ -1,18 +1,17 @@
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { databaseForEach } from '../support/each.ts';
 import { send } from '../support/http.ts';
-import { cli, eventually, freePort, killAll, onPostgres, run, startServer } from '../support/process.ts';
+import { cli, eventually, freePort, onPostgres, run, startServer } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
-import { createRole, endSessions, openSession, urlOf } from '../support/session.ts';
+import { createRole, endSessions, openSession, type TestRole, urlOf } from '../support/session.ts';
 
 const key = 'a-key-for-these-tests-only';
-let database: TestDatabase;
-beforeEach(async () => {
-  database = await createTestDatabase();
-});
+const database = databaseForEach();
+// What it owned has gone with the database.
+let role: TestRole | undefined;
 afterEach(async () => {
-  await killAll();
-  await database.drop();
+  await role?.drop();
+  role = undefined;
 });
 
 async function readiness({ origin }: { origin: string }) {
@@ -71,7 +70,7 @@ onServer('on PostgreSQL (the embedded store is never a standby, has one role, an
   });
 
   test('14.15: a role that may not write makes a server not ready', async () => {
-    const role = await createRole(database);
+    role = await createRole(database);
     const server = await startServer({ DATABASE_URL: role.url });
     const session = await openSession(database);
     await session.query(`revoke insert on pet from ${role.name}`);
@@ -86,10 +85,6 @@ onServer('on PostgreSQL (the embedded store is never a standby, has one role, an
     await session.query(`grant select on mikro_orm_migrations to ${role.name}`);
     expect((await readiness(server)).status).toBe(200);
     await session.end();
-    await killAll();
-    await database.drop();
-    await role.drop();
-    database = await createTestDatabase();
   });
 
   test('14.15: while it waits for another node’s migration a signal ends it, with exit code 0', async () => {

@@ -1,19 +1,14 @@
-import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { afterEach, expect, test } from '@jest/globals';
+import { databaseForEach } from '../support/each.ts';
 import { graphqlText } from '../support/graphql.ts';
-import { eventually, killAll, onPostgres, startServer } from '../support/process.ts';
+import { eventually, onPostgres, startServer } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 import { Road } from '../support/road.ts';
 
-let database: TestDatabase;
+const database = databaseForEach();
 let road: Road;
-beforeEach(async () => {
-  database = await createTestDatabase();
-});
-afterEach(async () => {
-  await killAll();
+afterEach(() => {
   road?.cut();
-  await database.drop();
 });
 
 (onPostgres ? test : test.skip)(

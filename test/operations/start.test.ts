@@ -1,21 +1,14 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { eventually, killAll, onPostgres, type ServerProcess, startServer } from '../support/process.ts';
+import { describe, expect, test } from '@jest/globals';
+import { databaseForEach } from '../support/each.ts';
+import { eventually, onPostgres, type ServerProcess, startServer } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 
 const shell = promisify(execFile);
 const onEmbedded = onPostgres ? describe.skip : describe;
 
-let database: TestDatabase;
-beforeEach(async () => {
-  database = await createTestDatabase();
-});
-afterEach(async () => {
-  await killAll();
-  await database.drop();
-});
+const database = databaseForEach();
 
 /** What is pasted: the commands of the welcome, lines continued with a backslash joined. */
 function commands(text: string): string[] {

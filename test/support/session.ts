@@ -4,12 +4,12 @@ import type { TestDatabase } from './database.ts';
 import { eventually } from './process.ts';
 
 /** Where the database of a test is. PostgreSQL only. */
-export function urlOf({ env }: TestDatabase): string {
+export function urlOf({ env }: Pick<TestDatabase, 'env'>): string {
   return (env as { DATABASE_URL: string }).DATABASE_URL;
 }
 
 /** A session beside those of the service. PostgreSQL only. */
-export async function openSession(test: TestDatabase): Promise<pg.Client> {
+export async function openSession(test: Pick<TestDatabase, 'env'>): Promise<pg.Client> {
   const session = new pg.Client(urlOf(test));
   // Whoever drops the database ends it.
   session.on('error', () => undefined);
@@ -32,7 +32,7 @@ export interface TestRole {
   drop(): Promise<void>;
 }
 
-export async function createRole(test: TestDatabase): Promise<TestRole> {
+export async function createRole(test: Pick<TestDatabase, 'env'>): Promise<TestRole> {
   const name = `animal_store_test_${randomBytes(8).toString('hex')}`;
   const url = new URL(urlOf(test));
   const database = url.pathname.slice(1);

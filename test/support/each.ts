@@ -1,0 +1,20 @@
+import { afterEach, beforeEach } from '@jest/globals';
+import { createTestDatabase, type TestDatabase } from './database.ts';
+import { killAll } from './process.ts';
+
+/** Gives each test of a file an empty database of its own; no process that it starts outlives it. */
+export function databaseForEach(): Pick<TestDatabase, 'env'> {
+  let database: TestDatabase;
+  beforeEach(async () => {
+    database = await createTestDatabase();
+  });
+  afterEach(async () => {
+    await killAll();
+    await database.drop();
+  });
+  return {
+    get env() {
+      return database.env;
+    },
+  };
+}
