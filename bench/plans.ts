@@ -1,6 +1,10 @@
+import { MikroORM } from '@mikro-orm/postgresql';
 import type pg from 'pg';
+import { Batches } from '../src/database/batches.ts';
 import type { Database } from '../src/database/database.ts';
-import { selectByIds, selectLists } from '../src/pets/pet.statements.ts';
+import { Records } from '../src/database/records.ts';
+import { type Pet, PetEntity } from '../src/pets/pet.entity.ts';
+import type { NewPet } from '../src/pets/pet.schemas.ts';
 import { median } from './measure.ts';
 import type { PetStatus } from './workloads.ts';
 
@@ -24,18 +28,13 @@ export interface Explained {
   plan: string;
 }
 
-/** The statement that the service sends for one batch of lists, got from the service's own code. */
+/** The statement that the service sends for one batch of lists, got from the service itself. */
 export function listStatement(wanted: Wanted[]): Promise<Call> {
-  const queries = wanted.map(({ limit, status, after }) => ({
-    limit: limit + 1,
-    status,
-    after: after === undefined ? undefined : BigInt(after),
-  }));
-  return recorded((database) => selectLists(database, queries));
+  return recorded((pets) => wanted.map((query) => pets.list(query)));
 }
 
 export function findStatement(ids: number[]): Promise<Call> {
-  return recorded((database) => selectByIds(database, ids.map(BigInt)));
+  return recorded((pets) => ids.map((id) => pets.find(id)));
 }
 
 /**
@@ -62,16 +61,23 @@ export async function explain(client: pg.Client, call: Call, mode: 'custom' | 'g
   }
 }
 
-/** The first statement that a piece of the service runs; no database is asked, and the piece gets no further. */
-function recorded(run: (database: Database) => Promise<unknown>): Promise<Call> {
-  return new Promise((resolve, reject) => {
-    const recorder: Pick<Database, 'rows'> = {
-      rows({ text }, values) {
+type Pets = Records<Pet, NewPet>;
+
+/** The first statement that the service sends for what is asked at once; no database is asked, and nothing answered. */
+function recorded(ask: (pets: Pets) => Promise<unknown>[]): Promise<Call> {
+  const orm = new MikroORM({ entities: [PetEntity], dbName: 'none' });
+  return new Promise((resolve) => {
+    const database = {
+      orm,
+      maxPageBytes: 16_777_216,
+      rows({ text }: { text: string }, values: unknown[]) {
         resolve({ text, values });
         return new Promise(() => undefined);
       },
+      batched: (run: never, options: object) =>
+        new Batches(run, { ...options, maxWaiting: 100, maxAge: 1000 } as never),
     };
-    run(recorder as Database).catch(reject);
+    ask(new Records<Pet, NewPet>(database as unknown as Database, PetEntity, 'status'));
   });
 }
 

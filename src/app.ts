@@ -1,82 +1,90 @@
-import 'reflect-metadata';
 import Fastify, { type FastifyInstance } from 'fastify';
 import type { DestinationStream } from 'pino';
 import type { Config } from './config.ts';
 import type { Database } from './database/database.ts';
+import { deprecations } from './deprecations/headers.ts';
+import { DeprecationUsage } from './deprecations/usage.ts';
 import { graphQL } from './graphql/graphql.ts';
-import { activityLog } from './keys/activity-log.ts';
+import { cors } from './http/cors.ts';
+import { errors } from './http/errors.ts';
+import { everyRequest } from './http/every-request.ts';
+import { InFlight, largeBodies } from './http/in-flight.ts';
+import { checkedInput } from './http/input.ts';
+import { exactJson } from './http/json.ts';
+import { loggingOptions } from './http/logging.ts';
+import { notFound } from './http/not-found.ts';
+import { oneHost, serverOptions } from './http/server.ts';
 import { ApiKeyService } from './keys/api-key.service.ts';
-import { bearer } from './keys/bearer.ts';
+import { authenticate, bearer } from './keys/bearer.ts';
 import { FailureLimit } from './keys/failure-limit.ts';
-import { KeyActivity } from './keys/key-activity.ts';
-import { drain } from './operations/drain.ts';
+import { KeyUsage } from './keys/key-usage.ts';
+import type { Module } from './module.ts';
+import { flushing } from './operations/flushing.ts';
 import { health } from './operations/health.ts';
-import { loggingOptions, requestLog } from './operations/logging.ts';
-import { orderRoutes } from './orders/order.routes.ts';
-import { petRoutes } from './pets/pet.routes.ts';
-import { PetService } from './pets/pet.service.ts';
 import { meter } from './quotas/meter.ts';
 import { createQuota } from './quotas/quota.ts';
-import { cors } from './rest/cors.ts';
-import { deprecationHeaders } from './rest/deprecation.ts';
-import { errorHandler } from './rest/error-handler.ts';
-import { exactJson } from './rest/exact-json.ts';
-import { InFlight, largeBodies } from './rest/in-flight.ts';
-import { notFound } from './rest/not-found.ts';
-import { openApi, openApiPages } from './rest/openapi.ts';
-import { protocol } from './rest/protocol.ts';
-import { requestCall } from './rest/request-call.ts';
-import { dataHeaders } from './rest/security-headers.ts';
-import { serverOptions } from './rest/server.ts';
+import { openApi, openApiPages, section } from './rest/openapi.ts';
+import { documentedFailures } from './rest/responses.ts';
 
 export interface AppOptions {
   config: Config;
-  /** Where log lines go; standard output, line by line, unless stated. */
-  log?: DestinationStream;
-  /** Open and migrated; whoever opened it closes it, after the app. */
+  /** Already open and migrated. The caller closes it after closing the app. */
   database: Database;
+  /** The domain modules to serve. */
+  modules: Module[];
+  /** Destination of log lines. Defaults to standard output, one write per line. */
+  log?: DestinationStream;
 }
 
-/** Puts the service together. Read from top to bottom it is the list of what the service is. */
-export async function buildApp({ config, database, log }: AppOptions): Promise<FastifyInstance> {
-  const pets = new PetService(database, config.pets);
-  const activity = new KeyActivity(database);
-  const keys = new ApiKeyService(database, {
-    bootstrapKey: config.keys.bootstrapKey,
-    onUse: (keyId) => activity.used(keyId),
-  });
-  const guard = { keys, failures: new FailureLimit(config.keys.failuresPerMinute) };
+/** Assembles the service. Read from top to bottom, it lists everything the service consists of. */
+export async function buildApp({ config, database, modules, log }: AppOptions): Promise<FastifyInstance> {
+  const keyUsage = new KeyUsage(database);
+  const usage = new DeprecationUsage(database);
+  const { bootstrapKey, failuresPerMinute } = config.keys;
+  const keys = new ApiKeyService(database, { bootstrapKey, onUse: (keyId) => keyUsage.used(keyId) });
+  const guard = { keys, failures: new FailureLimit(failuresPerMinute) };
 
-  // PostgreSQL gives up a statement first: then the reason is known.
+  // Longer than the statement timeout, so that PostgreSQL cancels first and the reason is known.
   const call = {
     milliseconds: config.database.statementTimeout + 1000,
     maxBytes: config.http.responseLimit,
     answers: new InFlight('answers', 8 * config.http.responseLimit),
   };
-  const app = Fastify({ ...serverOptions(config.http, call, guard), ...loggingOptions(config.logLevel, log) });
+  const app = Fastify({
+    ...serverOptions({ ...config.http, call, authenticate: (request) => authenticate(guard, request) }),
+    ...loggingOptions(config.logLevel, log),
+  });
   const quota = createQuota(config.keys, app.log);
 
-  await app.register(requestLog);
-  await app.register(drain);
-  await app.register(dataHeaders);
-  await app.register(errorHandler);
+  // Shared by REST and GraphQL, in the order in which a request passes. Fastify checks the declared dependencies.
+  await app.register(everyRequest, call);
+  await app.register(errors);
   await app.register(cors, { origins: config.http.corsOrigins });
   await app.register(notFound);
-  await app.register(requestCall, call);
-  await app.register(deprecationHeaders);
   await app.register(bearer, guard);
+  await app.register(oneHost);
   await app.register(largeBodies, { bodies: new InFlight('bodies', 64 * config.http.bodyLimit) });
   await app.register(meter, { quota });
-  await app.register(activityLog, { activity });
-  await app.register(protocol);
   await app.register(exactJson);
-
-  await app.register(openApi);
-  await app.register(openApiPages);
+  await app.register(checkedInput);
+  await app.register(flushing, { notes: [keyUsage, usage] });
   await app.register(health, { database, quota });
 
-  await app.register(petRoutes, { prefix: '/v1', pets });
-  await app.register(orderRoutes, { prefix: '/v1' });
-  await app.register(graphQL, { pets, activity, hasQuota: quota !== undefined, ...config.graphql });
+  const context = { database, maxTextLength: config.maxTextLength };
+  const apis = modules.map((module) => ({ ...module, ...module.open(context) }));
+
+  // REST
+  await app.register(documentedFailures);
+  await app.register(deprecations, { usage });
+  await app.register(openApi, { tags: modules.map(({ tag }) => tag) });
+  await app.register(openApiPages);
+  for (const { tag, routes } of apis) {
+    if (routes) await app.register(section(tag.name, routes), { prefix: '/v1' });
+  }
+
+  // GraphQL
+  const resolvers = apis.flatMap(({ resolvers = [] }) => resolvers);
+  const examples = apis.flatMap(({ example = [] }) => example);
+  await app.register(graphQL, { resolvers, examples, usage, hasQuota: quota !== undefined, ...config.graphql });
   return app;
 }

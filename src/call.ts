@@ -1,14 +1,19 @@
-/** Who waits for an answer, how long, and how much it may hold. It travels with a request from its arrival to the database. */
+/** The deadline and response size limit of one caller. It travels with a request from its arrival to the database. */
 export interface Call {
-  /** The clock (`performance.now()`, ms) from which nobody waits any more. */
+  /** The deadline on the `performance.now()` clock (ms). */
   readonly deadline: number;
-  /** True when the client has gone: what was not begun for it need not be. */
+  /** True when work not yet started can be skipped: the client has disconnected, or there is a `refusal`. */
   readonly isOver: boolean;
-  /** Why nothing more is done for it, where that is not that its client has gone. */
+  /** Why work for this call has stopped, when the reason is not a disconnected client. */
   readonly refusal?: Error | undefined;
-  /** Counts what the answer will hold, in bytes. @throws StoreError BAD_USER_INPUT when that is more than one answer may hold, SERVICE_UNAVAILABLE when many answers are under way */
-  spend(bytes: number): void;
+  /**
+   * Counts what the response will hold: items read or written, and their approximate size in bytes.
+   *
+   * @throws StoreError BAD_USER_INPUT when the response exceeds its size limit; SERVICE_UNAVAILABLE when many responses
+   *   are in flight
+   */
+  spend(items: number, bytes: number): void;
 }
 
-/** Somebody who waits for as long as it takes: a command, a test. */
+/** A caller without a deadline: a command or a test. */
 export const unhurried: Call = { deadline: Number.POSITIVE_INFINITY, isOver: false, spend: () => undefined };

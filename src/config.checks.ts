@@ -1,17 +1,22 @@
 import { EnvError, makeValidator } from 'envalid';
 
-/** Checks for single variables of the configuration; each says what is wrong with a value. */
+/** Validators for single configuration variables. Each error message says what is wrong with the value. */
 
-export const wholeNumber = (min: number, max: number) =>
+interface NumberSpec {
+  default: number;
+  desc: string;
+}
+
+export const wholeNumber = (min: number, max: number, spec: NumberSpec) =>
   makeValidator((text: string) => {
     const value = Number(text);
     if (!/^\d+$/.test(text) || value < min || value > max) {
       throw new EnvError(`must be a whole number between ${min} and ${max}, not "${text}"`);
     }
     return value;
-  });
+  })(spec);
 
-export const milliseconds = wholeNumber(1, 86_400_000);
+export const milliseconds = (spec: NumberSpec) => wholeNumber(1, 86_400_000, spec);
 
 const address = (what: string, protocol: RegExp) =>
   makeValidator((text: string) => {

@@ -1,7 +1,7 @@
 import { bool, cleanEnv, port, str } from 'envalid';
 import { milliseconds, origins, postgresUrl, proxies, redisUrl, secret, wholeNumber } from './config.checks.ts';
 
-/** A configuration that cannot be used; the message lists every mistake. */
+/** Thrown for an invalid configuration. The message lists every mistake. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
@@ -14,7 +14,7 @@ export const variables = {
   HOST: str({ default: '127.0.0.1', desc: 'Address to listen on; `0.0.0.0` or `::` for all.' }),
   DATABASE_URL: postgresUrl({ default: none, desc: 'PostgreSQL; without it, the embedded store.' }),
   DATA_DIR: str({ default: '.data', desc: 'Folder of the embedded store.' }),
-  DATABASE_POOL_MAX: wholeNumber(2, 1000)({ default: 10, desc: 'Connections to PostgreSQL at most.' }),
+  DATABASE_POOL_MAX: wholeNumber(2, 1000, { default: 10, desc: 'Connections to PostgreSQL at most.' }),
   DATABASE_CONNECT_TIMEOUT_MS: milliseconds({ default: 5000, desc: 'Until a connection to PostgreSQL must stand.' }),
   DATABASE_STATEMENT_TIMEOUT_MS: milliseconds({ default: 10_000, desc: 'Until PostgreSQL gives up a statement.' }),
   MIGRATE_ON_START: bool({ default: true, desc: 'Apply pending migrations at start.' }),
@@ -31,36 +31,24 @@ export const variables = {
   REQUEST_TIMEOUT_MS: milliseconds({ default: 30_000, desc: 'Until a request must have arrived whole.' }),
   KEEP_ALIVE_TIMEOUT_MS: milliseconds({ default: 72_000, desc: 'How long an idle connection stays open.' }),
   DRAIN_TIMEOUT_MS: milliseconds({ default: 10_000, desc: 'How long requests in flight may take at shutdown.' }),
-  DRAIN_DELAY_MS: wholeNumber(
-    0,
-    600_000,
-  )({
+  DRAIN_DELAY_MS: wholeNumber(0, 600_000, {
     default: 0,
     desc: 'How long all is still served at shutdown, while `/readyz` sends proxies elsewhere.',
   }),
-  BODY_LIMIT_BYTES: wholeNumber(1024, 104_857_600)({ default: 1_048_576, desc: 'Largest request body.' }),
+  BODY_LIMIT_BYTES: wholeNumber(1024, 104_857_600, { default: 1_048_576, desc: 'Largest request body.' }),
   CORS_ORIGINS: origins({ default: [] as string[], desc: 'Origins of browser frontends, separated by commas.' }),
-  AUTH_FAILURES_PER_MINUTE: wholeNumber(
-    0,
-    1_000_000,
-  )({
+  AUTH_FAILURES_PER_MINUTE: wholeNumber(0, 1_000_000, {
     default: 100,
     desc: 'Wrong keys per client address until it gets 429; 0 for no limit.',
   }),
-  PET_NAME_MAX_LENGTH: wholeNumber(1, 1_000_000)({ default: 10_000, desc: 'Characters of the name of a new animal.' }),
-  RESPONSE_LIMIT_BYTES: wholeNumber(
-    1_048_576,
-    1_073_741_824,
-  )({
+  TEXT_MAX_LENGTH: wholeNumber(1, 1_000_000, { default: 10_000, desc: 'Characters of a text in an input.' }),
+  RESPONSE_LIMIT_BYTES: wholeNumber(1_048_576, 1_073_741_824, {
     default: 33_554_432,
     desc: 'Largest answer; eight times as much may be under way at a time.',
   }),
-  QUOTA_PER_MINUTE: wholeNumber(
-    0,
-    1_000_000_000,
-  )({
+  QUOTA_PER_MINUTE: wholeNumber(0, 1_000_000_000, {
     default: 0,
-    desc: 'Units per key: one per operation and one per animal read or written; 0 for no quota.',
+    desc: 'Units per key: one per operation and one per item read or written; 0 for no quota.',
   }),
   REDIS_URL: redisUrl({ default: none, desc: 'Redis, where several nodes share the quotas.' }),
   GRAPHQL_INTROSPECTION: bool({ default: true, desc: 'Whether a key may read the schema through `/graphql`.' }),
@@ -69,29 +57,26 @@ export const variables = {
     default: true,
     desc: 'Compile operations; `false` interprets them, slower, to the same effect.',
   }),
-  GRAPHQL_MAX_TOKENS: wholeNumber(10, 100_000)({ default: 1000, desc: 'Tokens of a document.' }),
-  GRAPHQL_MAX_DEPTH: wholeNumber(1, 1000)({ default: 16, desc: 'Nesting of an operation; introspection needs 15.' }),
-  GRAPHQL_MAX_ALIASES: wholeNumber(0, 10_000)({ default: 50, desc: 'Aliases of an operation.' }),
-  GRAPHQL_MAX_ROOT_FIELDS: wholeNumber(1, 10_000)({ default: 50, desc: 'Root fields of an operation.' }),
-  GRAPHQL_MAX_DIRECTIVES: wholeNumber(0, 10_000)({ default: 50, desc: 'Directives of an operation.' }),
-  GRAPHQL_MAX_COST: wholeNumber(
-    1,
-    1_000_000,
-  )({
+  GRAPHQL_MAX_TOKENS: wholeNumber(10, 100_000, { default: 1000, desc: 'Tokens of a document.' }),
+  GRAPHQL_MAX_DEPTH: wholeNumber(1, 1000, { default: 16, desc: 'Nesting of an operation; introspection needs 15.' }),
+  GRAPHQL_MAX_ALIASES: wholeNumber(0, 10_000, { default: 50, desc: 'Aliases of an operation.' }),
+  GRAPHQL_MAX_ROOT_FIELDS: wholeNumber(1, 10_000, { default: 50, desc: 'Root fields of an operation.' }),
+  GRAPHQL_MAX_DIRECTIVES: wholeNumber(0, 10_000, { default: 50, desc: 'Directives of an operation.' }),
+  GRAPHQL_MAX_COST: wholeNumber(1, 1_000_000, {
     default: 6000,
-    desc: 'Cost of an operation: one per root field and one per animal that it may answer.',
+    desc: 'Cost of an operation: one per root field and one per item that it may answer.',
   }),
   GRAPHQL_APQ: bool({ default: false, desc: 'Automatic persisted queries.' }),
   TRUSTED_DOCUMENTS: str({ default: none, desc: 'Manifest of the only operations that may be run.' }),
 } as const;
 
-/** The configuration as the parts of the service take it. */
+/** The configuration, grouped by the parts of the service that use it. */
 export type Config = ReturnType<typeof loadConfig>;
 
 /**
- * Reads the configuration from the environment; the only place that knows the names of variables. Pure.
+ * Reads the configuration from the environment. This file is the only place that knows the names of variables. Pure.
  *
- * @param env `process.env`, or what a test likes. An empty variable counts as absent.
+ * @param env `process.env`, or values of a test. An empty variable counts as absent.
  * @throws ConfigError that lists every mistake.
  */
 export function loadConfig(env: Record<string, string | undefined>) {
@@ -107,6 +92,7 @@ export function loadConfig(env: Record<string, string | undefined>) {
     host: values.HOST,
     logLevel: values.LOG_LEVEL,
     migrateOnStart: values.MIGRATE_ON_START,
+    maxTextLength: values.TEXT_MAX_LENGTH,
     drainDelay: values.DRAIN_DELAY_MS,
     drainTimeout: values.DRAIN_TIMEOUT_MS,
     database: {
@@ -115,6 +101,8 @@ export function loadConfig(env: Record<string, string | undefined>) {
       poolMax: values.DATABASE_POOL_MAX,
       connectTimeout: values.DATABASE_CONNECT_TIMEOUT_MS,
       statementTimeout: values.DATABASE_STATEMENT_TIMEOUT_MS,
+      // One page fits into a response, and many pages fit into memory.
+      maxPageBytes: Math.min(16_777_216, values.RESPONSE_LIMIT_BYTES),
     },
     http: {
       trustProxy: values.TRUST_PROXY,
@@ -123,11 +111,6 @@ export function loadConfig(env: Record<string, string | undefined>) {
       bodyLimit: values.BODY_LIMIT_BYTES,
       responseLimit: values.RESPONSE_LIMIT_BYTES,
       corsOrigins: values.CORS_ORIGINS,
-    },
-    pets: {
-      maxNameLength: values.PET_NAME_MAX_LENGTH,
-      // A page fits into an answer, and many of them into memory.
-      maxPageBytes: Math.min(16_777_216, values.RESPONSE_LIMIT_BYTES),
     },
     keys: {
       bootstrapKey: values.BOOTSTRAP_API_KEY,

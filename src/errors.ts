@@ -1,4 +1,4 @@
-/** What REST may answer, and GraphQL, too: machine-readable code -> HTTP status. */
+/** Error codes of both REST and GraphQL, with their HTTP status. */
 const common = {
   BAD_USER_INPUT: 400,
   UNAUTHENTICATED: 401,
@@ -8,7 +8,6 @@ const common = {
   REQUEST_TIMEOUT: 408,
   PAYLOAD_TOO_LARGE: 413,
   UNSUPPORTED_MEDIA_TYPE: 415,
-  EXPECTATION_FAILED: 417,
   TOO_MANY_REQUESTS: 429,
   REQUEST_HEADER_FIELDS_TOO_LARGE: 431,
   INTERNAL_SERVER_ERROR: 500,
@@ -16,7 +15,7 @@ const common = {
   SERVICE_UNAVAILABLE: 503,
 } as const;
 
-/** What only an operation of GraphQL can fail with. */
+/** Error codes of GraphQL operations only. */
 const ofOperations = {
   TOO_MANY_TOKENS: 400,
   QUERY_TOO_DEEP: 400,
@@ -28,10 +27,10 @@ const ofOperations = {
   NOT_ACCEPTABLE: 406,
 } as const;
 
-/** The one vocabulary. REST sends code and status in an Error body, GraphQL in `errors[].extensions`. */
+/** All error codes. REST sends code and status in an Error body, GraphQL in `errors[].extensions`. */
 export const httpStatusOf = { ...common, ...ofOperations };
 
-/** The codes that REST answers. */
+/** The error codes of REST. */
 export const restCodes = Object.keys(common);
 
 export type ErrorCode = keyof typeof httpStatusOf;
@@ -44,13 +43,13 @@ export interface ErrorBody {
 }
 
 export interface StoreErrorOptions {
-  /** What failed underneath; logged, never told outside. */
+  /** The underlying failure. It is logged and never sent to a client. */
   cause?: unknown;
-  /** Response headers the failure implies, `Allow` or `Retry-After` for instance. */
+  /** Response headers that the failure implies, for example `Allow` or `Retry-After`. */
   headers?: Record<string, string>;
 }
 
-/** A failure that a client may be told about. `message` is public. */
+/** A failure that a client may see. `message` is public. */
 export class StoreError extends Error {
   override readonly name = 'StoreError';
   readonly code: ErrorCode;
@@ -71,12 +70,12 @@ export class StoreError extends Error {
   }
 }
 
-/** What a client is told of a failure that nobody foresaw. */
+/** The error that a client gets for an unexpected failure. */
 export function internalError(cause: unknown): StoreError {
   return new StoreError('INTERNAL_SERVER_ERROR', 'The service failed to answer this request.', { cause });
 }
 
-/** What passes: nothing was begun, and a second later it may be possible. */
+/** A temporary failure: nothing was started, and a retry after one second may succeed. */
 export function tryAgain(message: string, cause?: unknown): StoreError {
   const headers = { 'retry-after': '1' };
   return new StoreError('SERVICE_UNAVAILABLE', message, cause === undefined ? { headers } : { cause, headers });

@@ -3,32 +3,34 @@ import closeWithGrace from 'close-with-grace';
 import { buildApp } from './app.ts';
 import { loadConfig } from './config.ts';
 import { Database } from './database/database.ts';
+import { LogOutput } from './http/log-output.ts';
 import { ApiKeyService } from './keys/api-key.service.ts';
 import { issueFirstKey, welcome } from './keys/first-key.ts';
-import { LogOutput } from './operations/log-output.ts';
+import { modelOf } from './mikro-orm.config.ts';
+import { modules } from './modules.ts';
 import { startFailure } from './operations/start-failure.ts';
 
 const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const;
-// close-with-grace would take these, too: a WebAssembly trap is a SIGSEGV of which V8 makes an exception, and a crash must
-// be one.
+// close-with-grace would handle these, too. A WebAssembly trap is a SIGSEGV that V8 turns into an exception, and a
+// crash must stay a crash.
 const faults = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV'] as const;
-/** How long the last log lines may take. */
+/** Time limit (ms) for the last log lines. */
 const lastWords = 1000;
 
-/** The process: configuration, database, app, listen; and the way back. The only file that exits or handles signals. */
+/** The process: configuration, database, app, listen, shutdown. Only this file exits or handles signals. */
 async function main(): Promise<void> {
-  // Until there is something to drain a signal ends the process at once, also while a migration waits.
+  // Until there is something to drain, a signal ends the process at once, even while a migration waits.
   let stop: () => void = () => process.exit(0);
-  // Ctrl-C under `npm start` arrives twice, from the terminal and from npm: a second signal must not cut the drain short.
+  // Ctrl-C under `npm start` arrives twice, from the terminal and from npm: the second must not cut the drain short.
   for (const signal of stopSignals) process.on(signal, () => stop());
 
   const config = loadConfig(process.env);
-  const database = await Database.open({ ...config.database, onLost: fail });
+  const database = await Database.open({ ...config.database, onLost: fail }, modelOf(modules));
   await database.reach();
   if (config.migrateOnStart) await database.migrate();
 
   const log = new LogOutput();
-  const app = await buildApp({ config, database, log });
+  const app = await buildApp({ config, database, modules, log });
   const address = await app.listen({ port: config.port, host: config.host });
 
   const { close } = closeWithGrace(
@@ -52,7 +54,7 @@ async function main(): Promise<void> {
   if (key) process.stdout.write(welcome(address, key));
 }
 
-/** Two servers that start at once on an empty store print one key between them. */
+/** Two servers that start at once on an empty store print only one key. */
 function firstKey(database: Database): Promise<string | undefined> {
   return database.exclusively(() => issueFirstKey(new ApiKeyService(database)));
 }

@@ -1,5 +1,26 @@
+import { CreateDeprecatedCall } from '../migrations/2026_11_20_130000_create_deprecated_call.ts';
 import { loadConfig } from './config.ts';
-import { ormOptions } from './database/options.ts';
+import { type Model, ormOptions } from './database/options.ts';
+import { DeprecatedCall } from './deprecations/deprecated-call.entity.ts';
+import { openEmbeddedPostgres } from './embedded/postgres.ts';
+import { ApiKey } from './keys/api-key.entity.ts';
+import type { Module } from './module.ts';
+import { modules } from './modules.ts';
 
-/** For MikroORM's command line (`npx mikro-orm ...`), which works on the PostgreSQL of DATABASE_URL. */
-export default ormOptions(loadConfig(process.env).database, undefined);
+/** The tables and migrations of all modules, and of the code that they share. */
+export function modelOf(modules: Module[]): Model {
+  const migrations = modules.flatMap(({ migrations = [] }) => migrations);
+  migrations.push({ name: '2026_11_20_130000_create_deprecated_call', class: CreateDeprecatedCall });
+  return {
+    entities: [...modules.flatMap(({ entities = [] }) => entities), ApiKey, DeprecatedCall],
+    migrations: migrations.sort((a, b) => (a.name < b.name ? -1 : 1)),
+  };
+}
+
+/** For MikroORM's command line (`npx mikro-orm ...`), which uses the same database as the service. */
+export default async () => {
+  const { database } = loadConfig(process.env);
+  const embedded = database.url ? undefined : await openEmbeddedPostgres(database.dataDir, () => undefined);
+  embedded?.closeAtEnd();
+  return ormOptions(database, modelOf(modules), embedded);
+};

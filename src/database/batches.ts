@@ -1,23 +1,23 @@
 import { type Call, unhurried } from '../call.ts';
-import { busy, late } from './driver-errors.ts';
+import { busy, late } from './errors.ts';
 
 export interface BatchOptions<In> {
-  /** How many inputs travel together at most. */
+  /** Maximum number of inputs in a batch. */
   maxBatch: number;
-  /** How many batches may be under way at most, counting those let go because an earlier one was slow. */
+  /** Maximum number of batches in flight, including slow ones that no longer hold back the next. */
   maxInFlight: number;
-  /** How long, in milliseconds, a batch holds back those behind it. */
+  /** How long (ms) a batch in flight holds back the next one. */
   patience: number;
-  /** How many inputs may wait at most, and how long (ms) the first of them may have waited; beyond it no more are taken. */
+  /** New inputs are rejected when `maxWaiting` are pending, or the first has been pending for `maxAge` (ms). */
   maxWaiting: number;
   maxAge: number;
-  /** The size of an input, or of its answer as far as that can be foreseen, in bytes; 0 when absent. */
+  /** Size of an input, or the expected size of its result, in bytes; 0 when absent. */
   sizeOf?: (input: In) => number;
-  /** The size of a batch at most; a single input may be larger. Sixteen times as much may wait. */
+  /** Maximum size of a batch; a single input may be larger. Sixteen times as much may be pending. */
   maxSize?: number;
-  /** Whether a batch of several that failed as a whole may be tried again, each input alone. */
+  /** Whether a batch of several inputs that failed as a whole may be retried, each input alone. */
   isRetryable(error: unknown): boolean;
-  /** What an input is told whose deadline passes while its batch is under way: that it was late, unless stated. */
+  /** The error for an input whose deadline passes while its batch is in flight. Defaults to `late`. */
   tooLate?: () => Error;
 }
 
@@ -26,7 +26,7 @@ interface Waiting<In, Out> {
   readonly call: Call;
   readonly since: number;
   readonly size: number;
-  /** Its batch has failed: it goes alone now. */
+  /** Its batch has failed; it is retried alone. */
   isAlone: boolean;
   resolve(output: Out): void;
   reject(error: unknown): void;
@@ -35,9 +35,9 @@ interface Waiting<In, Out> {
 const sweepInterval = 100;
 
 /**
- * Makes one round trip serve all who wait for it. While a batch is under way, inputs that arrive wait and leave
- * together in the next one; when none is, an input leaves at once. An input never joins a batch already sent: what it
- * gets was read, or written, after it arrived.
+ * Combines concurrent inputs into batches, one round trip each. While a batch is in flight, new inputs are pending and
+ * leave together in the next batch; when none is in flight, an input leaves at once. An input never joins a batch
+ * already sent, so its result was read or written after the input arrived.
  */
 export class Batches<In, Out> {
   readonly #run: (inputs: In[]) => Promise<Array<Out | Error>>;
@@ -45,20 +45,20 @@ export class Batches<In, Out> {
   #waiting: Waiting<In, Out>[] = [];
   #waitingSize = 0;
   readonly #inFlight = new Set<Waiting<In, Out>[]>();
-  /** The batch under way that the others wait for. */
+  /** The batch in flight that pending inputs wait for. */
   #holder: Waiting<In, Out>[] | undefined;
   #impatience: NodeJS.Timeout | undefined;
   #isScheduled = false;
   #isCrowded = false;
   #sweeper: NodeJS.Timeout | undefined;
 
-  /** @param run takes a batch and answers in its order; an `Error` in the answer fails that input alone. */
+  /** @param run takes a batch and returns results in the same order; an `Error` among them fails that input alone. */
   constructor(run: (inputs: In[]) => Promise<Array<Out | Error>>, options: BatchOptions<In>) {
     this.#run = run;
     this.#options = { sizeOf: () => 0, maxSize: Number.POSITIVE_INFINITY, tooLate: late, ...options };
   }
 
-  /** @throws StoreError SERVICE_UNAVAILABLE when too much waits already, or the deadline of the call passes */
+  /** @throws StoreError SERVICE_UNAVAILABLE when too much is pending already, or the deadline of the call passes */
   add(input: In, call: Call = unhurried): Promise<Out> {
     const now = performance.now();
     return new Promise((resolve, reject) => {
@@ -71,7 +71,7 @@ export class Batches<In, Out> {
     });
   }
 
-  /** True when no more inputs are taken, because those that wait do not get on. */
+  /** True when new inputs are rejected because pending ones make no progress. */
   get isStuck(): boolean {
     return this.#isFull(performance.now());
   }
@@ -79,7 +79,7 @@ export class Batches<In, Out> {
   #isFull(now: number): boolean {
     const { maxWaiting, maxAge, maxSize } = this.#options;
     if (this.#waiting.length === 0) return false;
-    // Those that are tried again have waited in a batch, not here.
+    // A retried input has spent its time in a batch, not here.
     const first = this.#waiting.find(({ isAlone }) => !isAlone);
     return (
       this.#waiting.length >= maxWaiting ||
@@ -91,18 +91,19 @@ export class Batches<In, Out> {
   #schedule(): void {
     const [first] = this.#waiting;
     if (!first || this.#isScheduled) return;
-    // A full batch has nobody more to wait for, and one that is tried again waits for nobody.
+    // A full batch need not wait for more inputs, and a retried input never waits.
     const isHeld = this.#holder !== undefined && this.#waiting.length < this.#options.maxBatch && !first.isAlone;
     if (isHeld) this.#impatience ??= setTimeout(() => this.#letGo(), this.#options.patience);
     else if (this.#inFlight.size < this.#options.maxInFlight) {
       this.#isScheduled = true;
-      // Where several come at a time, all who are readable in this turn of the event loop leave together; a lone one at once.
+      // When inputs come several at a time, all of this turn of the event loop leave together; a lone one leaves at
+      // once.
       if (this.#isCrowded) setImmediate(() => this.#depart());
       else queueMicrotask(() => this.#depart());
     }
   }
 
-  /** Lets the next batch go although the one before it is still under way. */
+  /** Releases the next batch, although the previous one may still be in flight. */
   #letGo(): void {
     clearTimeout(this.#impatience);
     this.#impatience = undefined;
@@ -118,7 +119,7 @@ export class Batches<In, Out> {
     this.#schedule();
   }
 
-  /** Takes from those that wait as many as may travel together, and forgets those whose client has gone. */
+  /** Takes as many pending inputs as fit into one batch, and rejects those whose client has disconnected. */
   #nextBatch(): Waiting<In, Out>[] {
     const { maxBatch, maxSize } = this.#options;
     const batch: Waiting<In, Out>[] = [];
@@ -166,7 +167,7 @@ export class Batches<In, Out> {
     this.#waiting = [...batch, ...this.#waiting];
   }
 
-  /** Answers those whose deadline has passed. One timer for all of them: a timer for each would cost as much as a query. */
+  /** Rejects inputs whose deadline has passed. One timer serves all: a timer for each would cost as much as a query. */
   #sweep(): void {
     const now = performance.now();
     for (const batch of this.#inFlight) {

@@ -1,24 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MikroORM } from '@mikro-orm/postgresql';
 import { Client, type Pool, type PoolClient } from 'pg';
-import { migrations } from '../../migrations/index.ts';
+import { type EmbeddedPostgres, openEmbeddedPostgres } from '../embedded/postgres.ts';
 import { StoreError, tryAgain } from '../errors.ts';
 import { Batches, type BatchOptions } from './batches.ts';
-import { isOutcomeUnknown, isUnmigrated, outcomeUnknown, unavailable } from './driver-errors.ts';
-import { type EmbeddedPostgres, openEmbeddedPostgres } from './embedded-postgres.ts';
-import { lockFileWithin } from './file-lock.ts';
-import { type DatabaseOptions, ormOptions } from './options.ts';
+import { isOutcomeUnknown, outcomeUnknown, unavailable } from './errors.ts';
+import { type DatabaseOptions, type Model, ormOptions } from './options.ts';
 import { endPool, poolOf } from './pool.ts';
+import { assertServable } from './readiness.ts';
+import type { Statement } from './statement.ts';
 
-/** A statement that is prepared once per connection. `name` is unique among all statements. */
-export interface Statement {
-  readonly name: string;
-  readonly text: string;
-  /** True when it must not be repeated unless it is known to have failed. */
-  readonly isWrite?: boolean;
-}
-
-/** PostgreSQL, through MikroORM: its entities and migrations, and the same pool for the statements of hot paths. */
+/** PostgreSQL through MikroORM: entities and migrations. The statements of hot paths use the same connection pool. */
 export class Database {
   readonly #queues: Array<{ isStuck: boolean }> = [];
 
@@ -26,19 +18,25 @@ export class Database {
     readonly orm: MikroORM,
     private readonly pool: Pool,
     private readonly options: DatabaseOptions,
+    private readonly model: Model,
     private readonly embedded: EmbeddedPostgres | undefined,
   ) {}
 
-  /** Opens the embedded store, or prepares the pool for a PostgreSQL that need not be reachable yet. */
-  static async open(options: DatabaseOptions): Promise<Database> {
+  /** Opens the embedded store, or creates the pool for a PostgreSQL that need not be reachable yet. */
+  static async open(options: DatabaseOptions, model: Model): Promise<Database> {
     const embedded = options.url
       ? undefined
       : await openEmbeddedPostgres(options.dataDir, options.onLost ?? (() => undefined));
-    const orm = new MikroORM(ormOptions(options, embedded));
-    return new Database(orm, await poolOf(orm), options, embedded);
+    const orm = new MikroORM(ormOptions(options, model, embedded));
+    return new Database(orm, await poolOf(orm), options, model, embedded);
   }
 
-  /** True when the store is our own, in a folder. */
+  /** Maximum size of a page, in bytes. */
+  get maxPageBytes(): number {
+    return this.options.maxPageBytes;
+  }
+
+  /** True for the embedded store, in a folder. */
   get isEmbedded(): boolean {
     return this.embedded !== undefined;
   }
@@ -46,8 +44,8 @@ export class Database {
   /**
    * Runs one statement on any connection.
    *
-   * @returns rows as arrays in the order of the columns, every value as PostgreSQL writes it, or null.
-   * @throws StoreError SERVICE_UNAVAILABLE when PostgreSQL cannot be reached or takes too long; else the driver's error.
+   * @returns rows as arrays in the order of the columns. Every value is the text that PostgreSQL sends, or null.
+   * @throws StoreError SERVICE_UNAVAILABLE when PostgreSQL is unreachable or takes too long; else the driver's error.
    */
   async rows<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     const client = await this.#connect();
@@ -55,11 +53,11 @@ export class Database {
     const query = { text, values, rowMode: 'array' as const, types: asWritten };
     let failure: Error | undefined;
     try {
-      // Names of prepared statements collide on the embedded store, where all connections are one backend.
+      // All connections to the embedded store share one backend, so names of prepared statements would collide.
       return (await client.query<Row>(this.isEmbedded ? query : { name, ...query })).rows;
     } catch (error) {
       failure = error as Error;
-      // Prepared before a column changed its type, or for another session: it has not run.
+      // The statement was prepared before a column changed its type, or for another session. It has not run.
       if (isStale(error)) return await client.query<Row>(query).then(({ rows }) => rows, refuse);
       return refuse(error);
     } finally {
@@ -80,23 +78,23 @@ export class Database {
     }
   }
 
-  /** Lets the inputs of a read or write travel together; how long they may wait follows from the time-out of statements. */
+  /** Creates the batches of a read or write. Their maximum waiting time follows from the statement timeout. */
   batched<In, Out>(
     run: (inputs: In[]) => Promise<Array<Out | Error>>,
     options: Omit<BatchOptions<In>, 'maxWaiting' | 'maxAge'>,
   ): Batches<In, Out> {
     const maxAge = this.options.statementTimeout / 2;
-    // What is slow on one table leaves connections for the others, and for the keys.
+    // One slow table must leave connections for the other tables and for the keys.
     const maxInFlight = Math.min(options.maxInFlight, Math.max(1, Math.floor(this.options.poolMax / 3)));
     const batches = new Batches(run, { maxWaiting: 4096, maxAge, ...options, maxInFlight });
     this.#queues.push(batches);
     return batches;
   }
 
-  /** Applies pending migrations, one node at a time; they take as long as they take. @returns the names of those applied. */
+  /** Applies pending migrations, one node at a time, without a timeout. @returns the names of those applied. */
   async migrate(): Promise<string[]> {
     return this.exclusively(async () => {
-      const orm = new MikroORM(ormOptions({ ...this.options, statementTimeout: 0 }, this.embedded));
+      const orm = new MikroORM(ormOptions({ ...this.options, statementTimeout: 0 }, this.model, this.embedded));
       const pool = await poolOf(orm);
       try {
         return (await orm.migrator.up()).map(({ name }) => name);
@@ -106,7 +104,7 @@ export class Database {
     });
   }
 
-  /** For the start: waits while the embedded store changes hands. @throws StoreError SERVICE_UNAVAILABLE */
+  /** Used at start: waits while the embedded store changes owner. @throws StoreError SERVICE_UNAVAILABLE */
   async reach(): Promise<void> {
     await (this.isEmbedded ? whileItMoves(() => this.ping()) : this.ping());
   }
@@ -116,23 +114,10 @@ export class Database {
     await this.rows({ name: 'ping', text: 'select 1' }, []);
   }
 
-  /** Whether it can serve: reached, written to, migrated, and not stuck. @throws StoreError SERVICE_UNAVAILABLE */
+  /** Checks that the database is reachable, writable, migrated and not stuck. @throws StoreError SERVICE_UNAVAILABLE */
   async assertReady(): Promise<void> {
     if (this.#queues.some(({ isStuck }) => isStuck)) throw tryAgain('What waits for the database does not get on.');
-    const metadata = [...this.orm.getMetadata().getAll().values()];
-    const sequences = metadata.filter(({ props }) => props.some(({ autoincrement }) => autoincrement));
-    const [row] = await this.rows<[isReadOnly: string, mayWrite: string | null, applied: string]>(readiness, [
-      metadata.map(({ tableName }) => tableName),
-      sequences.map(({ tableName }) => tableName),
-      migrations.map(({ name }) => name),
-    ]).catch((error) => {
-      if (isUnmigrated(error)) throw tryAgain('The database has not been migrated.', error);
-      throw (error as { code?: string }).code === '42501' ? tryAgain(mayNot, error) : error;
-    });
-    const [isReadOnly, mayWrite, applied] = row as NonNullable<typeof row>;
-    if (isReadOnly === 't') throw tryAgain('The database is read-only: a standby, perhaps.');
-    if (mayWrite !== 't') throw tryAgain(mayNot);
-    if (Number(applied) < migrations.length) throw tryAgain('The database lacks migrations.');
+    await assertServable(this.orm, (statement, values) => this.rows(statement, values), this.model);
   }
 
   async close(): Promise<void> {
@@ -141,17 +126,18 @@ export class Database {
   }
 
   /**
-   * Does what only one process at a time may do to this database.
+   * Runs work that only one process at a time may do to this database.
    *
-   * Advisory locks exclude nobody on the embedded store, files do nothing between machines: each where it works.
+   * Advisory locks do not work on the embedded store, and file locks do not work between machines: each is used where
+   * it works.
    */
   async exclusively<T>(work: () => Promise<T>): Promise<T> {
-    if (this.isEmbedded) {
-      const release = await lockFileWithin(`${this.options.dataDir}/migration.lock`, 60_000);
+    if (this.embedded) {
+      const release = await this.embedded.exclude(60_000);
       if (!release) throw new Error('Another process has been preparing the embedded store for a minute.');
       return whileItMoves(work).finally(release);
     }
-    // A connection beside the pool, which waits as long as it takes.
+    // A connection outside the pool, which waits without a timeout.
     const holder = new Client({ ...this.pool.options, stream: undefined });
     holder.on('error', () => undefined);
     try {
@@ -159,13 +145,13 @@ export class Database {
       await holder.query("set statement_timeout = 0; select pg_advisory_lock(hashtext('animal-store migrations'))");
       return await work();
     } finally {
-      // Ending the session releases the lock, whatever state it is in.
+      // Ending the session releases the lock, in any state.
       await holder.end();
     }
   }
 }
 
-/** Repeats what failed because the process that had the embedded store open has left it; this one, or another, takes over. */
+/** Retries work that failed because the owner of the embedded store has ended; this process or another takes over. */
 async function whileItMoves<T>(work: () => Promise<T>): Promise<T> {
   const giveUpAt = Date.now() + 30_000;
   for (;;) {
@@ -179,24 +165,11 @@ async function whileItMoves<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** SQLSTATE 0A000 "cached plan must not change result type" and 26000, no such prepared statement. */
+/** SQLSTATE 0A000 "cached plan must not change result type", and 26000 "no such prepared statement". */
 function isStale(error: unknown): boolean {
   const { code, message = '' } = error as { code?: string; message?: string };
   return code === '26000' || (code === '0A000' && message.startsWith('cached plan'));
 }
 
-const mayNot = 'The role in DATABASE_URL may not read and write all tables.';
-
-const readiness: Statement = {
-  name: 'readiness',
-  text: `
-    select pg_is_in_recovery() or current_setting('transaction_read_only')::bool,
-      (select bool_and(has_table_privilege(name, 'select') and has_table_privilege(name, 'insert'))
-        from unnest($1::text[]) as name)
-      and (select bool_and(has_sequence_privilege(pg_get_serial_sequence(name, 'id'), 'usage'))
-        from unnest($2::text[]) as name),
-      (select count(*) from mikro_orm_migrations where name = any($3::text[]))`,
-};
-
-// Most columns go out as the text that they came in; parsing them first would cost more than all the rest of a row.
+// Most columns reach the client as PostgreSQL's text: parsing them would cost more than all other work on a row.
 const asWritten = { getTypeParser: () => (text: string) => text };

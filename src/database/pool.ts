@@ -2,15 +2,16 @@ import type { MikroORM, PostgreSqlConnection } from '@mikro-orm/postgresql';
 import type { Pool, PoolClient } from 'pg';
 
 /**
- * The pool of an ORM. MikroORM never gives back a connection that breaks in a transaction, because the rollback fails
- * before it would: the pool would be one short for good, and would wait for it when it is closed.
+ * The connection pool of an ORM. MikroORM never releases a connection that breaks in a transaction, because the
+ * rollback fails first (https://github.com/kysely-org/kysely/issues/1990). The pool would stay one connection short,
+ * and closing it would wait for that connection.
  */
 export async function poolOf(orm: MikroORM): Promise<Pool> {
   const pool = await (orm.em.getConnection() as PostgreSqlConnection).getNativeClient();
-  // Whoever does give it back has done so by the next turn of the event loop.
+  // Code that does release it has done so by the next turn of the event loop.
   pool.on('connect', (client) => {
     client.once('end', () => setImmediate(giveBack, client));
-    // Whoever uses it is told by its statement.
+    // The user of the connection gets the error from its statement.
     client.on('error', () => undefined);
   });
   return pool;
@@ -26,6 +27,6 @@ function giveBack(client: PoolClient): void {
   try {
     client.release(true);
   } catch {
-    // It was given back already.
+    // It was released already.
   }
 }

@@ -1,14 +1,17 @@
 import type { FastifyRequest } from 'fastify';
+import type { RequestCall } from '../http/request-call.ts';
 import type { Caller } from '../keys/key-lookup.ts';
-import type { RequestCall } from '../rest/request-call.ts';
 
-/** What resolvers know of the request. */
+/** Values that replace what Apollo Server read from a request itself. */
+export interface Reading {
+  variables?: Record<string, unknown>;
+  document?: string;
+}
+
+/** What resolvers know about the request. */
 export interface GraphQLContext {
   readonly caller: Caller | null;
   readonly call: RequestCall;
   readonly request: FastifyRequest;
-}
-
-export async function createContext(request: FastifyRequest): Promise<GraphQLContext> {
-  return { caller: request.caller, call: request.call, request };
+  readonly reading: Reading | undefined;
 }

@@ -1,37 +1,59 @@
 import {
   type DocumentNode,
+  type FieldNode,
   type FragmentDefinitionNode,
-  type GraphQLArgument,
   GraphQLError,
   type GraphQLField,
   type GraphQLSchema,
+  isListType,
+  isNonNullType,
   Kind,
   type OperationDefinitionNode,
   type SelectionSetNode,
-  type ValueNode,
+  valueFromASTUntyped,
 } from 'graphql';
 import { StoreError } from '../errors.ts';
-import { itemsIn } from '../pets/pet.rules.ts';
+import { mostItems } from '../input/page.ts';
 import { measurer } from './limits.ts';
 
-type Variables = Record<string, unknown>;
+type Values = Record<string, unknown>;
 
-/** What an operation may cost, and how much of it is introspection, which no resolver charges. */
-interface Cost {
-  of(variables: Variables): number;
+/** The maximum cost of a root field for its arguments, in units of the quotas: type-graphql's `complexity`. */
+export type FieldCost = (estimate: { args: Values }) => number;
+
+/** For a list or connection: one for the operation and one for every item that it may return. */
+export const pageCost: FieldCost = ({ args }) => 1 + mostItems(args.limit ?? args.first);
+
+const costOfOne: FieldCost = () => 2;
+const introspective = ['__schema', '__type'];
+
+/** @throws Error for a root field that returns a list or page without a declared cost: nothing would limit it */
+export function costOf({ name, type, args, extensions }: GraphQLField<unknown, unknown>): FieldCost {
+  const { complexity } = extensions as { complexity?: FieldCost };
+  if (complexity) return complexity;
+  const isPaged = args.some(({ name }) => name === 'limit' || name === 'first');
+  if (isPaged || isListType(isNonNullType(type) ? type.ofType : type))
+    throw new Error(`${name} must say what it costs.`);
+  return costOfOne;
+}
+
+/** What is known about an operation before it runs. */
+export interface Estimate {
+  /** The cost of its introspection, which no resolver charges. */
   introspection: number;
-  /** How many times its answer may repeat what is read: once, and once for every alias below the root. */
+  /** How many times the response may repeat what is read: once, and once for every alias below the root. */
   copies: number;
 }
 
-/**
- * Measures what an operation may cost: one for every root field and one for every animal that it may answer, `limit` or
- * `first` of them. It is the currency of the quotas, estimated beforehand.
- */
+interface Operation extends Estimate {
+  of(variables: Values): number;
+}
+
+/** Limits the estimated cost of operations: the sum of their root fields. */
 export class CostLimit {
   readonly #schema: GraphQLSchema;
   readonly #maxCost: number;
-  readonly #costs = new WeakMap<OperationDefinitionNode, Cost>();
+  readonly #operations = new WeakMap<OperationDefinitionNode, Operation>();
 
   constructor(schema: GraphQLSchema, maxCost: number) {
     this.#schema = schema;
@@ -39,16 +61,48 @@ export class CostLimit {
   }
 
   /** @throws GraphQLError QUERY_TOO_COSTLY */
-  check(document: DocumentNode, operation: OperationDefinitionNode, variables: Variables): Cost {
-    let cost = this.#costs.get(operation);
-    if (!cost) {
-      cost = costOf(this.#schema, document, operation);
-      this.#costs.set(operation, cost);
+  check(document: DocumentNode, node: OperationDefinitionNode, variables: Values): Estimate {
+    let operation = this.#operations.get(node);
+    if (!operation) {
+      operation = this.#measure(document, node);
+      this.#operations.set(node, operation);
     }
-    const found = cost.of(variables);
-    if (found > this.#maxCost) throw tooCostly(operation, found, this.#maxCost);
-    return cost;
+    const found = operation.of(variables);
+    if (found > this.#maxCost) throw tooCostly(node, found, this.#maxCost);
+    return operation;
   }
+
+  #measure(document: DocumentNode, operation: OperationDefinitionNode): Operation {
+    const fields = this.#schema.getRootType(operation.operation)?.getFields() ?? {};
+    const nodes = [...rootFields(document, operation.selectionSet)];
+    const introspection = nodes.filter(({ name }) => introspective.includes(name.value)).length;
+    // A fragment's aliases repeat what is read wherever the fragment is spread.
+    const aliases = measurer(document)(operation.selectionSet).aliases;
+    const copies = Math.max(1, 1 + aliases - nodes.filter(({ alias }) => alias).length);
+    const defaults = (operation.variableDefinitions ?? []).map(({ variable, defaultValue }) => [
+      variable.name.value,
+      defaultValue && valueFromASTUntyped(defaultValue),
+    ]);
+    const parts = nodes.flatMap((node) => {
+      const field = fields[node.name.value];
+      return field ? [{ node, field, cost: costOf(field) }] : [];
+    });
+    const of = (given: Values) => {
+      // Without a prototype, because a variable may be named `toString`.
+      const variables = Object.assign(Object.create(null), Object.fromEntries(defaults), given);
+      return parts.reduce((sum, { node, field, cost }) => sum + cost({ args: argumentsOf(node, field, variables) }), 0);
+    };
+    return { introspection, copies, of: (given) => introspection + of(given) };
+  }
+}
+
+function argumentsOf(node: FieldNode, { args }: GraphQLField<unknown, unknown>, variables: Values): Values {
+  const values = Object.fromEntries(args.map(({ name, defaultValue }) => [name, defaultValue]));
+  for (const { name, value } of node.arguments ?? []) {
+    const given = valueFromASTUntyped(value, variables);
+    if (given !== undefined) values[name.value] = given;
+  }
+  return values;
 }
 
 function tooCostly(operation: OperationDefinitionNode, found: number, maxCost: number): GraphQLError {
@@ -57,51 +111,11 @@ function tooCostly(operation: OperationDefinitionNode, found: number, maxCost: n
   return new GraphQLError(message, { nodes: operation, originalError, extensions: { http: { status: 400 } } });
 }
 
-function costOf(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): Cost {
-  const fields = schema.getRootType(operation.operation)?.getFields() ?? {};
-  const defaults = new Map(operation.variableDefinitions?.map((node) => [node.variable.name.value, node.defaultValue]));
-  const parts: Array<(variables: Variables) => number> = [];
-  let introspection = 0;
-  // A fragment's aliases repeat what is read at every place where it is spread.
-  let copies = 1 + measurer(document)(operation.selectionSet).aliases;
-  for (const node of rootFields(document, operation.selectionSet)) {
-    if (node.alias && copies > 1) copies -= 1;
-    const field = fields[node.name.value];
-    if (node.name.value === '__schema' || node.name.value === '__type') introspection += 1;
-    if (!field) continue;
-    const size = sizeArgument(field);
-    const given = size && node.arguments?.find(({ name }) => name.value === size.name)?.value;
-    parts.push(size ? (variables) => 1 + itemsIn(valueAt(given || undefined, variables, defaults)) : () => 2);
-  }
-  return {
-    introspection,
-    copies,
-    of: (variables) => parts.reduce((sum, part) => sum + part(variables), introspection),
-  };
-}
-
-/** The argument that says how long a list may be. */
-export function sizeArgument({ args }: GraphQLField<unknown, unknown>): GraphQLArgument | undefined {
-  return args.find(({ name }) => name === 'limit' || name === 'first');
-}
-
-/** What will stand there when it is run: a literal, a variable, or the variable's default. */
-function valueAt(
-  node: ValueNode | undefined,
-  variables: Variables,
-  defaults?: Map<string, ValueNode | undefined>,
-): unknown {
-  if (node?.kind !== Kind.VARIABLE) return node?.kind === Kind.INT ? node.value : undefined;
-  const name = node.name.value;
-  // Not what an object inherits: a variable may be named `toString`.
-  return Object.hasOwn(variables, name) ? variables[name] : valueAt(defaults?.get(name), variables);
-}
-
 function* rootFields(
   document: DocumentNode,
   { selections }: SelectionSetNode,
   path: string[] = [],
-): Generator<RootField> {
+): Generator<FieldNode> {
   for (const selection of selections) {
     if (selection.kind === Kind.FIELD) yield selection;
     else if (selection.kind === Kind.INLINE_FRAGMENT) yield* rootFields(document, selection.selectionSet, path);
@@ -114,5 +128,3 @@ function* rootFields(
     }
   }
 }
-
-type RootField = Extract<SelectionSetNode['selections'][number], { kind: Kind.FIELD }>;

@@ -3,10 +3,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import Negotiator from 'negotiator';
 import { type ErrorCode, httpStatusOf, internalError, StoreError } from '../errors.ts';
-import { logFailure, sendFailure } from '../rest/error-handler.ts';
-import { toStoreError } from '../rest/failures.ts';
+import { logFailure, sendFailure, toStoreError } from '../http/errors.ts';
 
-/** Codes of Apollo Server for which the one vocabulary has a word. */
+/** Codes of Apollo Server that have an equivalent among our own. */
 const renamed: Record<string, ErrorCode> = {
   BAD_REQUEST: 'BAD_USER_INPUT',
   OPERATION_RESOLUTION_FAILURE: 'BAD_USER_INPUT',
@@ -14,13 +13,13 @@ const renamed: Record<string, ErrorCode> = {
 
 const longestMessage = 1000;
 
-/** Shapes an error of an operation: the store's and Apollo's own with code and status, all others as a 500 that tells nothing. */
+/** Formats an error: the store's and Apollo Server's own with code and status, all others as a 500 without details. */
 export function formatError(formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError {
   const cause = unwrapResolverError(error);
   const { locations, path } = formatted;
   const place = { ...(locations && { locations }), ...(path && { path }) };
   if (cause instanceof StoreError) return { ...toFormatted(cause), ...place };
-  // Of a rule of ours: an operation beyond the limits.
+  // From one of our own rules: the operation exceeds a limit.
   const refusal = error instanceof GraphQLError && error.originalError;
   if (refusal instanceof StoreError) return { ...toFormatted(refusal), ...place };
   const isRefused = isRefusedOperation(error) || isRefusedArgument(error);
@@ -30,19 +29,19 @@ export function formatError(formatted: GraphQLFormattedError, error: unknown): G
   }
   const known = codeWithoutWord(error, formatted.message) ?? renamed[code] ?? code;
   const status = httpStatusOf[known as ErrorCode] ?? 400;
-  // Messages quote names and values, which may fill a body, and there may be a hundred of them.
+  // Messages quote names and values, which may be as long as a body, and there may be a hundred messages.
   return { message: formatted.message.slice(0, longestMessage), ...place, extensions: { code: known, status } };
 }
 
-/** The same, and no message tells a name of the schema: Apollo Server sees to the documents only, not to the variables. */
+/** The same without names of the schema: Apollo Server hides them only in errors about documents, not variables. */
 export function formatErrorOfClosedSchema(formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError {
   const { message, ...rest } = formatError(formatted, error);
-  // Apollo Server's word on introspection tells how to program it.
+  // Apollo Server's message about introspection explains how to enable it in code.
   const plain = /^GraphQL introspection is not allowed/.test(message) ? 'Introspection is switched off here.' : message;
   return { message: plain.replace(/ ?Did you mean .+$/s, ''), ...rest };
 }
 
-/** What graphql-js tells in words, and Apollo Server by the status, but neither by a code. */
+/** The code of errors that graphql-js identifies only by the message, and Apollo Server only by the status. */
 function codeWithoutWord({ extensions }: GraphQLError, message: string): ErrorCode | undefined {
   if (/^Syntax Error: Document contains more tha[nt] \d+ tokens/.test(message)) return 'TOO_MANY_TOKENS';
   const { status } = (extensions.http ?? {}) as { status?: number };
@@ -51,17 +50,17 @@ function codeWithoutWord({ extensions }: GraphQLError, message: string): ErrorCo
   );
 }
 
-/** graphql-js's word on an operation that it cannot begin, a subscription here: about no field, caused by no code. */
+/** True when graphql-js cannot start an operation, here a subscription: its error has no path, cause or code. */
 function isRefusedOperation(error: unknown): boolean {
   return error instanceof GraphQLError && !error.path && !error.originalError && !error.extensions.code;
 }
 
-/** graphql-js's word on an argument that a variable, null for instance, makes invalid: it has no code, and a path. */
+/** True when a variable, for example null, makes an argument invalid: graphql-js's error has a path but no code. */
 function isRefusedArgument(error: unknown): boolean {
   return error instanceof GraphQLError && /^Argument "/.test(error.message);
 }
 
-/** Logs what operations fail with, beside the request's id. */
+/** Logs the errors of operations with the request's id. */
 export function logErrors(errors: readonly GraphQLError[], request: FastifyRequest): void {
   for (const error of errors) {
     const cause = unwrapResolverError(error);
@@ -72,9 +71,8 @@ export function logErrors(errors: readonly GraphQLError[], request: FastifyReque
 const mediaTypes = ['application/json; charset=utf-8', 'application/graphql-response+json; charset=utf-8'];
 
 /**
- * Answers a failure outside an operation (no key, no JSON) as a GraphQL response, of the media type that Apollo Server
- * would choose: with `application/json` clients must not believe a body that comes with a 4xx (GraphQL over HTTP,
- * section 6.4).
+ * Sends a failure outside an operation (no key, no JSON) as a GraphQL response, with the media type that Apollo Server
+ * would choose: with `application/json` clients must not trust the body of a 4xx (GraphQL over HTTP, section 6.4).
  */
 export function sendGraphQLError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const [type = mediaTypes[0]] = new Negotiator(request).mediaTypes(mediaTypes);
@@ -86,7 +84,7 @@ function toFormatted({ message, code, status, headers }: StoreError): GraphQLFor
   return { message, extensions: { code, status, ...(retryAfter && { retryAfter: Number(retryAfter) }) } };
 }
 
-/** The longest that any of the errors asks to wait, in seconds. */
+/** The longest wait that any of the errors asks for, in seconds. */
 export function retryAfter(errors: readonly GraphQLFormattedError[]): number {
   return Math.max(0, ...errors.map(({ extensions }) => Number(extensions?.retryAfter ?? 0)));
 }

@@ -7,36 +7,36 @@ import {
   ApolloServerPluginUsageReportingDisabled,
 } from '@apollo/server/plugin/disabled';
 import type { FastifyInstance } from 'fastify';
-import type { KeyActivity } from '../keys/key-activity.ts';
-import type { PetService } from '../pets/pet.service.ts';
-import { forPages, securityHeaders } from '../rest/security-headers.ts';
+import { DeprecatedFields } from '../deprecations/fields.ts';
+import type { DeprecationUsage } from '../deprecations/usage.ts';
+import { pageHeaders } from '../http/headers.ts';
 import type { GraphQLContext } from './context.ts';
 import { CostLimit } from './cost.ts';
-import { DeprecatedFields } from './deprecations.ts';
 import { formatError, formatErrorOfClosedSchema, sendGraphQLError } from './errors.ts';
 import { Executor } from './executor.ts';
-import { explorerPage, isNavigation } from './explorer.ts';
-import { apolloHandler, isRead, preventionHeaders } from './http.ts';
+import { explorerPage } from './explorer.ts';
+import { apolloHandler, isNavigation, preventionHeaders } from './http.ts';
 import { lifecycle } from './lifecycle.ts';
-import { type OperationLimits, operationLimits } from './limits.ts';
-import { existingOperationTypes } from './operation-types.ts';
-import { readingOf } from './request.ts';
-import { createSchema, removals } from './schema.ts';
+import { existingOperationTypes, type OperationLimits, operationLimits } from './limits.ts';
+import { createSchema } from './schema.ts';
 import { readTrustedDocuments } from './trusted-documents.ts';
 
 export interface GraphQLOptions {
-  pets: PetService;
-  activity: KeyActivity;
+  /** The resolvers of all modules. */
+  resolvers: object[];
+  /** Operations to try in the explorer. */
+  examples: string[];
+  usage: DeprecationUsage;
   /** Whether callers have quotas. */
   hasQuota: boolean;
   introspection: boolean;
   /** Whether browsers get Apollo Sandbox at `/graphql`. */
   explorer: boolean;
-  /** Whether operations are compiled (graphql-jit) or interpreted (graphql-js); the answers are the same. */
+  /** Whether operations are compiled (graphql-jit) or interpreted (graphql-js); the responses are the same. */
   jit: boolean;
-  /** Whether clients may register documents by hash as they go (automatic persisted queries). */
+  /** Whether clients may register documents by hash at run time (automatic persisted queries). */
   apq: boolean;
-  /** The manifest of the only documents that may be run; any may when undefined. */
+  /** The manifest of the only documents that may run; any may when undefined. */
   trustedDocuments: string | undefined;
   limits: OperationLimits & { maxCost: number };
 }
@@ -49,10 +49,10 @@ const nothingOfApollos = [
   ApolloServerPluginUsageReportingDisabled(),
 ];
 
-/** The GraphQL face: `/graphql`, by POST and (queries only) GET; a browser gets the explorer there. */
+/** The GraphQL API: `/graphql`, by POST and (queries only) GET. A browser gets the explorer there. */
 export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
   const { introspection, limits } = options;
-  const schema = await createSchema(options);
+  const schema = await createSchema(options.resolvers, options.hasQuota);
   const executor = options.jit ? new Executor(schema) : undefined;
   const format = introspection ? formatError : formatErrorOfClosedSchema;
   const apollo = new ApolloServer<GraphQLContext>({
@@ -61,12 +61,12 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
     formatError: format,
     includeStacktraceInErrorResponses: false,
     introspection,
-    // With the schema closed, no error message may tell its names.
+    // When the schema is closed, no error message may reveal its names.
     hideSchemaDetailsFromClientErrors: !introspection,
     ...(options.apq ? {} : { persistedQueries: false as const }),
     parseOptions: { maxTokens: limits.maxTokens },
     validationRules: [operationLimits(limits), existingOperationTypes],
-    // Every fault of the variables is told beside all of the input: a few are enough.
+    // Every error about a variable repeats the whole input, so a few are enough.
     executionOptions: { maxCoercionErrors: 5 },
     csrfPrevention: { requestHeaders: preventionHeaders },
     stopOnTerminationSignals: false,
@@ -74,8 +74,8 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
       ...nothingOfApollos,
       lifecycle({
         cost: new CostLimit(schema, limits.maxCost),
-        deprecated: new DeprecatedFields(schema, removals),
-        activity: options.activity,
+        deprecated: new DeprecatedFields(schema),
+        usage: options.usage,
         executor,
         formatError: format,
       }),
@@ -85,24 +85,22 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
   app.addHook('onClose', () => apollo.stop());
 
   const trusted = options.trustedDocuments ? readTrustedDocuments(options.trustedDocuments) : undefined;
-  app.decorateRequest('reading', null);
   app.setErrorHandler(sendGraphQLError);
-  const execute = apolloHandler(apollo);
-  const page = await explorerPage();
-  const pageHeaders = securityHeaders(forPages);
+  const execute = apolloHandler(apollo, trusted);
+  const page = await explorerPage(options.examples.join('\n'));
   app.route({
     method: ['GET', 'POST'],
     url: '/graphql',
     schema: { hide: true },
-    config: { public: options.explorer && isNavigation },
+    // Root fields are charged one by one, and validated by Apollo Server and their resolvers.
+    config: { public: options.explorer && isNavigation, isUnmetered: true, checksItself: true },
     async handler(request, reply) {
-      // Without a caller only a navigation comes this far; it never reaches Apollo.
+      // Without a caller, only a browser's navigation gets here; it never reaches Apollo Server.
       if (!request.caller)
         return reply
           .headers(pageHeaders)
           .type('text/html; charset=utf-8')
           .send(await page());
-      if (trusted || isRead(request.method)) request.reading = readingOf(request, trusted);
       return execute(request, reply);
     },
   });

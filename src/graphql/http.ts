@@ -1,16 +1,20 @@
-import { type ApolloServer, HeaderMap, type HTTPGraphQLRequest } from '@apollo/server';
+import { type ApolloServer, type GraphQLRequest, HeaderMap, type HTTPGraphQLRequest } from '@apollo/server';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { createContext, type GraphQLContext } from './context.ts';
+import { parseExactJson } from '../http/json.ts';
+import type { GraphQLContext, Reading } from './context.ts';
+import { type TrustedDocuments, trustedDocumentOf } from './trusted-documents.ts';
 
 /**
- * Hands requests to Apollo Server and sends what it answers. `@as-integrations/fastify` does the same, but makes a URL
- * and a map of all headers for every request, of which Apollo Server looks at a few.
+ * Passes requests to Apollo Server and sends its responses. `@as-integrations/fastify` does the same, but creates a URL
+ * and a map of all headers for every request, although Apollo Server reads only a few of them.
  */
-export function apolloHandler(apollo: ApolloServer<GraphQLContext>) {
+export function apolloHandler(apollo: ApolloServer<GraphQLContext>, trusted: TrustedDocuments | undefined) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const { caller, call } = request;
+    const reading = readingOf(request, trusted);
     const { status, headers, body } = await apollo.executeHTTPGraphQLRequest({
       httpGraphQLRequest: toGraphQLRequest(request),
-      context: () => createContext(request),
+      context: async () => ({ caller, call, request, reading }),
     });
     for (const [name, value] of headers) reply.header(name, value);
     if (body.kind === 'chunked') throw new Error('Nothing in the schema can be deferred.');
@@ -18,14 +22,20 @@ export function apolloHandler(apollo: ApolloServer<GraphQLContext>) {
   };
 }
 
-/** HEAD is answered as GET is (RFC 9110 section 9.3.2). */
-export function isRead(method: string): boolean {
+/** True for a browser's navigation, which gets the page without a key. */
+export function isNavigation({ method, headers }: FastifyRequest): boolean {
+  return isRead(method) && !headers.authorization && /^text\/html\b/.test(headers.accept ?? '');
+}
+
+/** HEAD is handled like GET (RFC 9110 section 9.3.2). */
+function isRead(method: string): boolean {
   return method === 'GET' || method === 'HEAD';
 }
 
 /**
- * One of these, or a content type that is no form's, shows that no foreign page made a browser send the request: none of
- * them is sent across origins without a preflight. `Authorization` is what GET requests of ordinary clients have.
+ * CSRF prevention: one of these headers, or a content type that no form has, shows that no foreign page made a browser
+ * send the request. None of them is sent across origins without a preflight. GET requests of ordinary clients have
+ * `Authorization`.
  */
 export const preventionHeaders = ['authorization', 'apollo-require-preflight', 'x-apollo-operation-name'];
 const known = ['accept', 'content-type', ...preventionHeaders];
@@ -38,4 +48,28 @@ function toGraphQLRequest({ method, url, headers, body }: FastifyRequest): HTTPG
   }
   const [, search = ''] = /\?([^#]*)/.exec(url) ?? [];
   return { method: isRead(method) ? 'GET' : method, headers: map, search, body };
+}
+
+/** @throws StoreError BAD_USER_INPUT, OPERATION_NOT_TRUSTED */
+function readingOf(request: FastifyRequest, trusted: TrustedDocuments | undefined): Reading | undefined {
+  const isGet = isRead(request.method);
+  if (!trusted && !isGet) return undefined;
+  const reading: Reading = {};
+  if (trusted) reading.document = trustedDocumentOf(trusted, request);
+  // Apollo Server parses the variables of a GET request with JSON.parse, which loses digits of an int64.
+  const { variables } = request.query as { variables?: unknown };
+  if (isGet && typeof variables === 'string') {
+    reading.variables = parseExactJson(Buffer.from(variables), 'The variables are') as Record<string, unknown>;
+  }
+  return reading;
+}
+
+/** Replaces the values of Apollo Server before it uses them. */
+export function useReading(graphqlRequest: GraphQLRequest, reading: Reading | undefined): void {
+  if (!reading) return;
+  if (reading.variables) graphqlRequest.variables = reading.variables;
+  if (reading.document !== undefined) {
+    graphqlRequest.query = reading.document;
+    graphqlRequest.extensions = {};
+  }
 }

@@ -6,28 +6,28 @@ import {
   type OperationDefinitionNode,
   OperationTypeNode,
 } from 'graphql';
-import type { KeyActivity } from '../keys/key-activity.ts';
+import type { DeprecatedFields } from '../deprecations/fields.ts';
+import type { DeprecationUsage } from '../deprecations/usage.ts';
 import type { GraphQLContext } from './context.ts';
 import type { CostLimit } from './cost.ts';
-import type { DeprecatedFields } from './deprecations.ts';
 import { logErrors, retryAfter } from './errors.ts';
 import { type Executor, isSingleField } from './executor.ts';
-import { useReading } from './request.ts';
+import { useReading } from './http.ts';
 
 export interface LifecycleOptions {
   cost: CostLimit;
   deprecated: DeprecatedFields;
-  activity: KeyActivity;
-  /** Executes in graphql-js's place what it can; nothing when undefined. */
+  usage: DeprecationUsage;
+  /** Executes what it can instead of graphql-js; undefined for none. */
   executor: Executor | undefined;
   formatError(formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError;
 }
 
 const json = 'application/json; charset=utf-8';
 
-/** All that we do in the life of an operation, in one plugin with one listener: Apollo Server awaits every one of them. */
+/** All our hooks into the life of an operation, in one plugin with one listener: Apollo Server awaits each of them. */
 export function lifecycle(options: LifecycleOptions): ApolloServerPlugin<GraphQLContext> {
-  const { cost, deprecated, activity, executor } = options;
+  const { cost, deprecated, usage, executor } = options;
   const listener: GraphQLRequestListener<GraphQLContext> = {
     async didResolveOperation({ document, operation, request, contextValue }) {
       if (!operation) return;
@@ -35,11 +35,11 @@ export function lifecycle(options: LifecycleOptions): ApolloServerPlugin<GraphQL
       contextValue.call.copies = copies;
       if (introspection > 0) await contextValue.request.meter?.take(introspection);
       for (const [coordinate, removal] of deprecated.in(document)) {
-        activity.calledDeprecated(contextValue.caller?.id ?? 0, coordinate, removal);
+        usage.called(contextValue.caller?.id ?? 0, coordinate, removal);
       }
     },
-    // Apollo Server's seam for executors is made for gateways: it makes objects for each of them that keep the whole
-    // request from the scavenger (accessors in a literal, hence a hidden class for every request).
+    // Apollo Server's own extension point for executors is made for gateways: it creates objects per request that keep
+    // the whole request from the scavenger (accessors in a literal, and so a hidden class per request).
     async responseForOperation({ source, queryHash = source, document, operation, request, contextValue }) {
       const { variables } = request;
       const result = await executor?.execute(queryHash, { document, operation, variables, context: contextValue });
@@ -50,19 +50,19 @@ export function lifecycle(options: LifecycleOptions): ApolloServerPlugin<GraphQL
     async didEncounterErrors({ errors, contextValue }) {
       logErrors(errors, contextValue.request);
     },
-    // A client that asks for `application/json` alone gets 200 for every well-formed request, as GraphQL over HTTP
-    // (section 6.4.1) wishes, even when its document or variables are refused: it could not tell a GraphQL response from
-    // an intermediary's by its status. Whoever accepts `application/graphql-response+json` gets 400.
+    // A client that accepts only `application/json` gets 200 for every well-formed request, as GraphQL over HTTP
+    // (section 6.4.1) recommends, even when its document or variables are rejected: by the status it could not tell a
+    // GraphQL response from an intermediary's. A client that accepts `application/graphql-response+json` gets 400.
     async willSendResponse({ request, response: { http, body }, source, operation, contextValue }) {
       const accept = request.http?.headers.get('accept') ?? '*/*';
-      // What Apollo Server would find, too, weighing media types for every request.
+      // Apollo Server would choose the same, but it negotiates media types for every request.
       if (accept === '*/*' || accept === 'application/json') http.headers.set('content-type', json);
       if (http.status === 400 && source !== undefined && !accept.includes('application/graphql-response+json')) {
         http.status = 200;
       }
       const { errors } = body.kind === 'single' ? body.singleResult : {};
       const mayRepeat = !errors || isRepeatable(operation, errors);
-      // Nor must the quota's 429 make anybody repeat it; the field's own error says how long to wait with that field.
+      // The quota's 429 must not cause a retry either; the field's own error says how long to wait with that field.
       if (!mayRepeat && contextValue.request.meter) contextValue.request.meter.refusal = undefined;
       const seconds = errors && mayRepeat ? retryAfter(errors) : 0;
       if (seconds > 0) http.headers.set('retry-after', `${seconds}`);
@@ -70,13 +70,13 @@ export function lifecycle(options: LifecycleOptions): ApolloServerPlugin<GraphQL
   };
   return {
     async requestDidStart({ request, contextValue }) {
-      useReading(request, contextValue.request);
+      useReading(request, contextValue.reading);
       return listener;
     },
   };
 }
 
-/** Of several mutations the first may have been carried out: whoever sent the request again would do them twice. */
+/** The first of several mutations may have been executed: a retry of the request would execute it twice. */
 function isRepeatable(operation: OperationDefinitionNode | undefined, errors: readonly GraphQLFormattedError[]) {
   if (operation?.operation !== OperationTypeNode.MUTATION) return true;
   // An error without a path is about the operation: nothing of it has run.
@@ -85,7 +85,7 @@ function isRepeatable(operation: OperationDefinitionNode | undefined, errors: re
 
 const unchanged = { status: undefined, headers: new HeaderMap() };
 
-/** As Apollo Server makes one of what graphql-js answers. */
+/** Builds a response from graphql-js's result, as Apollo Server does. */
 function toResponse({ data, errors }: ExecutionResult, { formatError }: LifecycleOptions): GraphQLResponse {
   const format = (error: GraphQLError) => {
     const extensions = { code: 'INTERNAL_SERVER_ERROR', ...error.extensions };

@@ -10,9 +10,9 @@ import {
 } from 'graphql';
 import { type ErrorCode, StoreError } from '../errors.ts';
 
-/** How large an operation may be. Every limit is checked once per document, before anything runs. */
+/** Maximum size of an operation. Every limit is checked once per document, before anything runs. */
 export interface OperationLimits {
-  /** Of the document as it is sent; and of its fields when every fragment is written out where it is spread. */
+  /** Maximum number of tokens in the document as sent; and of fields when every fragment is expanded. */
   maxTokens: number;
   maxDepth: number;
   maxAliases: number;
@@ -20,7 +20,7 @@ export interface OperationLimits {
   maxDirectives: number;
 }
 
-/** What an operation consists of, its fragments included wherever they are spread. */
+/** The size of an operation, including its fragments wherever they are spread. */
 interface Size {
   depth: number;
   aliases: number;
@@ -31,8 +31,8 @@ interface Size {
 const nothing: Size = { depth: 0, aliases: 0, fields: 0, directives: 0 };
 
 /**
- * A validation rule that refuses operations beyond the limits. Each fragment is measured once, so that fragments that
- * spread each other cannot make measuring itself expensive, yet counts at every place where it is spread.
+ * A validation rule that rejects operations beyond the limits. Each fragment is measured once, so that fragments that
+ * spread each other do not make measuring itself expensive, yet it counts wherever it is spread.
  */
 export function operationLimits(limits: OperationLimits) {
   return (context: ValidationContext): ASTVisitor => ({
@@ -44,7 +44,8 @@ export function operationLimits(limits: OperationLimits) {
       const refuse = (code: ErrorCode, what: string, found: number, limit: number) => {
         if (found > limit) context.reportError(refusal(operation, code, `${what}: ${found}, at most ${limit}.`));
       };
-      // A field is a token at least. Compiling takes as long as all of them: fragments that double each other would not end.
+      // A field is at least one token. Compiling takes time for every expanded field: fragments that double each other
+      // would never finish.
       refuse(
         'TOO_MANY_TOKENS',
         'The operation, its fragments written out, has too many fields',
@@ -65,7 +66,6 @@ function refusal(operation: OperationDefinitionNode, code: ErrorCode, message: s
 
 type Measure = (selections: SelectionSetNode | undefined, rootOnly?: boolean) => Size;
 
-/** Measures selections, those of the document's fragments included wherever they are spread. */
 export function measurer(document: DocumentNode): Measure {
   const fragments = new Map<string, FragmentDefinitionNode>();
   for (const node of document.definitions) {
@@ -77,7 +77,7 @@ export function measurer(document: DocumentNode): Measure {
     const key = `${name} ${rootOnly}`;
     const known = measured.get(key);
     if (known) return known;
-    // A fragment that spreads itself is refused by another rule; here it must only come to an end.
+    // Another rule rejects a fragment that spreads itself; here the recursion must only end.
     measured.set(key, nothing);
     const size = measure(fragments.get(name)?.selectionSet, rootOnly);
     measured.set(key, size);
@@ -99,4 +99,18 @@ export function measurer(document: DocumentNode): Measure {
     return total;
   };
   return measure;
+}
+
+/**
+ * A validation rule: the schema has a root type for the operation (GraphQL specification of September 2025, section
+ * 5.2.1.1, Operation Type Existence). graphql-js 16 lacks it, and would start to execute a subscription
+ * (https://github.com/graphql/graphql-js/issues/3592).
+ */
+export function existingOperationTypes(context: ValidationContext): ASTVisitor {
+  return {
+    OperationDefinition(node) {
+      if (context.getSchema().getRootType(node.operation)) return;
+      context.reportError(new GraphQLError(`The schema has no ${node.operation}s.`, { nodes: node }));
+    },
+  };
 }

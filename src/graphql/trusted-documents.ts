@@ -3,12 +3,12 @@ import { readFileSync } from 'node:fs';
 import type { FastifyRequest } from 'fastify';
 import { StoreError } from '../errors.ts';
 
-/** The documents that may be run, by hash. */
+/** The documents that may run, by hash. */
 export type TrustedDocuments = ReadonlyMap<string, string>;
 
 /**
  * Reads a manifest: a JSON object of hash -> document, as the client preset of GraphQL Code Generator writes it. Every
- * document counts by the hash in the manifest and by its SHA-256.
+ * document is registered by the hash in the manifest and by its SHA-256.
  *
  * @throws Error when the file cannot be read or is not a manifest
  */
@@ -38,13 +38,13 @@ function noManifest(path: string): Error {
 }
 
 /**
- * Refuses every request that does not name a trusted document: by hash (`documentId`, or
+ * Rejects every request that does not name a trusted document: by hash (`documentId`, or
  * `extensions.persistedQuery.sha256Hash` as Apollo's clients send it), or as its exact text.
  */
 export function trustedDocumentOf(trusted: TrustedDocuments, request: FastifyRequest): string {
   const { query, documentId, extensions } = ((request.method === 'POST' ? request.body : request.query) ??
     {}) as Parameters;
-  // A text counts before a hash: Apollo would run the text.
+  // A text takes precedence over a hash, because Apollo Server would run the text.
   const named = typeof query === 'string' && query !== '' ? hash('sha256', query) : documentId;
   const document = trusted.get((named ?? persistedQueryHash(extensions)) as string);
   if (document === undefined) {
@@ -59,7 +59,7 @@ interface Parameters {
   extensions?: unknown;
 }
 
-/** @param extensions an object, or its JSON when it came in a query string */
+/** @param extensions an object, or its JSON when it comes from a query string */
 function persistedQueryHash(extensions: unknown): unknown {
   try {
     const object = typeof extensions === 'string' ? JSON.parse(extensions) : extensions;

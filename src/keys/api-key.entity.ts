@@ -13,9 +13,9 @@ const apiKeySchema = defineEntity({
     scope: p.enum(Object.values(KeyScope)),
     /** The first characters of the secret: enough to recognise it, too few to use it. */
     hint: p.text(),
-    /** SHA-256 of the secret, in hexadecimal. The secret itself is nowhere. */
+    /** SHA-256 of the secret, in hexadecimal. The secret itself is not stored. */
     hash: p.text().unique(),
-    /** After a rotation: the secret before it, valid until `previousExpiresAt`. */
+    /** After a rotation: the hash of the previous secret, valid until `previousExpiresAt`. */
     previousHash: p.text().unique().nullable(),
     previousExpiresAt: p.datetime().nullable(),
     createdAt: p.datetime().defaultRaw('now()'),

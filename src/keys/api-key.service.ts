@@ -6,18 +6,18 @@ import type { Database } from '../database/database.ts';
 import { StoreError } from '../errors.ts';
 import { ApiKey, KeyScope } from './api-key.entity.ts';
 import { type Caller, isBelieved, type KnownKey, lookUpKeys } from './key-lookup.ts';
-import { createSecret, hashSecret, hintOf, isSecret, shortestBootstrapKey } from './secret.ts';
+import { createSecret, hashSecret, hintOf, type PresentedKey } from './secret.ts';
 
-/** What a new key is to be. */
+/** The properties of a new key. */
 export interface NewKey {
-  /** What it is for, to recognise it in the list. */
+  /** The purpose of the key, to recognise it in the list. */
   name: string;
   scope?: KeyScope | undefined;
-  /** From when it is refused; never when absent. */
+  /** When the key expires; never when absent. */
   expiresAt?: Date | null | undefined;
 }
 
-/** A key with its secret, which is told here and never again. */
+/** A key with its secret, which is returned here and never again. */
 export interface IssuedKey {
   id: number;
   name: string;
@@ -26,28 +26,28 @@ export interface IssuedKey {
   expiresAt: Date | null;
 }
 
-/** A key with a new secret, and until when the one before it stays valid. */
+/** A key with a new secret, and how long the previous one stays valid. */
 export interface RotatedKey extends IssuedKey {
   previousExpiresAt: Date | null;
 }
 
 export interface ApiKeyServiceOptions {
-  /** A secret that is valid as long as the configuration names it; it is not stored. */
+  /** A secret that is valid as long as the configuration contains it; it is not stored. */
   bootstrapKey?: string | undefined;
-  /** Told of every look-up that found a key: about once a second for a key in use. */
+  /** Called after every look-up that found a key: about once a second for a key in use. */
   onUse?: ((keyId: number) => void) | undefined;
 }
 
 const lookups = { maxBatch: 256, maxInFlight: 4, patience: 100, isRetryable: () => false };
 const bootstrapCaller: Caller = { id: 0, name: 'bootstrap', scope: KeyScope.write };
 
-/** API keys: who may call, and the life of a key. */
+/** API keys: authentication, and the life of a key. */
 export class ApiKeyService {
-  /** Secrets that were good when they were last looked up, however long ago. */
+  /** Secrets that were valid at their last look-up, however long ago. */
   readonly #good = new LRUCache<string, KnownKey>({ max: 10_000 });
-  /** Secrets that are nobody's. Keys are never given back, so that they stay so; a while is enough to spare look-ups. */
+  /** Secrets without a key. Keys are never restored, so these stay invalid; a short time is enough to save look-ups. */
   readonly #refused = new LRUCache<string, true>({ max: 10_000, ttl: 10_000 });
-  /** Where the bootstrap key was used from. */
+  /** The client addresses that have used the bootstrap key. */
   readonly #bootstrapAddresses = new LRUCache<string, true>({ max: 1000 });
   readonly #bootstrapHash: string | undefined;
   readonly #database: Database;
@@ -62,40 +62,39 @@ export class ApiKeyService {
   }
 
   /**
-   * Whose secret this is, as far as that is known without a look-up.
+   * The caller of this key, as far as it is known without a look-up.
    *
-   * @returns null: nobody's. undefined: `authenticate` knows.
+   * @returns null when there is none; undefined when only `authenticate` can tell.
    */
-  recall(secret: string, address: string): Caller | null | undefined {
-    const hash = hashSecret(secret);
-    const good = this.#good.get(hash);
+  recall(key: PresentedKey, address: string): Caller | null | undefined {
+    const good = this.#good.get(key.hash);
     if (good && isBelieved(good)) return Date.now() < good.validUntil ? good.caller : null;
-    if (hash === this.#bootstrapHash && this.#bootstrapAddresses.has(address)) return bootstrapCaller;
-    if (this.#refused.has(hash)) return null;
-    return isSecret(secret) || this.#mayBeBootstrap(secret) ? undefined : null;
+    if (key.hash === this.#bootstrapHash && this.#bootstrapAddresses.has(address)) return bootstrapCaller;
+    if (this.#refused.has(key.hash)) return null;
+    return key.mayBeIssued || (this.#bootstrapHash !== undefined && key.mayBeBootstrap) ? undefined : null;
   }
 
-  /** True for a secret that was good at its last look-up: the next one is no guess. */
-  wasGood(secret: string): boolean {
-    return this.#good.has(hashSecret(secret));
+  /** True for a key that was valid at its last look-up: the next one is not a guess. */
+  wasGood({ hash }: PresentedKey): boolean {
+    return this.#good.has(hash);
   }
 
   /**
-   * Whose secret this is. Each is looked up at most about once a second, one that is nobody's every ten seconds.
+   * The caller of this key. Each key is looked up at most about once a second, an invalid one every ten seconds.
    *
-   * @param address of the client: the bootstrap key, which may be guessable, is remembered with it.
+   * @param address of the client: the bootstrap key, which may be guessable, is cached with it.
    * @returns null when it is unknown, mistyped, expired or revoked.
    * @throws StoreError SERVICE_UNAVAILABLE
    */
-  async authenticate(secret: string, address: string, call: Call = unhurried): Promise<Caller | null> {
-    const recalled = this.recall(secret, address);
+  async authenticate(key: PresentedKey, address: string, call: Call = unhurried): Promise<Caller | null> {
+    const recalled = this.recall(key, address);
     if (recalled !== undefined) return recalled;
-    const hash = hashSecret(secret);
+    const { hash, mayBeIssued } = key;
     if (hash === this.#bootstrapHash) {
       this.#bootstrapAddresses.set(address, true);
       return bootstrapCaller;
     }
-    const found = isSecret(secret) ? await this.#lookUps.add(hash, call) : null;
+    const found = mayBeIssued ? await this.#lookUps.add(hash, call) : null;
     if (!found || Date.now() >= found.validUntil) {
       this.#good.delete(hash);
       this.#refused.set(hash, true);
@@ -106,11 +105,6 @@ export class ApiKeyService {
     return found.caller;
   }
 
-  #mayBeBootstrap(secret: string): boolean {
-    return this.#bootstrapHash !== undefined && secret.length >= shortestBootstrapKey;
-  }
-
-  /** Makes a key. */
   async issue({ name, scope = KeyScope.write, expiresAt = null }: NewKey): Promise<IssuedKey> {
     const secret = createSecret();
     const em = this.#database.orm.em.fork();
@@ -119,7 +113,7 @@ export class ApiKeyService {
     return { id: created.id, name, scope, key: secret, expiresAt };
   }
 
-  /** All keys, the revoked ones too, by id. */
+  /** All keys, including revoked ones, by id. */
   async list(): Promise<ApiKey[]> {
     return this.#database.orm.em.fork().find(ApiKey, {}, { orderBy: { id: 'asc' } });
   }
@@ -127,7 +121,7 @@ export class ApiKeyService {
   /**
    * Gives a key a new secret.
    *
-   * @param overlap how long, in milliseconds, the secret it had until now stays valid. One before that ends at once.
+   * @param overlap how long, in milliseconds, the current secret stays valid. The previous one becomes invalid at once.
    * @throws StoreError NOT_FOUND, or BAD_USER_INPUT for a key that is revoked or has expired
    */
   async rotate(id: number, overlap: number): Promise<RotatedKey> {
@@ -145,7 +139,7 @@ export class ApiKeyService {
     return { id, name, scope, key: secret, expiresAt: expiresAt ?? null, previousExpiresAt: previousExpiresAt ?? null };
   }
 
-  /** Refuses the key, all its secrets, from now on: on every node within a second. @throws StoreError NOT_FOUND */
+  /** Revokes the key with all its secrets: on every node within a second. @throws StoreError NOT_FOUND */
   async revoke(id: number): Promise<ApiKey> {
     return this.#change(id, (key) => {
       key.revokedAt ??= new Date();
@@ -154,7 +148,7 @@ export class ApiKeyService {
 
   async #change(id: number, change: (key: ApiKey) => void): Promise<ApiKey> {
     return this.#database.orm.em.fork().transactional(async (em) => {
-      // Two rotations at once are one after the other: the first one's secret is the second one's previous.
+      // Concurrent rotations run one after the other: the first one's secret is the second one's previous.
       const key = await em.findOne(ApiKey, { id }, { lockMode: LockMode.PESSIMISTIC_WRITE });
       if (!key) throw new StoreError('NOT_FOUND', `There is no key with the id ${id}.`);
       change(key);

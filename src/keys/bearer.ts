@@ -6,16 +6,17 @@ import type { ApiKeyService } from './api-key.service.ts';
 import type { FailureLimit } from './failure-limit.ts';
 import type { Caller } from './key-lookup.ts';
 import { forbidden, hasScope } from './scope.ts';
+import { PresentedKey } from './secret.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Whose key the request carries; null only on public routes. */
+    /** The caller whose key the request carries; null only on public routes. */
     caller: Caller | null;
   }
   interface FastifyContextConfig {
-    /** Needs no key; or only for the requests that the function picks. */
+    /** Needs no key; or only for the requests that the function selects. */
     public?: boolean | ((request: FastifyRequest) => boolean);
-    /** The scope a key needs here, `read` unless stated. Checked before the body is looked at. */
+    /** The scope that a key needs here, `read` by default. Checked before the body is read. */
     scope?: KeyScope;
   }
 }
@@ -25,18 +26,22 @@ export interface BearerOptions {
   failures: FailureLimit;
 }
 
-/** Guards every route, unknown ones included, of every face: adds `request.caller`, or fails with 401, 403 or 429. */
-export const bearer = fastifyPlugin<BearerOptions>(async (app, options) => {
-  app.decorateRequest('caller', null);
-  // Callbacks rather than promises: most keys were looked up a moment ago, and this runs for every request.
-  app.addHook('onRequest', (request, _reply, done) => {
-    const { public: open } = request.routeOptions.config;
-    if (open === true || (typeof open === 'function' && open(request))) return done();
-    const recalled = recall(options.keys, request);
-    if (recalled) return admit(request, recalled, done);
-    authenticate(options, request).then((caller) => admit(request, caller, done), done);
-  });
-});
+/** Guards every route of both APIs, including unknown routes: sets `request.caller`, or fails with 401, 403 or 429. */
+export const bearer = fastifyPlugin<BearerOptions>(
+  async (app, options) => {
+    app.decorateRequest('caller', null);
+    // Callbacks rather than promises: this runs for every request, and most keys were looked up a moment ago.
+    app.addHook('onRequest', (request, _reply, done) => {
+      const { public: open } = request.routeOptions.config;
+      if (open === true || (typeof open === 'function' && open(request))) return done();
+      const key = presentedIn(request);
+      const recalled = key && options.keys.recall(key, request.ip);
+      if (recalled) return admit(request, recalled, done);
+      authenticate(options, request, key).then((caller) => admit(request, caller, done), done);
+    });
+  },
+  { name: 'bearer', dependencies: ['every-request', 'errors', 'cors'] },
+);
 
 function admit(request: FastifyRequest, caller: Caller, done: (error?: Error) => void): void {
   request.caller = caller;
@@ -45,40 +50,35 @@ function admit(request: FastifyRequest, caller: Caller, done: (error?: Error) =>
   else done();
 }
 
-/** The caller, if it is known without a look-up. */
-function recall(keys: ApiKeyService, { headers, ip }: FastifyRequest): Caller | null | undefined {
-  const secret = credentials.exec(headers.authorization ?? '')?.[1];
-  return secret === undefined ? null : keys.recall(secret, ip);
-}
-
-// RFC 6750 section 2.1, with the scheme's case ignored as RFC 9110 section 11.1 asks.
+// RFC 6750 section 2.1, with the scheme's case ignored as RFC 9110 section 11.1 requires.
 const credentials = /^bearer +([A-Za-z0-9\-._~+/]+=*) *$/i;
 
-/** @throws StoreError UNAUTHENTICATED with the challenge of RFC 6750 section 3; TOO_MANY_REQUESTS */
-export async function authenticate({ keys, failures }: BearerOptions, request: FastifyRequest): Promise<Caller> {
-  const { authorization } = request.headers;
-  // Another scheme gives no key at all (RFC 6750 section 3.1).
-  if (!authorization || !/^bearer +\S/i.test(authorization)) {
-    throw unauthenticated('Bearer', 'An API key is required: Authorization: Bearer <API_KEY>.');
-  }
-  const secret = credentials.exec(authorization)?.[1];
-  const caller = secret === undefined ? null : await lookUp({ keys, failures }, secret, request);
-  if (caller) return caller;
-  throw unauthenticated('Bearer error="invalid_token"', 'The API key is not valid.');
+function presentedIn({ headers }: FastifyRequest): PresentedKey | undefined {
+  const secret = credentials.exec(headers.authorization ?? '')?.[1];
+  return secret === undefined ? undefined : new PresentedKey(secret);
 }
 
-/** Only what costs a look-up, or may be a guess at the bootstrap key, is limited, and counts when it fails. */
-async function lookUp({ keys, failures }: BearerOptions, secret: string, request: FastifyRequest) {
-  const { ip, call } = request;
-  const recalled = keys.recall(secret, ip);
+/** @throws StoreError UNAUTHENTICATED with the challenge of RFC 6750 section 3; TOO_MANY_REQUESTS */
+export async function authenticate(
+  options: BearerOptions,
+  request: FastifyRequest,
+  key = presentedIn(request),
+): Promise<Caller> {
+  const caller = key ? await lookUp(options, key, request) : null;
+  if (caller) return caller;
+  // A different scheme counts as no key (RFC 6750 section 3.1).
+  const isGiven = /^bearer +\S/i.test(request.headers.authorization ?? '');
+  if (isGiven) throw unauthenticated('Bearer error="invalid_token"', 'The API key is not valid.');
+  throw unauthenticated('Bearer', 'An API key is required: Authorization: Bearer <API_KEY>.');
+}
+
+/** Only a key that needs a look-up, or may be a guess at the bootstrap key, is limited, and counts when it fails. */
+async function lookUp({ keys, failures }: BearerOptions, key: PresentedKey, { ip, call }: FastifyRequest) {
+  const recall = () => keys.recall(key, ip);
+  const authenticate = () => keys.authenticate(key, ip, call);
+  const recalled = recall();
   if (recalled !== undefined) return recalled;
-  if (keys.wasGood(secret)) return keys.authenticate(secret, ip, call);
-  return failures.lookUp(
-    ip,
-    secret,
-    () => keys.recall(secret, ip),
-    () => keys.authenticate(secret, ip, call),
-  );
+  return keys.wasGood(key) ? authenticate() : failures.lookUp(ip, key.hash, recall, authenticate);
 }
 
 function unauthenticated(challenge: string, message: string): StoreError {

@@ -2,16 +2,15 @@ import { isIPv6 } from 'node:net';
 import { LRUCache } from 'lru-cache';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { StoreError } from '../errors.ts';
-import { hashSecret } from './secret.ts';
 
 /**
- * Limits wrong keys per client address. It protects the database from look-ups, and the bootstrap key from being guessed;
- * issued keys have 256 random bits. Over the limit only those are let through whose key was good lately.
+ * Limits wrong keys per client address. This protects the database from look-ups, and the bootstrap key from guessing;
+ * issued keys have 256 random bits. Over the limit only keys that were valid at their last look-up are admitted.
  */
 export class FailureLimit {
   readonly #perMinute: number;
   readonly #limiter: RateLimiterMemory | undefined;
-  /** What was counted lately. A client repeats its wrong key on many connections at once: that is one failure. */
+  /** Recently counted failures. A client repeats its wrong key on many connections at once: that is one failure. */
   readonly #counted = new LRUCache<string, true>({ max: 10_000, ttl: 10_000 });
   readonly #networks = new Map<string, Network>();
 
@@ -22,14 +21,15 @@ export class FailureLimit {
   }
 
   /**
-   * Looks a secret up that may be a wrong one. As many are looked up at a time as may still be wrong; others wait.
+   * Looks up a key that may be wrong, by its hash. At a time, as many look-ups run as may still fail; others wait.
    *
-   * @param recall what is known of it without a look-up, undefined for nothing: others may have looked it up meanwhile.
+   * @param recall what is known of it without a look-up, undefined for nothing: other requests may have looked it up
+   *   meanwhile.
    * @throws StoreError TOO_MANY_REQUESTS
    */
   async lookUp<Found>(
     address: string,
-    secret: string,
+    hash: string,
     recall: () => Found | null | undefined,
     lookUp: () => Promise<Found | null>,
   ): Promise<Found | null> {
@@ -39,7 +39,6 @@ export class FailureLimit {
     this.#networks.set(name, network);
     network.users += 1;
     try {
-      const hash = hashSecret(secret);
       for (;;) {
         const recalled = recall();
         if (recalled !== undefined) return recalled;
@@ -55,7 +54,7 @@ export class FailureLimit {
     }
   }
 
-  /** It is under way as soon as this is called, before anybody else looks. */
+  /** The look-up is registered synchronously, before another request can check for it. */
   #begin<Found>(
     name: string,
     network: Network,
@@ -68,7 +67,7 @@ export class FailureLimit {
     return found;
   }
 
-  /** Waits until one look-up less is under way. */
+  /** Waits until one of the look-ups in flight ends. */
   async #oneLess(network: Network): Promise<void> {
     if (network.waiting >= this.#perMinute) throw tooMany(1000);
     network.waiting += 1;
@@ -76,7 +75,7 @@ export class FailureLimit {
     network.waiting -= 1;
   }
 
-  /** How many may still be wrong. @throws StoreError TOO_MANY_REQUESTS */
+  /** How many look-ups may still fail. @throws StoreError TOO_MANY_REQUESTS */
   async #left(network: string): Promise<number> {
     const used = await this.#limiter?.get(network);
     if (!used) return this.#perMinute;
@@ -95,7 +94,7 @@ export class FailureLimit {
   }
 }
 
-/** The look-ups of a network that are under way, and who waits for them; it is forgotten with its last user. */
+/** The look-ups in flight of a network, and the requests that wait for them; removed with its last user. */
 interface Network {
   readonly underWay: Map<string, Promise<void>>;
   waiting: number;
@@ -109,7 +108,7 @@ function tooMany(milliseconds: number): StoreError {
   });
 }
 
-/** Whoever has an IPv6 address has 2^64 of them: they count as one. */
+/** A client with an IPv6 address has 2^64 of them: they count as one. */
 function networkOf(address: string): string {
   if (!isIPv6(address) || address.includes('.')) return address;
   const [start = '', end = ''] = address.split('::');

@@ -1,17 +1,13 @@
 import type { ApiKeyService } from './api-key.service.ts';
 
-/**
- * Issues the first key of a new store.
- *
- * @returns the secret; undefined when there are keys already.
- */
+/** Issues the first key of a new store. @returns the secret; undefined when keys exist already. */
 export async function issueFirstKey(keys: ApiKeyService): Promise<string | undefined> {
   if ((await keys.list()).length > 0) return undefined;
   const { key } = await keys.issue({ name: 'first key' });
   return key;
 }
 
-/** What a newcomer pastes into a shell. */
+/** The message for a new user, with commands to paste into a shell. */
 export function welcome(address: string, key: string): string {
   return `
 The animal store is open at ${address}. This is its first API key; it is shown only now:

@@ -1,27 +1,28 @@
-import type { Database, Statement } from '../database/database.ts';
+import type { Database } from '../database/database.ts';
+import type { Statement } from '../database/statement.ts';
 import type { KeyScope } from './api-key.entity.ts';
 
-/** Who is calling: a stored key, or the one from the configuration (id 0). */
+/** The caller: a stored key, or the key from the configuration (id 0). */
 export interface Caller {
   readonly id: number;
   readonly name: string;
   readonly scope: KeyScope;
 }
 
-/** What a look-up found. */
+/** The result of a look-up. */
 export interface KnownKey {
   caller: Caller;
-  /** The clock (ms) at which the look-up began. */
+  /** `Date.now()` when the look-up began. */
   lookedUpAt: number;
-  /** The clock (ms) from which the secret is refused. */
+  /** The time (`Date.now()`) from which the secret is rejected. */
   validUntil: number;
 }
 
-/** How long (ms) a look-up is believed. Under a second, so that a revocation is in force everywhere within one. */
+/** How long (ms) a look-up is cached. Under a second, so that a revocation is in force everywhere within one. */
 const believedFor = 900;
 
 export function isBelieved({ lookedUpAt }: KnownKey): boolean {
-  // A clock that was set back must not prolong a look-up's life.
+  // A clock that is set back must not extend the life of a look-up.
   return Math.abs(Date.now() - lookedUpAt) < believedFor;
 }
 
@@ -45,7 +46,7 @@ type KeyRow = [
   replaced: string | null,
 ];
 
-/** @returns for every hash the key that it belongs to, now or before a rotation; null when there is none. */
+/** @returns the key of every hash, current or before a rotation; null when there is none. */
 export async function lookUpKeys(database: Database, hashes: string[]): Promise<Array<KnownKey | null>> {
   const lookedUpAt = Date.now();
   const found = new Map<string, KnownKey>();

@@ -4,7 +4,7 @@ const milliseconds: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000,
 
 const span = /^(\d{1,6})([smhd])$/;
 
-/** `90d`, `12h`, `30m`, `10s` or `0`, in milliseconds. */
+/** Parses `90d`, `12h`, `30m`, `10s` or `0`, to milliseconds. */
 export function duration(text: string): number {
   if (text === '0') return 0;
   const [, amount, unit = ''] = span.exec(text) ?? [];
@@ -14,12 +14,12 @@ export function duration(text: string): number {
 
 const notAMoment = 'It must be a time like 90d, 12h, 30m or 10s, or a date like 2031-01-31.';
 
-/** A time from now, or a date (UTC) with or without a time of day; in the future. */
+/** Parses a time from now, or a date (UTC) with or without a time of day; it must be in the future. */
 export function momentFrom(text: string): Date {
   const isDate = /^\d{4}-\d\d-\d\d(T[\d:.]+Z)?$/.test(text);
   if (!isDate && text !== '0' && !span.test(text)) throw new InvalidArgumentError(notAMoment);
   const moment = new Date(isDate ? text : Date.now() + duration(text));
-  // Of a day that no month has, Date makes one of the next month.
+  // Date turns a nonexistent day into one of the next month.
   if (isDate && new Date(text.slice(0, 10)).getUTCDate() !== Number(text.slice(8, 10))) {
     throw new InvalidArgumentError('There is no such date.');
   }

@@ -1,18 +1,11 @@
 import { Command, Option } from 'commander';
 import type { ApiKey, KeyScope } from './api-key.entity.ts';
 import type { ApiKeyService, IssuedKey } from './api-key.service.ts';
-import type { DeprecatedCall } from './deprecated-call.entity.ts';
 import { duration, momentFrom, wholeNumber } from './key.arguments.ts';
-import type { KeyActivity } from './key-activity.ts';
 import { table } from './table.ts';
 
-export interface KeyServices {
-  keys: ApiKeyService;
-  activity: KeyActivity;
-}
-
 /** Runs `work` on the configured database, open and migrated. */
-export type WithKeys = (work: (services: KeyServices) => Promise<void>) => Promise<void>;
+export type WithKeys = (work: (keys: ApiKeyService) => Promise<void>) => Promise<void>;
 
 interface Flags {
   name: string;
@@ -38,7 +31,7 @@ export function keyCommands(withKeys: WithKeys, print: (text: string) => void): 
     .option('--expires <when>', 'after a time (90d, 12h, 30m) or at a date (2027-01-31)', momentFrom)
     .addOption(json())
     .action(({ name, scope, expires, json }: Flags) =>
-      withKeys(async ({ keys }) => {
+      withKeys(async (keys) => {
         const issued = await keys.issue({ name, scope, expiresAt: expires });
         show(issued, json, withSecret(issued));
       }),
@@ -49,7 +42,7 @@ export function keyCommands(withKeys: WithKeys, print: (text: string) => void): 
     .description('all keys, without their secrets')
     .addOption(json())
     .action(({ json }: Flags) =>
-      withKeys(async ({ keys }) => {
+      withKeys(async (keys) => {
         const rows = (await keys.list()).map(rowOfKey);
         show(rows, json, table(rows, 'There are no keys.'));
       }),
@@ -66,7 +59,7 @@ export function keyCommands(withKeys: WithKeys, print: (text: string) => void): 
     )
     .addOption(json())
     .action((id: number, { overlap, json }: Flags) =>
-      withKeys(async ({ keys }) => {
+      withKeys(async (keys) => {
         const rotated = await keys.rotate(id, overlap);
         const { previousExpiresAt: until } = rotated;
         const old = until ? `valid until ${until.toISOString()}` : 'no longer valid';
@@ -80,21 +73,9 @@ export function keyCommands(withKeys: WithKeys, print: (text: string) => void): 
     .argument('<id>', 'as in the list', wholeNumber)
     .addOption(json())
     .action((id: number, { json }: Flags) =>
-      withKeys(async ({ keys }) => {
+      withKeys(async (keys) => {
         const row = rowOfKey(await keys.revoke(id));
         show(row, json, `key ${row.id} (${row.name}) is revoked`);
-      }),
-    );
-
-  group
-    .command('deprecations')
-    .description('who still calls operations that will be removed')
-    .addOption(json())
-    .action(({ json }: Flags) =>
-      withKeys(async ({ keys, activity }) => {
-        const names = new Map((await keys.list()).map(({ id, name }) => [id, name]));
-        const rows = (await activity.deprecatedCalls()).map((calls) => rowOfCalls(calls, names));
-        show(rows, json, table(rows, 'Nobody has called a deprecated operation.'));
       }),
     );
 
@@ -107,11 +88,4 @@ function withSecret({ id, name, scope, key }: IssuedKey): string {
 
 function rowOfKey({ id, name, scope, hint, createdAt, expiresAt, lastUsedAt, revokedAt }: ApiKey) {
   return { id, name, scope, hint: `${hint}...`, createdAt, expiresAt, lastUsedAt, revokedAt };
-}
-
-function rowOfCalls({ keyId, operation, calls, lastCallAt, removal }: DeprecatedCall, names: Map<number, string>) {
-  const daysLeft = Math.ceil((removal.getTime() - Date.now()) / 86_400_000);
-  const protocol = operation.includes('.') ? 'GraphQL' : 'REST';
-  const name = names.get(keyId) ?? 'bootstrap';
-  return { key: keyId, name, operation, protocol, calls: Number(calls), lastCallAt, removal, daysLeft };
 }

@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib';
 
 /**
  * A secret is `ask_` + 256 random bits + a CRC-32 of both, all in base 62 (43 and 6 digits). The prefix lets leak
- * scanners recognise one (`ask_[0-9A-Za-z]{49}`), the checksum refuses a typo without a look-up.
+ * scanners recognise a secret (`ask_[0-9A-Za-z]{49}`), the checksum detects a typo without a look-up.
  */
 export const secretPrefix = 'ask_';
 const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -11,7 +11,7 @@ const randomDigits = 43;
 const checksumDigits = 6;
 const shape = new RegExp(`^${secretPrefix}[0-9A-Za-z]{${randomDigits + checksumDigits}}$`);
 
-/** A key from the configuration is the operator's choice; this long at least. */
+/** Minimum length of a key from the configuration, which the operator chooses. */
 export const shortestBootstrapKey = 20;
 
 export function createSecret(): string {
@@ -19,17 +19,36 @@ export function createSecret(): string {
   return body + checksum(body);
 }
 
-/** True when this could be one of our secrets: shape and checksum are right. */
+/** True when this could be an issued secret: its shape and checksum are right. */
 export function isSecret(text: string): boolean {
   return shape.test(text) && checksum(text.slice(0, -checksumDigits)) === text.slice(-checksumDigits);
 }
 
 /**
- * What is stored of a secret: its SHA-256. Secrets are looked up by this hash, so a comparison's timing tells nothing
- * of the secret itself; with 256 random bits no slow hash is needed.
+ * The SHA-256 of a secret, which is stored instead. Secrets are looked up by this hash, so the timing of a comparison
+ * reveals nothing of the secret itself; with 256 random bits no slow hash is needed.
  */
 export function hashSecret(secret: string): string {
   return hash('sha256', secret, 'hex');
+}
+
+/** A key as a client sends it, hashed once. */
+export class PresentedKey {
+  readonly hash: string;
+
+  constructor(private readonly secret: string) {
+    this.hash = hashSecret(secret);
+  }
+
+  /** False when it was never issued, or is mistyped. */
+  get mayBeIssued(): boolean {
+    return isSecret(this.secret);
+  }
+
+  /** False when the configuration would not accept it. */
+  get mayBeBootstrap(): boolean {
+    return this.secret.length >= shortestBootstrapKey;
+  }
 }
 
 /** The part of a secret that may be shown again. */

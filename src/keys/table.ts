@@ -1,4 +1,4 @@
-/** Rows of the same members as text in columns, for people. */
+/** Formats rows with the same members as a text table, for people. */
 export function table(rows: Array<Record<string, unknown>>, whenEmpty: string): string {
   const [first] = rows;
   if (!first) return whenEmpty;

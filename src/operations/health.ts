@@ -11,12 +11,12 @@ export interface HealthOptions {
 const patience = 2000;
 
 /**
- * `/livez`: the process runs. `/readyz`: it can serve: the database is reached, written to and migrated, what waits for
- * it gets on, and the process is not about to end. Neither needs a key; both answer within two seconds.
+ * `/livez`: the process runs. `/readyz`: it can serve: the database is reachable, writable and migrated, pending work
+ * makes progress, and the process is not about to end. Neither needs a key; both respond within two seconds.
  */
 export async function health(app: FastifyInstance, { database, quota }: HealthOptions): Promise<void> {
   const options = { schema: { hide: true }, config: { public: true } };
-  // However many ask, the database is asked once at a time.
+  // However many requests arrive, only one check of the database runs at a time.
   let check: Promise<void> | undefined;
   const checkOnce = () => {
     check ??= withinPatience(database.assertReady()).finally(() => {
@@ -29,7 +29,7 @@ export async function health(app: FastifyInstance, { database, quota }: HealthOp
   app.get('/readyz', options, async () => {
     if (app.isDraining) throw new StoreError('SERVICE_UNAVAILABLE', 'The service is about to end.');
     await checkOnce();
-    // Without Redis the service serves on; every node counts for itself.
+    // Without Redis the service continues, and every node counts for itself.
     return { status: 'ok', ...(quota?.isShared === false && { quotas: 'per node: Redis cannot be used' }) };
   });
 }

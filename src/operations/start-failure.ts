@@ -1,7 +1,7 @@
-import { isUnmigrated } from '../database/driver-errors.ts';
+import { isUnmigrated } from '../database/errors.ts';
 import { StoreError } from '../errors.ts';
 
-/** Why the service did not start, in one readable line (a wrong configuration has a line for every mistake). */
+/** Why the service did not start, in one readable line (an invalid configuration has a line for every mistake). */
 export function startFailure(error: unknown): string {
   const { code, address, port, message } = error as NodeJS.ErrnoException & { address?: string; port?: number };
   if (code === 'EADDRINUSE') return `Port ${port} on ${address} is taken (PORT, HOST).`;

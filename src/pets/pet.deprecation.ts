@@ -1,7 +1,8 @@
-import type { Deprecation } from '../rest/deprecation.ts';
-import { dayOf } from '../rest/deprecation.ts';
+import { type Deprecation, dayOf } from '../deprecations/deprecation.ts';
 
-/** Fetching one animal by its id, on both faces. The specification gives the removal, its version 1.0.0 the deprecation. */
+/**
+ * Fetching one pet by id, in REST and GraphQL. The specification sets the removal, its version 1.0.0 the deprecation.
+ */
 export const getPetDeprecation: Deprecation = {
   since: new Date('2026-11-20T00:00:00Z'),
   removal: new Date('2030-12-05T00:00:00Z'),

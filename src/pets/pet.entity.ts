@@ -1,17 +1,9 @@
-import { defineEntity, p } from '@mikro-orm/core';
-import type { Int64 } from '../int64.ts';
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import type { Row } from '../database/records.ts';
 
 /** Availability, spelled as in the specification. */
 export const PetStatus = { available: 'available', pending: 'pending', sold: 'sold' } as const;
 export type PetStatus = (typeof PetStatus)[keyof typeof PetStatus];
-
-/** An animal of the catalogue. */
-export interface Pet {
-  readonly id: Int64;
-  readonly name: string;
-  readonly categoryId: Int64;
-  readonly status: PetStatus;
-}
 
 const petSchema = defineEntity({
   name: 'Pet',
@@ -30,3 +22,6 @@ const petSchema = defineEntity({
 export class PetEntity extends petSchema.class {}
 
 petSchema.setClass(PetEntity);
+
+/** A pet of the catalogue. */
+export type Pet = Row<InferEntity<typeof petSchema>>;

@@ -1,35 +1,53 @@
-import { Arg, Args, Authorized, Ctx, Mutation, Query, Resolver } from 'type-graphql';
+import { Arg, Args, Authorized, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';
+import type { DeprecatedField } from '../deprecations/fields.ts';
+import { ConnectionArgs, connectionChecker, ListArgs, toConnection } from '../graphql/connection.ts';
 import type { GraphQLContext } from '../graphql/context.ts';
+import { pageCost } from '../graphql/cost.ts';
 import { ID } from '../graphql/id.ts';
-import { integerFromText } from '../int64.ts';
-import { PetConnection, PetsConnectionArgs, toConnection } from './pet.connection.ts';
-import { getPetRemovalDay } from './pet.deprecation.ts';
-import type { Pet } from './pet.entity.ts';
+import { checker } from '../input/check.ts';
+import { int64FromText } from '../input/int64.ts';
+import { getPetDeprecation, getPetRemovalDay } from './pet.deprecation.ts';
+import { PetStatus } from './pet.entity.ts';
+import { type NewPet, petQuerySchema } from './pet.schemas.ts';
 import type { PetService } from './pet.service.ts';
-import { NewPetInput, PetsArgs, PetType } from './pet.types.ts';
+import { NewPetInput, PetConnection, PetType } from './pet.types.ts';
 
 const deprecationReason = `Use \`pets\` with its \`status\` argument; \`pet\` will be removed on ${getPetRemovalDay}.`;
+const withStatus = { nullable: true, description: 'Only animals with this status.' };
 
-/** The GraphQL face of the catalogue. */
+const queryOf = checker(petQuerySchema, { isText: true });
+const queryOfConnection = connectionChecker(petQuerySchema);
+
+/** The GraphQL API of the catalogue. */
 @Resolver()
 export class PetResolver {
-  constructor(private readonly service: PetService) {}
+  constructor(
+    private readonly service: PetService,
+    private readonly newPetOf: (input: unknown) => NewPet,
+  ) {}
 
-  @Query(() => [PetType], { description: 'Lists animals by ascending id, optionally filtered by availability.' })
-  async pets(@Args(() => PetsArgs) args: PetsArgs, @Ctx() { call }: GraphQLContext): Promise<readonly Pet[]> {
-    const page = await this.service.list({ ...args, after: integerFromText(args.after) }, call);
-    return page.pets;
-  }
-
-  @Query(() => PetConnection, { description: 'The same list as a Relay connection.' })
-  async petsConnection(
-    @Args(() => PetsConnectionArgs) { first, after, status }: PetsConnectionArgs,
+  @Query(() => [PetType], {
+    complexity: pageCost,
+    description: 'Lists animals by ascending id, optionally filtered by availability.',
+  })
+  async pets(
+    @Args(() => ListArgs) args: ListArgs,
+    @Arg('status', () => PetStatus, withStatus) status: PetStatus | null | undefined,
     @Ctx() { call }: GraphQLContext,
-  ): Promise<PetConnection> {
-    const query = { status, limit: first, after: integerFromText(after) };
-    return toConnection(await this.service.list(query, call, 'first'));
+  ): Promise<readonly PetType[]> {
+    return (await this.service.list(queryOf({ ...args, status }), call)).items;
   }
 
+  @Query(() => PetConnection, { complexity: pageCost, description: 'The same list as a Relay connection.' })
+  async petsConnection(
+    @Args(() => ConnectionArgs) args: ConnectionArgs,
+    @Arg('status', () => PetStatus, withStatus) status: PetStatus | null | undefined,
+    @Ctx() { call }: GraphQLContext,
+  ) {
+    return toConnection(await this.service.list(queryOfConnection({ ...args, status }), call));
+  }
+
+  @Extensions({ deprecation: getPetDeprecation } satisfies DeprecatedField)
   @Query(() => PetType, {
     nullable: true,
     description: 'Fetches one animal; null when there is none.',
@@ -38,8 +56,8 @@ export class PetResolver {
   async pet(
     @Arg('id', () => ID, { description: 'The id of the animal.' }) id: string,
     @Ctx() { call }: GraphQLContext,
-  ): Promise<Pet | null> {
-    return this.service.find(integerFromText(id), call);
+  ): Promise<PetType | null> {
+    return this.service.find(int64FromText(id), call);
   }
 
   @Authorized('write')
@@ -47,7 +65,7 @@ export class PetResolver {
   async createPet(
     @Arg('input', () => NewPetInput, { description: 'The animal.' }) input: NewPetInput,
     @Ctx() { call }: GraphQLContext,
-  ): Promise<Pet> {
-    return this.service.create({ ...input, categoryId: integerFromText(input.categoryId) }, call);
+  ): Promise<PetType> {
+    return this.service.create(this.newPetOf(input), call);
   }
 }

@@ -1,8 +1,8 @@
-import { ArgsType, Field, InputType, Int, ObjectType, registerEnumType } from 'type-graphql';
+import { Field, InputType, ObjectType, registerEnumType } from 'type-graphql';
+import { connectionOf } from '../graphql/connection.ts';
 import { ID } from '../graphql/id.ts';
-import type { Int64 } from '../int64.ts';
+import type { Int64 } from '../input/int64.ts';
 import { PetStatus } from './pet.entity.ts';
-import { pageLimit } from './pet.rules.ts';
 
 registerEnumType(PetStatus, {
   name: 'PetStatus',
@@ -31,6 +31,8 @@ export class PetType {
   readonly status!: PetStatus;
 }
 
+export const PetConnection = connectionOf(PetType, 'Pet', 'animals');
+
 @InputType('NewPet', { description: 'An animal to be added.' })
 export class NewPetInput {
   @Field(() => String, {
@@ -44,20 +46,4 @@ export class NewPetInput {
 
   @Field(() => PetStatus, { defaultValue: PetStatus.available, description: 'Availability of the animal.' })
   readonly status!: PetStatus;
-}
-
-@ArgsType()
-export class PetsArgs {
-  @Field(() => PetStatus, { nullable: true, description: 'Only animals with this status.' })
-  readonly status?: PetStatus | null;
-
-  @Field(() => Int, {
-    nullable: true,
-    defaultValue: pageLimit.default,
-    description: `How many animals at most, ${pageLimit.min} to ${pageLimit.max}.`,
-  })
-  readonly limit?: number | null;
-
-  @Field(() => ID, { nullable: true, description: 'Only animals after this one: the last id already seen.' })
-  readonly after?: string | null;
 }

@@ -1,51 +1,62 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
+import type { TObject } from 'typebox';
 import { StoreError } from '../errors.ts';
+import type { RequestCall } from '../http/request-call.ts';
+import { mostItems } from '../input/page.ts';
 import { type Quota, type QuotaState, rateLimitHeaders, type Settle } from './quota.ts';
 
-/** Charges the operations of one request, one after the other, as if each had come alone. */
+/** Charges the operations of one request one after the other, as if each had come alone. */
 export class Meter {
-  /** After the last operation; undefined before the first. */
+  /** The quota after the last operation; undefined before the first. */
   state: QuotaState | undefined;
-  /** Set when an operation was refused. */
+  /** Set when an operation was rejected. */
   refusal: StoreError | undefined;
   readonly #quota: Quota;
   readonly #keyId: number;
+  readonly #call: RequestCall;
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(quota: Quota, keyId: number) {
+  constructor(quota: Quota, keyId: number, call: RequestCall) {
     this.#quota = quota;
     this.#keyId = keyId;
+    this.#call = call;
   }
 
   /**
-   * Runs an operation that costs one, and one for every item in its result.
+   * Runs an operation that costs one, and one for every item that it reads or writes.
    *
-   * @param mayAnswer how many items that may be. They are paid for beforehand, so that operations which run side by side
-   *   cannot spend the same units; what was too much is given back.
+   * @param mayCost its maximum cost. It is taken in advance, so that concurrent operations cannot spend the same units,
+   *   and the unused rest is given back.
    * @throws StoreError TOO_MANY_REQUESTS
    */
-  run<Result>(mayAnswer: number, operation: () => Promise<Result>): Promise<Result> {
-    const result = this.#turn.then(() => this.#charged(mayAnswer, operation));
+  run<Result>(mayCost: number, operation: () => Promise<Result>): Promise<Result> {
+    const result = this.#turn.then(async () => {
+      const settle = await this.begin(mayCost);
+      return operation().finally(settle);
+    });
     this.#turn = result.catch(() => undefined);
     return result;
   }
 
-  /** Charges what is done elsewhere. @throws StoreError TOO_MANY_REQUESTS */
-  take(units: number): Promise<unknown> {
-    return this.run(units - 1, async () => ({ items: units - 1 }));
+  /**
+   * Takes the maximum cost of an operation.
+   *
+   * @returns a function that gives back the rest.
+   * @throws StoreError TOO_MANY_REQUESTS
+   */
+  async begin(mayCost: number): Promise<() => Promise<void>> {
+    const before = this.#call.items;
+    const settle = await this.#take(mayCost);
+    return async () => {
+      this.state = (await settle(mayCost - 1 - (this.#call.items - before))) ?? this.state;
+    };
   }
 
-  async #charged<Result>(mayAnswer: number, operation: () => Promise<Result>): Promise<Result> {
-    const settle = await this.#take(1 + mayAnswer);
-    let answered = 0;
-    try {
-      const result = await operation();
-      answered = animalsIn(result);
-      return result;
-    } finally {
-      this.state = (await settle(mayAnswer - answered)) ?? this.state;
-    }
+  /** Charges work that is done elsewhere. @throws StoreError TOO_MANY_REQUESTS */
+  async take(units: number): Promise<void> {
+    const settle = await this.#take(units);
+    await settle(0);
   }
 
   async #take(units: number): Promise<Settle> {
@@ -60,47 +71,48 @@ export class Meter {
   }
 }
 
-/** A list, a page, a connection, one animal, or none. */
-function animalsIn(result: unknown): number {
-  if (result === null || typeof result !== 'object') return 0;
-  if (Array.isArray(result)) return result.length;
-  const { pets, edges, items } = result as { pets?: unknown[]; edges?: unknown[]; items?: number };
-  return items ?? (pets ?? edges)?.length ?? 1;
-}
-
 declare module 'fastify' {
   interface FastifyRequest {
     /** Charges what the request does; null when there is no quota. */
     meter: Meter | null;
+    settle: (() => Promise<void>) | null;
   }
-}
-
-/** Runs an operation at the request's expense. @param mayAnswer how many items it may answer */
-export function metered<Result>(
-  { meter }: FastifyRequest,
-  mayAnswer: number,
-  operation: () => Promise<Result>,
-): Promise<Result> {
-  return meter ? meter.run(mayAnswer, operation) : operation();
+  interface FastifyContextConfig {
+    /** Costs nothing, or charges its work itself. All other routes that need a key are charged. */
+    isUnmetered?: boolean;
+  }
 }
 
 export interface MeterOptions {
   quota: Quota | undefined;
 }
 
-/** Adds `request.meter`, and tells on every metered response how much is left. Register it after `bearer`. */
-export const meter = fastifyPlugin<MeterOptions>(async (app: FastifyInstance, { quota }) => {
-  app.decorateRequest('meter', null);
-  if (!quota) return;
-  app.addHook('onRequest', (request, _reply, done) => {
-    if (request.caller) request.meter = new Meter(quota, request.caller.id);
-    done();
-  });
-  app.addHook('onSend', async (request, reply) => {
-    const { state, refusal } = request.meter ?? {};
-    if (state) reply.headers(rateLimitHeaders(state));
-    // Also where GraphQL has answered other fields: who is over the quota must notice.
-    if (refusal) reply.code(refusal.status).headers(refusal.headers);
-  });
-  app.addHook('onClose', () => quota.close());
-});
+/** Charges every route, and reports the remaining quota on every charged response. */
+export const meter = fastifyPlugin<MeterOptions>(
+  async (app: FastifyInstance, { quota }) => {
+    app.decorateRequest('meter', null).decorateRequest('settle', null);
+    if (!quota) return;
+    app.addHook('onRequest', (request, _reply, done) => {
+      if (request.caller) request.meter = new Meter(quota, request.caller.id, request.call);
+      done();
+    });
+    app.addHook('onRoute', (route) => {
+      if (route.config?.public || route.config?.isUnmetered) return;
+      const isList = 'limit' in ((route.schema?.querystring as TObject | undefined)?.properties ?? {});
+      const charge = async (request: FastifyRequest) => {
+        const { limit } = request.query as { limit?: unknown };
+        request.settle = (await request.meter?.begin(isList ? 1 + mostItems(limit) : 2)) ?? null;
+      };
+      route.preValidation = [charge, route.preValidation ?? []].flat();
+    });
+    app.addHook('onSend', async (request, reply) => {
+      await request.settle?.();
+      const { state, refusal } = request.meter ?? {};
+      if (state) reply.headers(rateLimitHeaders(state));
+      // Also when GraphQL has resolved other fields: a client over its quota must notice.
+      if (refusal) reply.code(refusal.status).headers(refusal.headers);
+    });
+    app.addHook('onClose', () => quota.close());
+  },
+  { name: 'meter', dependencies: ['bearer'] },
+);

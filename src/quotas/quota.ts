@@ -8,36 +8,36 @@ import {
 import { StoreError } from '../errors.ts';
 
 export interface QuotaOptions {
-  /** Units per key and minute. */
+  /** Units per key per minute. */
   perMinute: number;
-  /** redis://...; shared by all nodes. Counted in memory, per node, when undefined. */
+  /** redis://...; shared by all nodes. When undefined, each node counts in memory. */
   redisUrl: string | undefined;
-  /** Told when Redis cannot be used: until it can, every node counts for itself. */
+  /** Called when Redis is unavailable: until it is back, every node counts for itself. */
   onTrouble(error: Error): void;
 }
 
-/** How much of a key's quota is left. */
+/** The remaining quota of a key. */
 export interface QuotaState {
   limit: number;
   remaining: number;
-  /** Seconds until it is whole again. */
+  /** Seconds until the quota is full again. */
   reset: number;
 }
 
-/** Gives back what was not used; takes what was too little, if negative. @returns how much is left, if that has changed */
+/** Gives back unused units; takes missing ones, if negative. @returns the remaining quota, if it has changed */
 export type Settle = (unused: number) => Promise<QuotaState | undefined>;
 
 const windowSeconds = 60;
 
 /**
  * What a key may spend in a minute. The unit is one for every operation (a REST call, a root field of GraphQL) and one
- * for every animal that it reads or writes, on both faces alike: aliases and large pages buy nothing.
+ * for every item that it reads or writes, in REST and GraphQL alike: aliases and large pages gain nothing.
  */
 export class Quota {
   readonly #limit: number;
   readonly #limiter: RateLimiterCompatibleAbstract;
   readonly #redis: Redis | undefined;
-  /** What operations under way on this node have taken, by key. */
+  /** The units taken by operations in flight on this node, by key. */
   readonly #taken = new Map<number, number>();
 
   constructor({ perMinute, redisUrl, onTrouble }: QuotaOptions) {
@@ -52,7 +52,7 @@ export class Quota {
       enableOfflineQueue: false,
       maxRetriesPerRequest: 0,
       connectTimeout: 2000,
-      // A Redis that is silent is left, as one that is gone: until it answers again nobody waits for it.
+      // A silent Redis is treated like an unreachable one: no request waits for it until it answers again.
       socketTimeout: 500,
     });
     let isTold = false;
@@ -67,10 +67,10 @@ export class Quota {
   }
 
   /**
-   * Takes what an operation may cost. As long as a unit is left it may overdraw the quota, once.
+   * Takes the maximum cost of an operation. As long as a unit is left, an operation may overdraw the quota, once.
    *
-   * @returns how much is left, and what takes back the units that it did not use
-   * @throws StoreError TOO_MANY_REQUESTS when the quota is used up, or what is left is taken by operations under way
+   * @returns the remaining quota, and a function that takes back unused units
+   * @throws StoreError TOO_MANY_REQUESTS when the quota is used up, or the rest is taken by operations in flight
    */
   async take(keyId: number, units: number): Promise<{ state: QuotaState; settle: Settle }> {
     const used = await this.#limiter.penalty(keyId, units);
@@ -85,7 +85,7 @@ export class Quota {
       const left = (this.#taken.get(keyId) ?? 0) - units;
       if (left > 0) this.#taken.set(keyId, left);
       else this.#taken.delete(keyId);
-      // What was taken in the last minute is not credited to this one.
+      // Units taken in the previous minute are not credited to this one.
       const isOver = Date.now() >= endOfWindow;
       return unused === 0 ? undefined : this.#giveBack(keyId, isOver ? 0 : unused);
     };
@@ -94,7 +94,7 @@ export class Quota {
 
   async #giveBack(keyId: number, units: number): Promise<QuotaState> {
     const used = await this.#limiter.reward(keyId, units);
-    // Taken where Redis counted, given back where this node counts for itself.
+    // The units were taken from Redis's count, but given back to this node's.
     if (used.consumedPoints < 0) await this.#limiter.delete(keyId);
     return this.#stateOf(used);
   }
@@ -112,7 +112,7 @@ export class Quota {
     });
   }
 
-  /** False when Redis is configured and cannot be used. */
+  /** False when Redis is configured but unavailable. */
   get isShared(): boolean {
     return this.#redis === undefined || this.#redis.status === 'ready';
   }
@@ -127,7 +127,7 @@ export class Quota {
   }
 }
 
-/** The quota of the configuration; undefined when there is none. Trouble with Redis is logged once, until it is over. */
+/** The configured quota; undefined when there is none. A failure of Redis is logged once, until it is over. */
 export function createQuota(
   { quotaPerMinute, redisUrl }: { quotaPerMinute: number; redisUrl: string | undefined },
   log: { warn(fields: object, message: string): void },

@@ -1,49 +1,71 @@
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifySchema } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
-import { Type } from 'typebox';
+import type { Routes } from '../http/input.ts';
 
-/** Collects the routes' schemas into OpenAPI 3.1. Register it before the routes. */
-export const openApi = fastifyPlugin(async (app: FastifyInstance) => {
-  await app.register(swagger, {
-    openapi: {
-      openapi: '3.1.0',
-      info: {
-        title: 'Animal Store',
-        version: '1.0.0',
-        description: 'The catalogue of animals offered by a store. Every operation needs an API key.',
-        license: { name: 'MIT', identifier: 'MIT' },
-      },
-      servers: [{ url: '/v1', description: 'This service' }],
-      tags: [
-        { name: 'Pets', description: 'The catalogue of animals.' },
-        { name: 'Store', description: 'The store itself.' },
-      ],
-      components: {
-        securitySchemes: {
-          apiKey: { type: 'http', scheme: 'bearer', description: '`Authorization: Bearer <API_KEY>`' },
-        },
-      },
-      security: [{ apiKey: [] }],
-    },
-    stripBasePath: true,
-    hideUntagged: true,
-    // Names the components as the specification does, by their `$id`.
-    refResolver: { buildLocalReference: (schema, _base, _fragment, index) => `${schema.$id ?? `schema-${index}`}` },
-    transformObject: (document) =>
-      'openapiObject' in document ? withPlainReferences(document.openapiObject) : document.swaggerObject,
-  });
-});
-
-/**
- * Refers to a named schema, and says more about this use of it. OpenAPI 3.1 allows that beside `$ref`, but @fastify/swagger
- * leaves it out there (as 3.0 asks); so it is `allOf` on the way.
- */
-export function referTo<Value>(id: string, more: { description: string; default?: Value }) {
-  return Type.Unsafe<Value>({ allOf: [{ $ref: id }], ...more });
+export interface OpenApiOptions {
+  tags: Array<{ name: string; description: string }>;
 }
 
+/** Collects the routes' schemas into OpenAPI 3.1. Register it before the routes. */
+export const openApi = fastifyPlugin<OpenApiOptions>(
+  async (app: FastifyInstance, { tags }) => {
+    await app.register(swagger, {
+      openapi: {
+        openapi: '3.1.0',
+        info: {
+          title: 'Animal Store',
+          version: '1.0.0',
+          description: 'The catalogue of animals offered by a store. Every operation needs an API key.',
+          license: { name: 'MIT', identifier: 'MIT' },
+        },
+        servers: [{ url: '/v1', description: 'This service' }],
+        tags,
+        components: {
+          securitySchemes: {
+            apiKey: { type: 'http', scheme: 'bearer', description: '`Authorization: Bearer <API_KEY>`' },
+          },
+        },
+        security: [{ apiKey: [] }],
+      },
+      stripBasePath: true,
+      hideUntagged: true,
+      // Names the components by their `$id`, as the specification does.
+      refResolver: { buildLocalReference: (schema, _base, _fragment, index) => `${schema.$id ?? `schema-${index}`}` },
+      transform: ({ schema, url }) => ({ schema: byReference(schema) as FastifySchema, url }),
+      transformObject: (document) =>
+        'openapiObject' in document ? withPlainReferences(document.openapiObject) : document.swaggerObject,
+    });
+    // Responses are serialised by reference, too, because the serialiser accepts each named schema only once.
+    app.addHook('onRoute', ({ schema }) => {
+      if (!schema) return;
+      for (const part of [schema.querystring, schema.body, schema.response]) {
+        byReference(part, (named) => app.getSchema(named.$id) ?? app.addSchema(named));
+      }
+      if (schema.response) schema.response = byReference(schema.response);
+    });
+  },
+  { name: 'openapi', dependencies: ['documented-failures', 'deprecations'] },
+);
+
+type Named = { $id: string };
+
+/** Returns the same with references in place of named schemas. */
+function byReference(part: unknown, found: (named: Named) => unknown = () => undefined): unknown {
+  if (typeof part !== 'object' || part === null) return part;
+  if (Array.isArray(part)) return part.map((one) => byReference(one, found));
+  const members = Object.entries(part).map(([name, value]) => [name, byReference(value, found)]);
+  const plain = Object.fromEntries(members);
+  if (typeof plain.$id !== 'string') return plain;
+  found(plain);
+  return { $ref: `${plain.$id}#` };
+}
+
+/**
+ * `use` creates an `allOf` of a single reference, and more members beside it. OpenAPI 3.1 allows these beside `$ref`
+ * itself, which generators understand better, but @fastify/swagger drops them there (as 3.0 requires).
+ */
 function withPlainReferences<Part>(part: Part): Part {
   if (typeof part !== 'object' || part === null) return part;
   if (Array.isArray(part)) return part.map(withPlainReferences) as Part;
@@ -53,7 +75,17 @@ function withPlainReferences<Part>(part: Part): Part {
   return Object.fromEntries(Object.entries(plain).map(([name, value]) => [name, withPlainReferences(value)])) as Part;
 }
 
-/** `/v1/openapi.json`, and `/docs`: an interactive reference served from this process alone. Both need no key. */
+/** The routes of a module, in its section of the reference. */
+export function section(tag: string, routes: (app: Routes) => void) {
+  return async (app: FastifyInstance): Promise<void> => {
+    app.addHook('onRoute', ({ schema }) => {
+      if (schema) schema.tags = [tag];
+    });
+    routes(app as unknown as Routes);
+  };
+}
+
+/** `/v1/openapi.json`, and `/docs`: an interactive reference served by this process alone. Both need no key. */
 export async function openApiPages(app: FastifyInstance): Promise<void> {
   const config = { public: true };
   app.get('/v1/openapi.json', { schema: { hide: true }, config }, async () => app.swagger());
@@ -64,11 +96,11 @@ export async function openApiPages(app: FastifyInstance): Promise<void> {
     routePrefix: '/docs',
     uiConfig: { deepLinking: true, validatorUrl: null, persistAuthorization: false, tryItOutEnabled: true },
     staticCSP: true,
-    // Nothing from elsewhere; and on plain HTTP nothing must be looked for at an https address that is not there.
+    // Nothing from other origins; and on plain HTTP no upgrade to an https address that does not exist.
     transformStaticCSP: (policy) =>
       policy
         .replace(/ upgrade-insecure-requests;| validator\.swagger\.io| https:/g, '')
-        // Swagger UI colours the answers that it shows with style attributes.
+        // Swagger UI colours the responses that it shows with style attributes.
         .replace(/style-src [^;]*/, "style-src 'self' 'unsafe-inline'"),
   });
 }

@@ -1,20 +1,16 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, test } from '@jest/globals';
 import { graphqlText } from '../support/graphql.ts';
 import { rest } from '../support/rest.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
 /** Bodies that are small to send and dear to take: each is answered, by the code of what is wrong, and nothing remains of it. */
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
-});
+const store = storeForAll({}, async () => {});
 afterEach(async () => {
   await store.empty();
   expect((await rest(store, '/v1/pets')).json).toEqual([]);
   expect(Object.keys(Object.prototype)).toEqual([]);
   expect(({} as Record<string, unknown>).polluted).toBeUndefined();
 });
-afterAll(() => store.close());
 
 const deep = (levels: number, open = '[', close = ']') => open.repeat(levels) + close.repeat(levels);
 const zeros = '0'.repeat(900_000);

@@ -1,21 +1,18 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { createSecret } from '../../src/keys/secret.ts';
 import { type HttpResponse, send } from '../support/http.ts';
 import { onNode } from '../support/nodes.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
 /** Guessing keys: nothing tells a near miss from a far one, and there are few tries. */
-let store: Store;
 let revoked: string;
 let expired: string;
-beforeAll(async () => {
-  store = await startStore();
+const store = storeForAll({}, async () => {
   const gone = await store.keys.issue({ name: 'revoked' });
   await store.keys.revoke(gone.id);
   revoked = gone.key;
   expired = (await store.keys.issue({ name: 'expired', expiresAt: new Date(1) })).key;
 });
-afterAll(() => store.close());
 
 const request = (authorization: string, path = '/v1/pets') => send(store.origin, { path, headers: { authorization } });
 

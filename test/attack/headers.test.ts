@@ -1,15 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { stock } from '../support/database-access.ts';
 import { type HttpRequest, send } from '../support/http.ts';
 import { exchange } from '../support/raw.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
+const store = storeForAll({}, async () => {
   await stock(store.database, 3);
 });
-afterAll(() => store.close());
 
 const authorized = () => ({ authorization: `Bearer ${store.key}` });
 const json = { 'content-type': 'application/json' };
@@ -74,6 +71,7 @@ describe('security headers are on', () => {
   ])('%s (%i)', async (_what, expected, request) => {
     const { status, headers } = await send(store.origin, request());
     expect(status).toBe(expected);
+    if (status !== 204) expect(headers['content-type']).toBe('application/json; charset=utf-8');
     expect(headers).toMatchObject({
       'x-content-type-options': 'nosniff',
       'content-security-policy': "default-src 'none';frame-ancestors 'none'",
@@ -94,7 +92,7 @@ describe('security headers are on', () => {
     const [response] = await exchange(store, bytes);
     expect(response?.headers).toMatchObject({
       'x-content-type-options': 'nosniff',
-      'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+      'content-security-policy': "default-src 'none';frame-ancestors 'none'",
       'content-type': 'application/json; charset=utf-8',
     });
   });

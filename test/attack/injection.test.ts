@@ -1,20 +1,16 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import { sql } from '../support/database-access.ts';
 import { faces } from '../support/faces.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { rest } from '../support/rest.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
 /** SQL in every parameter of both faces: data where any text is data, refused everywhere else, run nowhere. */
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
-});
+const store = storeForAll({}, async () => {});
 beforeEach(async () => {
   await store.empty();
   await sql(store.database, "insert into pet (name, category_id, status) values ('only one', 1, 'sold')");
 });
-afterAll(() => store.close());
 
 const payloads = [
   "' OR '1'='1",

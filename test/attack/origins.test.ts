@@ -1,15 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { stock } from '../support/database-access.ts';
 import { send } from '../support/http.ts';
 import { onNode } from '../support/nodes.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
+const store = storeForAll({}, async () => {
   await stock(store.database, 3);
 });
-afterAll(() => store.close());
 
 const authorized = () => ({ authorization: `Bearer ${store.key}` });
 const json = { 'content-type': 'application/json' };

@@ -1,15 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { stock } from '../support/database-access.ts';
 import { exchange } from '../support/raw.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
 /** Tricks with paths: none goes around the guard, none leaves the documents' folder, none becomes another path. */
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
+const store = storeForAll({}, async () => {
   await stock(store.database, 3);
 });
-afterAll(() => store.close());
 
 async function get(path: string, headers = '') {
   const bytes = Buffer.from(

@@ -1,17 +1,13 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, test } from '@jest/globals';
 import { exchange } from '../support/raw.ts';
 import { rest } from '../support/rest.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
 /** Requests that two servers in a row could read differently: all are refused, the connection is closed, nothing runs. */
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
-});
+const store = storeForAll({}, async () => {});
 afterEach(async () => {
   expect((await rest(store, '/v1/pets')).json).toEqual([]);
 });
-afterAll(() => store.close());
 
 const hidden = '{"name":"smuggled","categoryId":1}';
 /** A creation that would be run if what stands before it ended earlier than the server thinks. */

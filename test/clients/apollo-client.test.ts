@@ -1,14 +1,10 @@
 import { ApolloClient, CombinedGraphQLErrors, HttpLink, InMemoryCache } from '@apollo/client/core';
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { beforeEach, expect, test } from '@jest/globals';
 import { CreatePetDocument, type CreatePetMutation, PetDocument, PetsDocument } from '../support/generated/graphql.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
-});
+const store = storeForAll();
 beforeEach(() => store.empty());
-afterAll(() => store.close());
 
 function connected(key = store.key): ApolloClient {
   const link = new HttpLink({ uri: `${store.origin}/graphql`, headers: { authorization: `Bearer ${key}` } });

@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { beforeEach, expect, test } from '@jest/globals';
 import { ClientError, GraphQLClient } from 'graphql-request';
 import { CreatePetDocument, PetDocument, PetsDocument } from '../support/generated/graphql.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
-});
+const store = storeForAll();
 beforeEach(() => store.empty());
-afterAll(() => store.close());
 
 function connected(key = store.key): GraphQLClient {
   return new GraphQLClient(`${store.origin}/graphql`, { headers: { authorization: `Bearer ${key}` } });

@@ -1,20 +1,17 @@
 import { readFile } from 'node:fs/promises';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import createClient, { type Client } from 'openapi-fetch';
 import openapiTS, { astToString, COMMENT_HEADER } from 'openapi-typescript';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 import type { components, paths } from './generated/openapi.js';
 
 type Pet = components['schemas']['Pet'];
 
-let store: Store;
 let client: Client<paths>;
-beforeAll(async () => {
-  store = await startStore();
+const store = storeForAll({}, async () => {
   client = createClient<paths>({ baseUrl: `${store.origin}/v1`, headers: { authorization: `Bearer ${store.key}` } });
 });
 beforeEach(() => store.empty());
-afterAll(() => store.close());
 
 test('the types are those of the document that is served', async () => {
   const served = await (await fetch(`${store.origin}/v1/openapi.json`)).text();

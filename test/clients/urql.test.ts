@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { beforeEach, expect, test } from '@jest/globals';
 import { Client, cacheExchange, fetchExchange } from '@urql/core';
 import { CreatePetDocument, PetDocument, PetsDocument } from '../support/generated/graphql.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
 /** urql as its documentation sets it up. Unless told otherwise it sends queries by GET, and mutations by POST. */
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
-});
+const store = storeForAll();
 beforeEach(() => store.empty());
-afterAll(() => store.close());
 
 function connected(key = store.key): { client: Client; methods: Array<string | undefined> } {
   const methods: Array<string | undefined> = [];

@@ -72,12 +72,12 @@ describe('the OpenAPI document', () => {
     ['a removed parameter', (d) => list(d).parameters.pop(), 'GET /pets: the query parameter after was removed'],
     [
       'a smaller page',
-      (d) => (list(d).parameters[0].schema.maximum = 50),
+      (d) => (list(d).parameters[1].schema.maximum = 50),
       'GET /pets: the query parameter limit had the maximum 100 and has now 50',
     ],
     [
       'another default',
-      (d) => (list(d).parameters[0].schema.default = 10),
+      (d) => (list(d).parameters[1].schema.default = 10),
       'GET /pets: the query parameter limit had the default 20 and has now 10',
     ],
     [
@@ -117,7 +117,7 @@ describe('the OpenAPI document', () => {
     ['a new optional member of a request', (d) => (schemas(d).NewPet.properties.colour = { type: 'string' })],
     ['a new member of a response', (d) => (schemas(d).Pet.properties.colour = { type: 'string' })],
     ['a member that need not be sent any more', (d) => schemas(d).NewPet.required.pop()],
-    ['a larger page', (d) => (list(d).parameters[0].schema.maximum = 200)],
+    ['a larger page', (d) => (list(d).parameters[1].schema.maximum = 200)],
     ['a new failure', (d) => (list(d).responses[410] = { description: 'Gone.' })],
     ['other words', (d) => (list(d).description = 'Lists animals.')],
   ])('%s does not break', (_name, change) => {

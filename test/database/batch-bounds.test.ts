@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { busy } from '../../src/database/driver-errors.ts';
+import { busy } from '../../src/database/errors.ts';
 import { eventually } from '../support/process.ts';
 import { departures, names, refusalOf, told, withTrips } from '../support/trips.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { late, outcomeUnknown } from '../../src/database/driver-errors.ts';
+import { late, outcomeUnknown } from '../../src/database/errors.ts';
 import { departures, names, refusalOf, told, withTrips } from '../support/trips.ts';
 
 /** Whoever it is waits so many milliseconds from now. */

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { type EmbeddedPostgres, openEmbeddedPostgres } from '../../src/database/embedded-postgres.ts';
+import { type EmbeddedPostgres, openEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { onPostgres } from '../support/process.ts';
 
 const onEmbedded = onPostgres ? describe.skip : describe;

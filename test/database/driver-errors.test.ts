@@ -6,7 +6,7 @@ import {
   late,
   outcomeUnknown,
   unavailable,
-} from '../../src/database/driver-errors.ts';
+} from '../../src/database/errors.ts';
 import type { StoreError } from '../../src/errors.ts';
 
 /** What pg throws: an error of PostgreSQL with its SQLSTATE, of the system with its name, or of its own with words alone. */
@@ -17,28 +17,18 @@ function thrown(code: string | undefined, message = 'this is a test'): Error {
 describe('14.16: what passes is no fault of ours', () => {
   test.each([
     ...['EMFILE', 'ENFILE', 'ECONNREFUSED', 'ECONNRESET', 'EAI_AGAIN'],
-    ...[
-      '08006',
-      '25006',
-      '26000',
-      '28000',
-      '28P01',
-      '3D000',
-      '40001',
-      '40P01',
-      '53300',
-      '55P03',
-      '57014',
-      '57P03',
-      '42P01',
-      '42703',
-    ],
+    ...['08006', '25006', '26000', '28000', '28P01', '3D000', '40001', '40P01', '53300', '55P03', '57014', '57P03'],
   ])('%s is 503, with the advice to try again', (code) => {
     const cause = thrown(code);
     const failure = unavailable(cause);
     const message = 'The database cannot be reached; try again shortly.';
     expect(failure?.toBody()).toEqual({ code: 'SERVICE_UNAVAILABLE', status: 503, message });
     expect(failure).toMatchObject({ headers: { 'retry-after': '1' }, cause });
+  });
+
+  test.each(['42P01', '42703'])('%s is 503, too, and says that it is not migrated', (code) => {
+    const message = 'The database has not been migrated.';
+    expect(unavailable(thrown(code))?.toBody()).toEqual({ code: 'SERVICE_UNAVAILABLE', status: 503, message });
   });
 
   test('so is a plan that has become stale, and no other 0A000', () => {

@@ -7,7 +7,7 @@ import { send } from '../support/http.ts';
 import { type Env, eventually, freePort, onPostgres, type ServerProcess, startServer } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 
-/** How much memory the embedded store takes: 640 MB must be enough, the README says. */
+/** How much memory the embedded store takes: 640 MB must be enough, docs/operate.md says. */
 const megabytes = 640;
 const database = databaseForEach();
 let env: Env;

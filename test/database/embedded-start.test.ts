@@ -21,7 +21,7 @@ const onEmbedded = onPostgres ? describe.skip : describe;
 
 onEmbedded('the embedded store (skipped on PostgreSQL, which has its own)', () => {
   test('14.17: the PostgreSQL that it unpacks is the one that it opens, and that it says it has', async () => {
-    const { engineVersion } = await import('../../src/database/embedded-engine.ts');
+    const { engineVersion } = await import('../../src/embedded/engine.ts');
     const server = await startServer(env);
     expect(readFileSync(join(folder, 'PG_VERSION'), 'utf8').trim()).toBe(engineVersion);
     await server.stop();

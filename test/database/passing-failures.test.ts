@@ -17,7 +17,7 @@ onPostgresOnly('what passes, by $name (PostgreSQL only: the embedded store has n
   beforeEach(async () => {
     database = await createTestDatabase();
     role = await createRole(database);
-    store = await startStore({ DATABASE_URL: role.url, DATABASE_POOL_MAX: '2' }, database);
+    store = await startStore({ DATABASE_URL: role.url, DATABASE_POOL_MAX: '2' }, { database });
     session = await openSession(database);
     await session.query(`insert into pet (name, category_id, status) values ('Rex', 5, 'sold')`);
   });

@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { Database } from '../../src/database/database.ts';
+import { modelOf } from '../../src/mikro-orm.config.ts';
+import { modules } from '../../src/modules.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { onPostgres } from '../support/process.ts';
 
@@ -8,8 +10,8 @@ let database: Database;
 beforeEach(async () => {
   testDatabase = await createTestDatabase();
   const { DATABASE_URL: url, DATA_DIR: dataDir = '' } = testDatabase.env as Record<string, string>;
-  const limits = { poolMax: 2, connectTimeout: 5000, statementTimeout: 10_000 };
-  database = await Database.open({ url, dataDir, ...limits });
+  const limits = { poolMax: 2, connectTimeout: 5000, statementTimeout: 10_000, maxPageBytes: 1_048_576 };
+  database = await Database.open({ url, dataDir, ...limits }, modelOf(modules));
 });
 afterEach(async () => {
   await testDatabase.drop();

@@ -1,15 +1,19 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { type Store, startStore } from '../support/store.ts';
+import { readdirSync } from 'node:fs';
+import { expect, test } from '@jest/globals';
+import { modelOf } from '../../src/mikro-orm.config.ts';
+import { modules } from '../../src/modules.ts';
+import { storeForAll } from '../support/store.ts';
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
-});
-afterAll(() => store.close());
+const store = storeForAll();
 
 test('the migrations build exactly the tables that the entities describe', async () => {
   expect(await store.database.orm.schema.getUpdateSchemaSQL()).toBe('');
   expect(await store.database.orm.migrator.checkSchema()).toBe(false);
+});
+
+test('every migration in the folder is listed by its name', () => {
+  const files = readdirSync('migrations').filter((name) => name.endsWith('.ts'));
+  expect(modelOf(modules).migrations.map(({ name }) => `${name}.ts`)).toEqual(files.sort());
 });
 
 test('migrations that were applied are not applied again', async () => {

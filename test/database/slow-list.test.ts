@@ -1,14 +1,12 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
+import { checker } from '../../src/input/check.ts';
+import { petQuerySchema } from '../../src/pets/pet.schemas.ts';
 import { PetService } from '../../src/pets/pet.service.ts';
 import { sql } from '../support/database-access.ts';
 import { onPostgres } from '../support/process.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore({ DATABASE_STATEMENT_TIMEOUT_MS: '1000' });
-});
-afterAll(() => store.close());
+const store = storeForAll({ DATABASE_STATEMENT_TIMEOUT_MS: '1000' });
 
 /** Whoever reads an animal that was sold waits for longer than a statement may take. */
 async function makeSoldSlow(): Promise<void> {
@@ -27,18 +25,19 @@ async function makeSoldSlow(): Promise<void> {
     await makeSoldSlow();
 
     // What is asked for in one turn of the event loop travels together.
-    const pets = new PetService(store.database, { maxNameLength: 100, maxPageBytes: 1_048_576 });
+    const pets = new PetService(store.database);
+    const query = checker(petQuerySchema);
     const [sold, ...others] = await Promise.allSettled([
-      pets.list({ status: 'sold' }),
-      pets.list({ status: 'available', limit: 1 }),
-      pets.list({ status: 'pending' }),
-      pets.list({ status: 'available' }),
+      pets.list(query({ status: 'sold' })),
+      pets.list(query({ status: 'available', limit: 1 })),
+      pets.list(query({ status: 'pending' })),
+      pets.list(query({ status: 'available' })),
     ]);
     expect(sold).toMatchObject({ status: 'rejected', reason: { code: 'SERVICE_UNAVAILABLE', status: 503 } });
     expect(others).toMatchObject([
-      { status: 'fulfilled', value: { pets: [{ name: 'Rex' }] } },
-      { status: 'fulfilled', value: { pets: [{ name: 'Bella' }] } },
-      { status: 'fulfilled', value: { pets: [{ name: 'Rex' }] } },
+      { status: 'fulfilled', value: { items: [{ name: 'Rex' }] } },
+      { status: 'fulfilled', value: { items: [{ name: 'Bella' }] } },
+      { status: 'fulfilled', value: { items: [{ name: 'Rex' }] } },
     ]);
   },
 );

@@ -19,7 +19,7 @@ const onServer = onPostgres ? test : test.skip;
 async function startWith(options: string): Promise<void> {
   const url = new URL(urlOf(database));
   url.search = options;
-  store = await startStore({ DATABASE_URL: url.href, DATABASE_STATEMENT_TIMEOUT_MS: '4321' }, database);
+  store = await startStore({ DATABASE_URL: url.href, DATABASE_STATEMENT_TIMEOUT_MS: '4321' }, { database });
 }
 
 function settings(): Promise<unknown> {

@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { rest } from '../support/rest.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 import { bytes, sendBytes } from './bytes.ts';
 import { fuzz } from './fuzz.ts';
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore({ REQUEST_TIMEOUT_MS: '3000' });
-});
-afterAll(() => store.close());
+const store = storeForAll({ REQUEST_TIMEOUT_MS: '3000' });
 
 fuzz(() => store, {
   name: 'connections with random bytes',

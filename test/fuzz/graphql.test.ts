@@ -1,13 +1,8 @@
-import { afterAll, beforeAll } from '@jest/globals';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 import { fuzz } from './fuzz.ts';
 import { graphqlRequest, sendGraphQL } from './graphql.ts';
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
-});
-afterAll(() => store.close());
+const store = storeForAll();
 
 fuzz(() => store, {
   name: 'GraphQL requests',

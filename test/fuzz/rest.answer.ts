@@ -1,5 +1,5 @@
 import { httpStatusOf } from '../../src/errors.ts';
-import { assertContract } from '../support/contract.ts';
+import { committed } from '../support/contract.ts';
 import type { HttpRequest, HttpResponse } from '../support/http.ts';
 
 const openPaths = /^(?:\/livez|\/readyz|\/docs\b.*|\/v1\/openapi\.json)(?:\?|$)/;
@@ -12,7 +12,7 @@ export function assertRestAnswer({ path: target, ...others }: HttpRequest, respo
   if (openPaths.test(request.path) && status < 400) return;
   // What is no HTTP request to begin with has no operation that could document it.
   const isBroken = status === 400 && /well-formed HTTP|one Host header|Content-Length/.test(text);
-  assertContract(isBroken ? { ...request, path: '/' } : request, response);
+  committed.assert(isBroken ? { ...request, path: '/' } : request, response);
   if (status < 400 || text === '') return;
   const { code } = JSON.parse(text);
   if (httpStatusOf[code as keyof typeof httpStatusOf] !== status)

@@ -10,18 +10,18 @@ import { type Store, startStore } from '../support/store.ts';
 let store: Store;
 let node: ServiceNode;
 beforeAll(async () => {
-  store = await startStore();
+  store = await startStore({ RESPONSE_LIMIT_BYTES: '1048576' });
   await stockNames(store.database, Array(60).fill('x'.repeat(10_000)));
   await sql(store.database, `update pet set status = 'sold' where id > 55`);
   await stockNames(store.database, Array(20).fill('y'.repeat(50_000)));
-  node = await startNode(store, { RESPONSE_LIMIT_BYTES: '1048576', PET_NAME_MAX_LENGTH: '100000' });
+  node = await startNode(store, { RESPONSE_LIMIT_BYTES: '1048576', TEXT_MAX_LENGTH: '100000' });
 });
 afterAll(async () => {
   await node.close();
   await store.close();
 });
 
-const message = 'What is read for this answer takes more than 1048576 bytes; ask for fewer animals at a time.';
+const message = 'What is read for this answer takes more than 1048576 bytes; ask for fewer items at a time.';
 const times = (count: number, text: (at: number) => string) =>
   Array.from({ length: count }, (_, at) => text(at)).join(' ');
 
@@ -117,7 +117,7 @@ test('14.8: once the answer is too large nothing more is read for it', async () 
       expect([data, errors?.[0]?.message]).toEqual([null, message]);
     });
     // Lists of such names are read one after the other; four of them are more than enough.
-    expect(sent.filter(({ name }) => name === 'list_pets_long').length).toBeLessThanOrEqual(5);
+    expect(sent.filter(({ name }) => name.startsWith('list_long_pet')).length).toBeLessThanOrEqual(5);
   }
 });
 

@@ -1,17 +1,13 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { type Audit, serverAudits } from 'graphql-http';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
 /**
  * graphql-http's audits of the GraphQL-over-HTTP specification: a suite that we did not write. Every MUST and SHOULD
  * passes, and no MAY is refused, so that there is no list of refusals and their reasons.
  */
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
-});
-afterAll(() => store.close());
+const store = storeForAll();
 
 const audits: Audit[] = serverAudits({ url: () => `${store.origin}/graphql`, fetchFn: fetchWithKey });
 

@@ -1,17 +1,13 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { getIntrospectionQuery } from 'graphql';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
 import { onNode } from '../support/nodes.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
 /** The explorer as a response; what it does in a browser is in `test/browser/pages.test.ts`. */
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
-});
-afterAll(() => store.close());
+const store = storeForAll();
 
 const visit = (origin = store.origin, headers = {}) =>
   send(origin, { path: '/graphql', headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8', ...headers } });

@@ -1,15 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { stock } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
 /** Fragments cannot walk around the limits, and measuring them comes to an end. */
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
+const store = storeForAll({}, async () => {
   await stock(store.database, 2);
 });
-afterAll(() => store.close());
 
 /** Each fragment spreads the next one twice: written out there are 2^levels leaves. */
 function doubling(levels: number, type: string, leaf: string, start: string): string {

@@ -1,15 +1,12 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { stock } from '../support/database-access.ts';
 import { type HttpResponse, send } from '../support/http.ts';
 import { rest } from '../support/rest.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
+const store = storeForAll({}, async () => {
   await stock(store.database, 3);
 });
-afterAll(() => store.close());
 
 const path = (parameters: Record<string, string>) => `/graphql?${new URLSearchParams(parameters)}`;
 const authorized = () => ({ authorization: `Bearer ${store.key}` });

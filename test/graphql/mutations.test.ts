@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { beforeEach, expect, test } from '@jest/globals';
 import { sql } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { rest } from '../support/rest.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
-});
+const store = storeForAll();
 beforeEach(() => store.empty());
-afterAll(() => store.close());
 
 const good = 'createPet(input: { name: "Rex", categoryId: 1 }) { id }';
 const bad = 'createPet(input: { name: "Tom", categoryId: "five" }) { id }';

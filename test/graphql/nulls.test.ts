@@ -1,15 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { stock } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { rest } from '../support/rest.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
+const store = storeForAll({}, async () => {
   await stock(store.database, 1);
 });
-afterAll(() => store.close());
 
 // The type of such a variable allows null, and its default makes it fit: that it does not is found when the operation
 // is executed.

@@ -1,19 +1,15 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { createSecret } from '../../src/keys/secret.ts';
 import { sql } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
 import { onNode } from '../support/nodes.ts';
 import { rest } from '../support/rest.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
 /** Who is told to wait is told how long: by the header, and in the error, since clients of GraphQL show no headers. */
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
-});
-afterAll(() => store.close());
+const store = storeForAll();
 
 /** A database that refuses creations as it does when it has no connection left, or whatever else passes. */
 async function whileRefused(work: () => Promise<void>): Promise<void> {

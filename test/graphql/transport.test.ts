@@ -1,18 +1,15 @@
 import { createHash } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { sql, stock } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { type HttpResponse, send } from '../support/http.ts';
 import { onNode, type ServiceNode } from '../support/nodes.ts';
 import { rest } from '../support/rest.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
+const store = storeForAll({}, async () => {
   await stock(store.database, 2);
 });
-afterAll(() => store.close());
 
 const preflight = { 'apollo-require-preflight': 'true' };
 

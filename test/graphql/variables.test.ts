@@ -1,19 +1,15 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import { send } from '../support/http.ts';
 import { rest } from '../support/rest.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
 /**
  * The edge table of values in GraphQL, as literals, as variables of a POST and of a GET. Everything is asked three
  * times: the second time an operation is compiled, and no answer may depend on that.
  */
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
-});
+const store = storeForAll();
 beforeEach(() => store.empty());
-afterAll(() => store.close());
 
 /** Asks by POST with the variables as JSON text. @returns the one answer, as text */
 async function ask(query: string, variables = '{}'): Promise<string> {

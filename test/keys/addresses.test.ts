@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { callWith, guess, judged } from '../support/guesses.ts';
 import { onNode } from '../support/nodes.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
-});
-afterAll(() => store.close());
+const store = storeForAll();
 
 const limited = { AUTH_FAILURES_PER_MINUTE: '5' };
 const as = (name: string, value: (at: number) => string) => (at: number) => ({ [name]: value(at) });

@@ -1,16 +1,12 @@
 import { connect } from 'node:net';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { faces } from '../support/faces.ts';
 import { callWith, guess, judged, withClock } from '../support/guesses.ts';
 import { onNode } from '../support/nodes.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
 /** The key from the configuration, which an operator made up: of all keys it alone may be guessable. */
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
-});
-afterAll(() => store.close());
+const store = storeForAll();
 
 const key = 'bootstrap-0123456789abcdef';
 const env = { AUTH_FAILURES_PER_MINUTE: '5', BOOTSTRAP_API_KEY: key, TRUST_PROXY: '127.0.0.1' };

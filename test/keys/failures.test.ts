@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { createSecret } from '../../src/keys/secret.ts';
 import { statementsOf } from '../support/database-access.ts';
 import { callWith, guess, judged, withClock } from '../support/guesses.ts';
 import { send } from '../support/http.ts';
 import { onNode } from '../support/nodes.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
-});
-afterAll(() => store.close());
+const store = storeForAll();
 
 const limited = { AUTH_FAILURES_PER_MINUTE: '5' };
 

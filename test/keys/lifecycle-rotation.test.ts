@@ -1,17 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { sql } from '../support/database-access.ts';
 import { faces } from '../support/faces.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { onNode } from '../support/nodes.ts';
 import { eventually } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
-});
-afterAll(() => store.close());
+const store = storeForAll();
 
 const hour = 3_600_000;
 

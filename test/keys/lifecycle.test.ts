@@ -1,17 +1,14 @@
 import { createHash } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { IssuedKey, NewKey } from '../../src/keys/api-key.service.ts';
+import { PresentedKey } from '../../src/keys/secret.ts';
 import { sql } from '../support/database-access.ts';
 import { faces } from '../support/faces.ts';
 import { onNode } from '../support/nodes.ts';
 import { eventually } from '../support/process.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
-});
-afterAll(() => store.close());
+const store = storeForAll();
 
 const refused = { code: 'UNAUTHENTICATED', status: 401, message: 'The API key is not valid.' };
 const accepted = { data: [] };
@@ -97,17 +94,17 @@ describe.each(faces)('through $name', (face) => {
 test('the expiry of a key that a node knows counts to the millisecond, without a look-up', async () => {
   const { key } = await issue({ expiresAt: new Date(Date.now() + 60_000) });
   const { keys } = store;
-  expect(await keys.authenticate(key, '127.0.0.1')).toMatchObject({ name: 'shop' });
+  expect(await keys.authenticate(new PresentedKey(key), '127.0.0.1')).toMatchObject({ name: 'shop' });
   const now = Date.now;
   try {
     const moment = now();
     Date.now = () => moment;
     const { key: ending } = await issue({ expiresAt: new Date(moment + 500) });
-    expect(await keys.authenticate(ending, '127.0.0.1')).toMatchObject({ name: 'shop' });
+    expect(await keys.authenticate(new PresentedKey(ending), '127.0.0.1')).toMatchObject({ name: 'shop' });
     Date.now = () => moment + 499;
-    expect(keys.recall(ending, '127.0.0.1')).toMatchObject({ name: 'shop' });
+    expect(keys.recall(new PresentedKey(ending), '127.0.0.1')).toMatchObject({ name: 'shop' });
     Date.now = () => moment + 500;
-    expect(keys.recall(ending, '127.0.0.1')).toBeNull();
+    expect(keys.recall(new PresentedKey(ending), '127.0.0.1')).toBeNull();
   } finally {
     Date.now = now;
   }

@@ -1,18 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { createSecret } from '../../src/keys/secret.ts';
 import { statementsOf } from '../support/database-access.ts';
 import { callWith, guess, judged, withClock } from '../support/guesses.ts';
 import { onNode } from '../support/nodes.ts';
 import { eventually } from '../support/process.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 import { together } from '../support/together.ts';
 
 /** Whoever shares an address with others cannot lock them out. */
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
-});
-afterAll(() => store.close());
+const store = storeForAll();
 
 const limited = { AUTH_FAILURES_PER_MINUTE: '5' };
 const mistyped = (at: number) => `${createSecret().slice(0, -1)}${at % 2 ? '' : '-'}`;
@@ -30,7 +26,7 @@ describe('14.6: 100 anonymous requests do not lock out a key that is in use behi
           const call = async () => expect((await callWith(node, store.key)).status).toBe(200);
           expect(await statementsOf(store.database, call)).toEqual(expected);
         };
-        const list = expect.stringContaining('pets') as unknown as string;
+        const list = expect.stringContaining('list_') as unknown as string;
         await inUse(['select_keys', list]);
         for (let at = 0; at < 100; at += 1) expect((await callWith(node, wrong(at))).status).toBe(401);
         await inUse([list]);

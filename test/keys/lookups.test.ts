@@ -1,17 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createSecret, isSecret } from '../../src/keys/secret.ts';
+import { describe, expect, test } from '@jest/globals';
+import { createSecret, isSecret, PresentedKey } from '../../src/keys/secret.ts';
 import { statementsOf } from '../support/database-access.ts';
 import { faces } from '../support/faces.ts';
 import { onNode } from '../support/nodes.ts';
 import { eventually } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
-});
-afterAll(() => store.close());
+const store = storeForAll();
 
 const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const another = (character = '') => digits[(digits.indexOf(character) + 1) % digits.length];
@@ -59,7 +55,7 @@ describe('look-ups', () => {
     const secrets = [(await keys.issue({ name: 'a' })).key, (await keys.issue({ name: 'b' })).key];
     const statements = await statementsOf(store.database, async () => {
       const callers = await Promise.all(
-        Array.from({ length: 100 }, (_, at) => keys.authenticate(secrets[at % 2] ?? '', '127.0.0.1')),
+        Array.from({ length: 100 }, (_, at) => keys.authenticate(new PresentedKey(secrets[at % 2] ?? ''), '127.0.0.1')),
       );
       expect(new Set(callers.map((caller) => caller?.name))).toEqual(new Set(['a', 'b']));
     });
@@ -73,7 +69,7 @@ describe('look-ups', () => {
     const moment = now();
     const lookupsAt = async (offset: number) => {
       Date.now = () => moment + offset;
-      return (await statementsOf(store.database, () => keys.authenticate(key, '127.0.0.1'))).length;
+      return (await statementsOf(store.database, () => keys.authenticate(new PresentedKey(key), '127.0.0.1'))).length;
     };
     try {
       expect(await lookupsAt(0)).toBe(1);

@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { sql, stock } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
 import type { HttpResponse } from '../support/http.ts';
 import { onNode, type ServiceNode } from '../support/nodes.ts';
 import { rest } from '../support/rest.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
-});
-afterAll(() => store.close());
+const store = storeForAll();
 
 async function stocked(animals: number): Promise<void> {
   await sql(store.database, 'truncate pet restart identity');

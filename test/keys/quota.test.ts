@@ -1,21 +1,17 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import { getIntrospectionQuery } from 'graphql';
 import { sql, stock } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
 import type { HttpResponse } from '../support/http.ts';
 import { onNode } from '../support/nodes.ts';
 import { rest } from '../support/rest.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { type Store, storeForAll } from '../support/store.ts';
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
-});
+const store = storeForAll({}, async () => {});
 beforeEach(async () => {
   await sql(store.database, 'truncate pet restart identity');
   await stock(store.database, 3);
 });
-afterAll(() => store.close());
 
 type Client = Pick<Store, 'origin' | 'key'>;
 

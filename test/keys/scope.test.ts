@@ -1,18 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { stock } from '../support/database-access.ts';
 import { faces } from '../support/faces.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { rest } from '../support/rest.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
-let store: Store;
 let readKey: string;
-beforeAll(async () => {
-  store = await startStore();
+const store = storeForAll({}, async () => {
   readKey = (await store.keys.issue({ name: 'frontend', scope: 'read' })).key;
   await stock(store.database, 2);
 });
-afterAll(() => store.close());
 
 const forbidden = { code: 'FORBIDDEN', status: 403, message: 'This needs an API key with the scope "write".' };
 

@@ -54,7 +54,7 @@ onServer('clients that do not wait (PostgreSQL only: no lock can be held on the 
   describe('in this process', () => {
     let store: Store;
     beforeEach(async () => {
-      store = await startStore(patience, database);
+      store = await startStore(patience, { database });
     });
     afterEach(() => store.close());
 

@@ -15,7 +15,7 @@ onServer('while somebody holds the table (PostgreSQL only: the embedded store ha
   let session: pg.Client;
   beforeAll(async () => {
     const database = await createTestDatabase();
-    store = await startStore({ DATABASE_STATEMENT_TIMEOUT_MS: `${statementTimeout}` }, database);
+    store = await startStore({ DATABASE_STATEMENT_TIMEOUT_MS: `${statementTimeout}` }, { database });
     session = await openSession(database);
   });
   afterAll(async () => {

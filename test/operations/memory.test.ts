@@ -22,7 +22,7 @@ async function stock(count: number, length: number): Promise<void> {
 
 /** As many as fit into 16 MiB. */
 const fitting = 16;
-const tooLarge = 'What is read for this answer takes more than 33554432 bytes; ask for fewer animals at a time.';
+const tooLarge = 'What is read for this answer takes more than 33554432 bytes; ask for fewer items at a time.';
 const busy = 'Too many large answers are under way; try again shortly.';
 
 test('14.8: lists of 101 names of a megabyte, many at a time, neither end a process with a small heap nor keep others waiting', async () => {

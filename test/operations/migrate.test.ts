@@ -1,3 +1,6 @@
+import { execFile } from 'node:child_process';
+import { resolve } from 'node:path';
+import { promisify } from 'node:util';
 import { describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { databaseForEach } from '../support/each.ts';
@@ -33,6 +36,13 @@ test('with MIGRATE_ON_START=false neither a server nor a `keys` command migrates
   expect((await send(server.origin, { path: '/readyz' })).status).toBe(200);
   expect((await rest(server, '/v1/pets')).json).toEqual([]);
   expect((await cli(['keys', 'list', '--json'], env)).stdout).toBe('[]\n');
+});
+
+test('MikroORM’s own command line works on the store in use, finds nothing to migrate, and ends', async () => {
+  const command = [resolve('node_modules/.bin/mikro-orm'), 'migration:check'];
+  const env = { PATH: process.env.PATH, ...database.env };
+  const { stdout } = await promisify(execFile)(process.execPath, command, { env });
+  expect(stdout).toContain('No changes required, schema is up-to-date');
 });
 
 const onServer = onPostgres ? describe : describe.skip;

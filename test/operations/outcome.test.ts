@@ -37,7 +37,7 @@ onServer.each(Object.entries(operations))(
       road = new Road(new URL(urlOf(database)));
       await road.open();
       const env = { DATABASE_URL: road.url, DATABASE_STATEMENT_TIMEOUT_MS: '1000', BOOTSTRAP_API_KEY: key };
-      store = { ...(await startStore(env, database)), key };
+      store = { ...(await startStore(env, { database })), key };
       session = await openSession(database);
     });
     afterAll(async () => {

@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import { faces } from '../support/faces.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
 /** The edge table of a new animal's values. What GraphQL's own types refuse first, they refuse in their own words. */
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
-});
+const store = storeForAll();
 beforeEach(() => store.empty());
-afterAll(() => store.close());
 
 const int64Rule = 'categoryId must be an integer between -9223372036854775808 and 9223372036854775807.';
 const nameRule = 'name must be free of U+0000 and of lone surrogates.';

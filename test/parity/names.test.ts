@@ -1,20 +1,16 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import { stockNames } from '../support/database-access.ts';
 import { faces, type SeenPet } from '../support/faces.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
 import { onNode } from '../support/nodes.ts';
 import { rest } from '../support/rest.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
 /** How long a name may be, and what becomes of those that are longer and there already. */
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
-});
+const store = storeForAll();
 beforeEach(() => store.empty());
-afterAll(() => store.close());
 
 const refused = (message: string) => ({ code: 'BAD_USER_INPUT', status: 400, message });
 const id = expect.stringMatching(/^[1-9]\d*$/);
@@ -42,13 +38,13 @@ describe.each(faces)('through $name', (face) => {
   test('14.8: the operator says how long a name may be, and what is there already is served all the same', async () => {
     const ten = { name: '🐕'.repeat(10), categoryId: 1 };
     const kept = await face.create(store, ten);
-    await onNode(store, { PET_NAME_MAX_LENGTH: '9' }, async (node) => {
+    await onNode(store, { TEXT_MAX_LENGTH: '9' }, async (node) => {
       const there = { ...store, ...node };
       expect(await face.create(there, ten)).toEqual(refused('name must be at most 9 characters long.'));
       expect(await face.create(there, { ...ten, name: 'x'.repeat(9) })).toMatchObject({ data: { name: 'xxxxxxxxx' } });
       expect(await face.list(there, { limit: 1 })).toEqual({ data: [(kept as { data: SeenPet }).data] });
     });
-    await onNode(store, { PET_NAME_MAX_LENGTH: '10001' }, async (node) => {
+    await onNode(store, { TEXT_MAX_LENGTH: '10001' }, async (node) => {
       const name = 'x'.repeat(10_001);
       expect(await face.create({ ...store, ...node }, { ...ten, name })).toMatchObject({ data: { name } });
     });
@@ -105,7 +101,7 @@ test('14.8: the last page says that it is, and the one before it that it is not,
 });
 
 test('14.8: both contracts and the decisions say how long a name may be', async () => {
-  await onNode(store, { PET_NAME_MAX_LENGTH: '77' }, async ({ origin }) => {
+  await onNode(store, { TEXT_MAX_LENGTH: '77' }, async ({ origin }) => {
     const { text } = await send(origin, { path: '/v1/openapi.json' });
     const { NewPet, Pet } = JSON.parse(text).components.schemas;
     expect([NewPet.properties.name.maxLength, Pet.properties.name.maxLength]).toEqual([77, undefined]);

@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import { type Face, faces, type SeenPet } from '../support/faces.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
-});
+const store = storeForAll();
 beforeEach(() => store.empty());
-afterAll(() => store.close());
 
 const int64Rule = 'must be an integer between -9223372036854775808 and 9223372036854775807';
 

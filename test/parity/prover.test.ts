@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 import { History } from './history.ts';
 import { operations } from './operations.ts';
 
@@ -12,17 +12,14 @@ import { operations } from './operations.ts';
 const runs = Number(process.env.PROVER_RUNS ?? 1000);
 const seed = Number(process.env.PROVER_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
-let store: Store;
 let keys: History['keys'];
-beforeAll(async () => {
-  store = await startStore();
+const store = storeForAll({}, async () => {
   const { key: read } = await store.keys.issue({ name: 'read only', scope: 'read' });
   const { key: revoked, id } = await store.keys.issue({ name: 'revoked' });
   await store.keys.revoke(id);
   const unknown = `${store.key.slice(0, -1)}${store.key.endsWith('A') ? 'B' : 'A'}`;
   keys = { write: store.key, read, revoked, unknown, none: null };
 });
-afterAll(() => store.close());
 
 test(`both faces and the model agree after each of ${runs} histories, PROVER_SEED=${seed}`, async () => {
   const calls = { REST: 0, GraphQL: 0, refused: 0 };

@@ -1,14 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { type Face, faces, type SeenPet } from '../support/faces.ts';
 import { rest } from '../support/rest.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
 /** The edge table of `limit`, `status` and `after`. */
 
-let store: Store;
 let all: SeenPet[];
-beforeAll(async () => {
-  store = await startStore();
+const store = storeForAll({}, async () => {
   const statuses = ['available', 'pending', 'sold'];
   const create = (_: unknown, number: number) =>
     (faces[number % 2] as Face).create(store, {
@@ -19,7 +17,6 @@ beforeAll(async () => {
   const outcomes = await Promise.all(Array.from({ length: 105 }, create));
   all = outcomes.map((outcome) => (outcome as { data: SeenPet }).data).sort((a, b) => Number(a.id) - Number(b.id));
 });
-afterAll(() => store.close());
 
 const limitRule = 'limit must be an integer between 1 and 100.';
 const afterRule = 'after must be an integer between -9223372036854775808 and 9223372036854775807.';

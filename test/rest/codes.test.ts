@@ -1,18 +1,14 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { whileReadsFail } from '../support/database-access.ts';
 import { onNode } from '../support/nodes.ts';
 import { exchange, requestText } from '../support/raw.ts';
 import { type RestRequest, rest } from '../support/rest.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
 /** The vocabulary of REST: every word of it can be heard, and no other. */
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
-});
-afterAll(() => store.close());
+const store = storeForAll();
 
 const { description } = JSON.parse(readFileSync('schema/openapi.json', 'utf8')).components.schemas.Error.properties
   .code;
@@ -54,7 +50,6 @@ const heard: Record<string, [status: number, how: () => Promise<Refusal>]> = {
   ],
   PAYLOAD_TOO_LARGE: [413, () => raw('Content-Type: application/json\r\nContent-Length: 9999999\r\n')],
   UNSUPPORTED_MEDIA_TYPE: [415, () => refusal('/v1/pets', { ...post, headers: { 'content-type': 'text/plain' } })],
-  EXPECTATION_FAILED: [417, () => raw('Expect: 200-ok\r\n')],
   TOO_MANY_REQUESTS: [
     429,
     () =>

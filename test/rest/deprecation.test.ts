@@ -1,20 +1,17 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { sql, whileReadsFail } from '../support/database-access.ts';
 import type { HttpResponse } from '../support/http.ts';
 import { onNode } from '../support/nodes.ts';
 import { rest } from '../support/rest.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { type Store, storeForAll } from '../support/store.ts';
 
 /** What says that getPet will go away, and what must not say so. */
 
-let store: Store;
 let rex: { id: number };
-beforeAll(async () => {
-  store = await startStore();
+const store = storeForAll({}, async () => {
   rex = (await rest(store, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 1 } })).json;
 });
-afterAll(() => store.close());
 
 const { responses } = JSON.parse(readFileSync('schema/openapi.json', 'utf8')).paths['/pets/{petId}'].get;
 const nothing = { code: 'NOT_FOUND', message: 'There is nothing at this address.', status: 404 };

@@ -1,16 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { exchange, requestText } from '../support/raw.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
 /** The edge table of headers: keys, request ids, what a client accepts, and how much of it. */
 
-let store: Store;
 let valid: string;
-beforeAll(async () => {
-  store = await startStore();
+const store = storeForAll({}, async () => {
   valid = `Authorization: Bearer ${store.key}\r\n`;
 });
-afterAll(() => store.close());
 
 async function get(headers: string, path = '/v1/pets') {
   const [response] = await exchange(store, requestText(`GET ${path}`, headers));

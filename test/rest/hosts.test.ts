@@ -1,18 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { exchange, requestText } from '../support/raw.ts';
 import { rest } from '../support/rest.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
 /** The edge table of hosts, which end up in links. */
 
-let store: Store;
 let valid: string;
-beforeAll(async () => {
-  store = await startStore();
+const store = storeForAll({}, async () => {
   valid = `Authorization: Bearer ${store.key}\r\n`;
   for (const name of ['Rex', 'Bella']) await rest(store, '/v1/pets', { method: 'POST', json: { name, categoryId: 1 } });
 });
-afterAll(() => store.close());
 
 const message = 'The request must have one Host header: a name or address, and a port.';
 const badHost = { code: 'BAD_USER_INPUT', message, status: 400 };
@@ -30,6 +27,8 @@ describe('a host', () => {
     ['127.0.0.1:80', 'http://127.0.0.1:80'],
     ['[::1]:4000', 'http://[::1]:4000'],
     ['shop_1.example.', 'http://shop_1.example.'],
+    ['shop.example:', 'http://shop.example:'],
+    [':80', 'http://localhost'],
     ['', 'http://localhost'],
   ])('%s leads to links to %s', async (host, origin) => {
     const [response] = await withHosts(`Host: ${host}\r\n`);

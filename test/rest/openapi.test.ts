@@ -2,22 +2,18 @@ import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import fc from 'fast-check';
 import { rest } from '../support/rest.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
 const require = createRequire(import.meta.url);
 const committed = JSON.parse(await readFile('schema/openapi.json', 'utf8'));
 const operations = Object.values<object>(committed.paths).flatMap((path) => Object.values(path));
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore();
-});
-afterAll(() => store.close());
+const store = storeForAll();
 
 describe('the OpenAPI document', () => {
   test('is served, without a key, as it is committed', async () => {

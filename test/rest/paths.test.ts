@@ -1,19 +1,16 @@
 import { METHODS } from 'node:http';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { send } from '../support/http.ts';
 import { exchange, requestText } from '../support/raw.ts';
 import { rest } from '../support/rest.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
 /** The edge table of paths and methods. */
 
-let store: Store;
 let rex: { id: number };
-beforeAll(async () => {
-  store = await startStore();
+const store = storeForAll({}, async () => {
   rex = (await rest(store, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 1 } })).json;
 });
-afterAll(() => store.close());
 
 const nothing = { code: 'NOT_FOUND', message: 'There is nothing at this address.', status: 404 };
 const noAnimal = (id: string) => ({ code: 'NOT_FOUND', message: `There is no animal with the id ${id}.`, status: 404 });

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import type { Database } from '../../src/database/database.ts';
 
 /** Runs SQL of a test's own: what no operation can do, the passing of time for instance. */
@@ -6,7 +7,7 @@ export async function sql<Row extends unknown[] = unknown[]>(
   text: string,
   values: unknown[] = [],
 ): Promise<Row[]> {
-  return database.rows<Row>({ name: `test: ${text}`.slice(0, 60), text }, values);
+  return database.rows<Row>({ name: `test ${hash('md5', text)}`, text }, values);
 }
 
 /** Adds animals by the fastest way, and returns how many there are. */

@@ -4,8 +4,11 @@ import { buildApp } from '../../src/app.ts';
 import { loadConfig } from '../../src/config.ts';
 import type { Store } from './store.ts';
 
+type NodeOf = Pick<Store, 'database' | 'key' | 'modules' | 'contract'>;
+
 /** A further node of the service on a store's database, with a configuration of its own. */
 export interface ServiceNode {
+  contract?: Store['contract'];
   origin: string;
   key: string;
   app: FastifyInstance;
@@ -14,7 +17,7 @@ export interface ServiceNode {
 
 /** Starts another node on the store's database; close it before the store. */
 export async function startNode(
-  { database, key }: Pick<Store, 'database' | 'key'>,
+  { database, key, modules, contract }: NodeOf,
   env: Record<string, string> = {},
 ): Promise<ServiceNode> {
   const config = loadConfig({
@@ -23,15 +26,15 @@ export async function startNode(
     GRAPHQL_JIT: process.env.TEST_GRAPHQL_JIT,
     ...env,
   });
-  const app = await buildApp({ config, database });
+  const app = await buildApp({ config, database, modules });
   await app.listen({ port: 0, host: '127.0.0.1' });
   const { port } = app.server.address() as AddressInfo;
-  return { origin: `http://127.0.0.1:${port}`, key, app, close: () => app.close() };
+  return { origin: `http://127.0.0.1:${port}`, key, app, contract, close: () => app.close() };
 }
 
 /** Runs `work` on a further node of a configuration of its own. */
 export async function onNode<Result>(
-  store: Pick<Store, 'database' | 'key'>,
+  store: NodeOf,
   env: Record<string, string>,
   work: (node: ServiceNode) => Promise<Result>,
 ): Promise<Result> {

@@ -1,9 +1,14 @@
 import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll } from '@jest/globals';
 import type { FastifyInstance } from 'fastify';
 import { buildApp } from '../../src/app.ts';
 import { loadConfig } from '../../src/config.ts';
 import { Database } from '../../src/database/database.ts';
 import { ApiKeyService } from '../../src/keys/api-key.service.ts';
+import { modelOf } from '../../src/mikro-orm.config.ts';
+import type { Module } from '../../src/module.ts';
+import { modules } from '../../src/modules.ts';
+import { Contract } from './contract.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
 
 /** A running service on a port and a database of its own. */
@@ -12,6 +17,9 @@ export interface Store {
   /** A key that may do everything. */
   key: string;
   app: FastifyInstance;
+  /** What it serves, where that is more than what is in schema/. */
+  contract?: Contract | undefined;
+  modules: Module[];
   database: Database;
   keys: ApiKeyService;
   /** Removes all animals; ids go on. */
@@ -19,8 +27,19 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** Starts the service as `main.ts` does, in this process. @param given a database that the test has made, and prepared */
-export async function startStore(env: Record<string, string> = {}, given?: TestDatabase): Promise<Store> {
+export interface StartStoreOptions {
+  /** A database that the test has made, and prepared. */
+  database?: TestDatabase;
+  /** Modules beside those of the service. */
+  more?: Module[];
+}
+
+/** Starts the service as `main.ts` does, in this process. */
+export async function startStore(
+  env: Record<string, string> = {},
+  { database: given, more = [] }: StartStoreOptions = {},
+): Promise<Store> {
+  const all = [...modules, ...more];
   const test = given ?? (await createTestDatabase());
   const config = loadConfig({
     LOG_LEVEL: 'silent',
@@ -29,9 +48,9 @@ export async function startStore(env: Record<string, string> = {}, given?: TestD
     ...test.env,
     ...env,
   });
-  const database = await Database.open(config.database);
+  const database = await Database.open(config.database, modelOf(all));
   await database.migrate();
-  const app = await buildApp({ config, database });
+  const app = await buildApp({ config, database, modules: all });
   await app.listen({ port: 0, host: '127.0.0.1' });
   const keys = new ApiKeyService(database);
   const { key } = await keys.issue({ name: 'test' });
@@ -39,6 +58,8 @@ export async function startStore(env: Record<string, string> = {}, given?: TestD
     origin: `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`,
     key,
     app,
+    modules: all,
+    contract: more.length > 0 ? new Contract(app.swagger() as { paths: object }) : undefined,
     database,
     keys,
     empty: async () => {
@@ -50,4 +71,15 @@ export async function startStore(env: Record<string, string> = {}, given?: TestD
       await test.drop();
     },
   };
+}
+
+/** Gives the tests of a file one store between them. @param prepare what is done before the first of them */
+export function storeForAll(env: Record<string, string> = {}, prepare?: () => Promise<unknown>): Store {
+  const store = {} as Store;
+  beforeAll(async () => {
+    Object.assign(store, await startStore(env));
+    await prepare?.();
+  });
+  afterAll(() => store.close?.());
+  return store;
 }

@@ -73,49 +73,11 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description Any failure. */
-        Error: {
-            /**
-             * @description Machine-readable error code: BAD_USER_INPUT, UNAUTHENTICATED, FORBIDDEN, NOT_FOUND, METHOD_NOT_ALLOWED, REQUEST_TIMEOUT, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, EXPECTATION_FAILED, TOO_MANY_REQUESTS, REQUEST_HEADER_FIELDS_TOO_LARGE, INTERNAL_SERVER_ERROR, NOT_IMPLEMENTED, SERVICE_UNAVAILABLE.
-             * @example BAD_USER_INPUT
-             */
-            code: string;
-            /** @description Human-readable description. */
-            message: string;
-            /** @description The HTTP status code of the response. */
-            status: number;
-        };
         /**
          * @description Availability of an animal.
          * @enum {string}
          */
         PetStatus: "available" | "pending" | "sold";
-        /**
-         * @description An animal to be added. Members that are not listed are ignored.
-         * @example {
-         *       "name": "Rex",
-         *       "categoryId": 5,
-         *       "status": "available"
-         *     }
-         */
-        NewPet: {
-            /**
-             * @description The animal's name. Any text without U+0000 and lone surrogates.
-             * @example Rex
-             */
-            name: string;
-            /**
-             * Format: int64
-             * @description Identifier of the category the animal belongs to. An int64, exact to the last digit. JavaScript's JSON.parse rounds beyond 2^53: read it from the source text, or as a GraphQL ID.
-             * @example 5
-             */
-            categoryId: number;
-            /**
-             * @description Availability status; `available` when omitted.
-             * @default available
-             */
-            status: components["schemas"]["PetStatus"];
-        };
         /**
          * @description An animal of the catalogue.
          * @example {
@@ -145,8 +107,46 @@ export interface components {
             categoryId: number;
             status: components["schemas"]["PetStatus"];
         };
-        /** @description Animals, ascending by id. */
+        /** @description A page of animals. Ascending by id. */
         Pets: components["schemas"]["Pet"][];
+        /** @description Any failure. */
+        Error: {
+            /**
+             * @description Machine-readable error code: BAD_USER_INPUT, UNAUTHENTICATED, FORBIDDEN, NOT_FOUND, METHOD_NOT_ALLOWED, REQUEST_TIMEOUT, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, TOO_MANY_REQUESTS, REQUEST_HEADER_FIELDS_TOO_LARGE, INTERNAL_SERVER_ERROR, NOT_IMPLEMENTED, SERVICE_UNAVAILABLE.
+             * @example BAD_USER_INPUT
+             */
+            code: string;
+            /** @description Human-readable description. */
+            message: string;
+            /** @description The HTTP status code of the response. */
+            status: number;
+        };
+        /**
+         * @description An animal to be added. Members that are not listed are ignored.
+         * @example {
+         *       "name": "Rex",
+         *       "categoryId": 5,
+         *       "status": "available"
+         *     }
+         */
+        NewPet: {
+            /**
+             * @description The animal's name. Any text without U+0000 and lone surrogates.
+             * @example Rex
+             */
+            name: string;
+            /**
+             * Format: int64
+             * @description Identifier of the category the animal belongs to. An int64, exact to the last digit. JavaScript's JSON.parse rounds beyond 2^53: read it from the source text, or as a GraphQL ID.
+             * @example 5
+             */
+            categoryId: number;
+            /**
+             * @description Availability status; `available` when omitted.
+             * @default available
+             */
+            status: components["schemas"]["PetStatus"];
+        };
     };
     responses: never;
     parameters: never;
@@ -159,10 +159,10 @@ export interface operations {
     listPets: {
         parameters: {
             query?: {
-                /** @description Maximum number of animals to return. */
-                limit?: number;
                 /** @description Return only animals with this status. */
                 status?: components["schemas"]["PetStatus"];
+                /** @description Maximum number of animals to return. */
+                limit?: number;
                 /** @description Return only animals after this one: the id of the last animal seen. */
                 after?: number;
             };
@@ -192,7 +192,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "BAD_USER_INPUT",
-                     *       "message": "limit must be an integer between 1 and 100.",
+                     *       "message": "status must be one of available, pending, sold; limit must be an integer between 1 and 100; after must be an integer between -9223372036854775808 and 9223372036854775807.",
                      *       "status": 400
                      *     }
                      */
@@ -302,7 +302,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "BAD_USER_INPUT",
-                     *       "message": "name is required; categoryId must be an integer between -9223372036854775808 and 9223372036854775807.",
+                     *       "message": "name must be a string; categoryId must be an integer between -9223372036854775808 and 9223372036854775807; status must be one of available, pending, sold.",
                      *       "status": 400
                      *     }
                      */

@@ -1,0 +1,45 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { printSchema } from 'graphql';
+import { buildApp } from './app.ts';
+import { loadConfig } from './config.ts';
+import { Database } from './database/database.ts';
+import { createSchema } from './graphql/schema.ts';
+import { modelOf } from './mikro-orm.config.ts';
+import type { Module } from './module.ts';
+
+/** The served contracts, by file name. Does not query the database. */
+export async function contracts(modules: Module[]): Promise<Record<string, string>> {
+  const config = loadConfig({ DATABASE_URL: 'postgres://nobody@127.0.0.1/none', LOG_LEVEL: 'silent' });
+  const database = await Database.open(config.database, modelOf(modules));
+  const app = await buildApp({ config, database, modules });
+  try {
+    await app.ready();
+    const apis = modules.map((module) => module.open({ database, maxTextLength: config.maxTextLength }));
+    const schema = await createSchema(apis.flatMap(({ resolvers = [] }) => resolvers));
+    return {
+      'openapi.json': `${JSON.stringify(app.swagger(), null, 2)}\n`,
+      'schema.graphql': `${printSchema(schema)}\n`,
+    };
+  } finally {
+    await app.close();
+    await database.close();
+  }
+}
+
+/**
+ * Writes the contracts to a folder; with `check`, compares them with the files there.
+ *
+ * @throws Error that names a file that differs
+ */
+export async function emitContracts(modules: Module[], folder: string, check: boolean): Promise<void> {
+  for (const [name, served] of Object.entries(await contracts(modules))) {
+    const path = join(folder, name);
+    if (!check) await writeFile(path, served);
+    else if ((await readFile(path, 'utf8')) !== served) {
+      throw new Error(
+        `${path} is not what the service serves; run \`npm run schema\`, look at the difference and commit it.`,
+      );
+    }
+  }
+}

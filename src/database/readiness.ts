@@ -1,0 +1,40 @@
+import type { MikroORM } from '@mikro-orm/postgresql';
+import { tryAgain } from '../errors.ts';
+import type { Model } from './options.ts';
+import type { Statement } from './statement.ts';
+
+type Readiness = [isReadOnly: string, mayWrite: string | null, applied: string];
+
+/** Checks that all tables are migrated, and that this role may read and write them. @throws StoreError SERVICE_UNAVAILABLE */
+export async function assertServable(
+  orm: MikroORM,
+  rows: (statement: Statement, values: unknown[]) => Promise<Readiness[]>,
+  { migrations }: Model,
+): Promise<void> {
+  const metadata = [...orm.getMetadata().getAll().values()];
+  const sequences = metadata.filter(({ props }) => props.some(({ autoincrement }) => autoincrement));
+  const [row] = await rows(readiness, [
+    metadata.map(({ tableName }) => tableName),
+    sequences.map(({ tableName }) => tableName),
+    migrations.map(({ name }) => name),
+  ]).catch((error) => {
+    throw (error as { code?: string }).code === '42501' ? tryAgain(mayNot, error) : error;
+  });
+  const [isReadOnly, mayWrite, applied] = row as Readiness;
+  if (isReadOnly === 't') throw tryAgain('The database is read-only: a standby, perhaps.');
+  if (mayWrite !== 't') throw tryAgain(mayNot);
+  if (Number(applied) < migrations.length) throw tryAgain('The database lacks migrations.');
+}
+
+const mayNot = 'The role in DATABASE_URL may not read and write all tables.';
+
+const readiness: Statement = {
+  name: 'readiness',
+  text: `
+    select pg_is_in_recovery() or current_setting('transaction_read_only')::bool,
+      (select bool_and(has_table_privilege(quote_ident(name), 'select') and has_table_privilege(quote_ident(name), 'insert'))
+        from unnest($1::text[]) as name)
+      and (select bool_and(has_sequence_privilege(pg_get_serial_sequence(quote_ident(name), 'id'), 'usage'))
+        from unnest($2::text[]) as name),
+      (select count(*) from mikro_orm_migrations where name = any($3::text[]))`,
+};

@@ -1,0 +1,203 @@
+import type { EntityName } from '@mikro-orm/core';
+import { type Call, unhurried } from '../call.ts';
+import { type Int64, int64 } from '../input/int64.ts';
+import type { Page, PageQuery } from '../input/page.ts';
+import type { Batches } from './batches.ts';
+import type { Database } from './database.ts';
+import { isDataError, isWorthAnotherTry, outcomeUnknown } from './errors.ts';
+import { longestShortText, type Statements, statementsFor } from './statements.ts';
+import { type Column, frame, Table, textsOf } from './table.ts';
+
+/** A row of a table in memory. */
+export type Row<Entity> = { readonly [Member in keyof Entity]-?: Held<Entity[Member]> };
+
+/** A `bigint` of MikroORM is an Int64 here, and what may be absent is null. */
+type Held<Value> = Value extends bigint ? Int64 : Value extends undefined ? never : Value;
+
+/** An input for new items: every member is one of the item's, of its type. */
+type InputOf<Item, New> = {
+  readonly [Member in keyof New]: Member extends keyof Item
+    ? Item[Member] | undefined
+    : Member extends string
+      ? never
+      : New[Member];
+};
+
+/** A page and its size. */
+interface Read<Item> extends Page<Item> {
+  /** Approximate size as JSON, in bytes. */
+  readonly bytes: number;
+}
+
+type ListRow = Array<string | null>;
+type Query = PageQuery & { readonly filter: unknown };
+
+const mebibyte = 1024 * 1024;
+
+const reads = { maxBatch: 32, maxInFlight: 4, patience: 10, isRetryable: isWorthAnotherTry, maxSize: 16 * mebibyte };
+// One batch in flight per node: the next one fills while this one becomes durable.
+const writes = {
+  maxBatch: 256,
+  maxInFlight: 1,
+  patience: 1000,
+  isRetryable: isDataError,
+  tooLate: outcomeUnknown,
+  maxSize: mebibyte,
+};
+
+/**
+ * Reads and writes the rows of an entity's table: lists, single rows and new rows. Concurrent calls of the same kind
+ * share one round trip (`batches.ts`). Services build on it; it knows no rules except paging.
+ */
+export class Records<Item extends { readonly id: Int64 }, New extends InputOf<Item, New>> {
+  readonly #database: Database;
+  readonly #table: Table;
+  readonly #filter: Column | undefined;
+  readonly #statements: Statements;
+  readonly #lists: Batches<Query, Read<Item> | null>;
+  readonly #longLists: Batches<Query, Read<Item>>;
+  readonly #finds: Batches<Int64, Item | null>;
+  readonly #insertions: Batches<New, Item>;
+  readonly #maxPageBytes: number;
+  /** Recent size of a row: the next page is expected to be similar. */
+  #bytesPerRow = frame;
+
+  /** @param filter the member by which lists may be filtered; it needs an index on it and the id */
+  constructor(database: Database, entity: EntityName, filter?: keyof Item & string) {
+    this.#database = database;
+    this.#maxPageBytes = database.maxPageBytes;
+    this.#table = new Table(database.orm.getMetadata(entity));
+    this.#filter = filter === undefined ? undefined : this.#table.column(filter);
+    this.#statements = statementsFor(this.#table, this.#filter);
+    this.#lists = database.batched((queries) => this.#readPages(queries), {
+      ...reads,
+      // Longer texts are not read by this statement, so a request for them must not seem to fill the queue.
+      sizeOf: ({ limit }) => limit * Math.min(this.#bytesPerRow, frame + longestShortText),
+    });
+    this.#longLists = database.batched(([query]) => this.#readLongPage(query as Query), {
+      ...reads,
+      maxBatch: 1,
+      maxInFlight: 1,
+    });
+    this.#finds = database.batched((ids) => this.#readOnes(ids), { ...reads, sizeOf: () => this.#bytesPerRow });
+    this.#insertions = database.batched((items: New[]) => this.#insert(items), {
+      ...writes,
+      sizeOf: (item) => this.#table.sizeOf(item),
+    });
+  }
+
+  /**
+   * One page, ascending by id: as many items as requested, or as many as fit when that would be too large.
+   *
+   * @throws StoreError SERVICE_UNAVAILABLE; BAD_USER_INPUT when the response exceeds its size limit
+   */
+  async list(
+    query: PageQuery & { readonly [Filter in keyof Item]?: Item[Filter] | undefined },
+    call: Call = unhurried,
+  ): Promise<Page<Item>> {
+    const { limit, after } = query;
+    const filter = this.#filter ? parameterOf(query[this.#filter.member as keyof Item]) : null;
+    const wanted = { limit, after, filter };
+    const page = (await this.#lists.add(wanted, call)) ?? (await this.#longLists.add(wanted, call));
+    const { length } = page.items;
+    if (length > 0) this.#bytesPerRow = Math.max(page.bytes / length, this.#bytesPerRow * 0.9);
+    call.spend(length, page.bytes);
+    return page;
+  }
+
+  /**
+   * @param id undefined when the client's id is invalid, so there is no such row
+   * @returns null when there is none
+   * @throws StoreError SERVICE_UNAVAILABLE
+   */
+  async find(id: Int64 | undefined, call: Call = unhurried): Promise<Item | null> {
+    if (id === undefined) return null;
+    const found = await this.#finds.add(id, call);
+    if (found) call.spend(1, this.#table.sizeOf(found));
+    return found;
+  }
+
+  /**
+   * Durable when the promise resolves.
+   *
+   * @throws StoreError SERVICE_UNAVAILABLE, with `Retry-After` when nothing was stored
+   */
+  async insert(item: New, call: Call = unhurried): Promise<Item> {
+    call.spend(0, this.#table.sizeOf(item));
+    const inserted = await this.#insertions.add(item, call);
+    call.spend(1, 0);
+    return inserted;
+  }
+
+  /** Equal queries are read once and share one page. Returns null for those that must be read alone. */
+  async #readPages(queries: Query[]): Promise<Array<Read<Item> | null>> {
+    const keys = queries.map(({ filter, limit, after }) => `${limit} ${after} ${filter === null ? '' : `=${filter}`}`);
+    const distinct = new Map(queries.map((query, at) => [keys[at], query]));
+    const rows = await this.#selectLists([...distinct.values()]);
+    const pages = new Map([...distinct].map(([key, { limit }], at) => [key, this.#toPage(rows[at] as ListRow, limit)]));
+    return keys.map((key) => pages.get(key) as Read<Item> | null);
+  }
+
+  /** Reads one item more than requested, to know whether there is a next page. @returns one row per query, in order */
+  async #selectLists(queries: Query[]): Promise<ListRow[]> {
+    const [{ filter, after, limit }] = queries as [Query];
+    const { listAll, listFiltered, listMany } = this.#statements;
+    if (queries.length > 1) {
+      return this.#database.rows(listMany, [
+        queries.map(({ after }) => `${after ?? int64.min}`),
+        queries.map(({ limit }) => limit + 1),
+        queries.map(({ filter }) => filter),
+      ]);
+    }
+    const values = [`${after ?? int64.min}`, limit + 1];
+    return filter === null
+      ? this.#database.rows(listAll, values)
+      : this.#database.rows(listFiltered, [...values, filter]);
+  }
+
+  async #readLongPage({ limit, after, filter }: Query): Promise<Array<Read<Item>>> {
+    const values = [`${after ?? int64.min}`, limit + 1, filter, this.#maxPageBytes];
+    const [row] = (await this.#database.rows<ListRow>(this.#statements.listLong, values)) as [ListRow];
+    const isCut = row.pop() === 't';
+    const page = this.#toPage([...row, 'f'], limit) as Read<Item>;
+    return [{ ...page, hasNext: page.hasNext || isCut }];
+  }
+
+  async #readOnes(ids: Int64[]): Promise<Array<Item | null>> {
+    const rows = await this.#database.rows<ListRow>(this.#statements.find, [[...new Set(ids)].map(String)]);
+    const found = new Map(rows.map((row) => [row[0], this.#table.itemOf(row) as Item]));
+    return ids.map((id) => found.get(`${id}`) ?? null);
+  }
+
+  /** Inserts all or none. Ids ascend in the given order. */
+  async #insert(items: New[]): Promise<Item[]> {
+    const { inserted, itemFrom } = this.#table;
+    const values = inserted.map(({ member }) => items.map((item) => parameterOf(item[member as keyof New])));
+    const rows = await this.#database.rows<ListRow>(this.#statements.insert, values);
+    rows.sort(([a], [b]) => Number(a) - Number(b));
+    return items.map((item, place) => itemFrom(item, rows[place] as ListRow) as Item);
+  }
+
+  /** @returns null when it contains text that was too long to be read. */
+  #toPage(row: ListRow, limit: number): Read<Item> | null {
+    if (row[0] === null) return { items: [], hasNext: false, bytes: 0 };
+    if (row.at(-1) === 't') return null;
+    const { columns, itemAt } = this.#table;
+    const texts = columns.map((column, at) => textsOf(column, row[at] as string));
+    const count = texts[0]?.length ?? 0;
+    const items: Item[] = [];
+    for (let place = 0; place < count && place < limit; place += 1) items.push(itemAt(texts, place) as Item);
+    let bytes = frame * count;
+    columns.forEach(({ isText }, at) => {
+      if (isText) bytes += Buffer.byteLength(row[at] as string);
+    });
+    if (count > limit) bytes -= this.#table.sizeOf(itemAt(texts, limit) as Item);
+    while (bytes > this.#maxPageBytes && items.length > 1) bytes -= this.#table.sizeOf(items.pop() as Item);
+    return { items, hasNext: count > items.length, bytes };
+  }
+}
+
+function parameterOf(value: unknown): unknown {
+  if (value instanceof Date) return value.toISOString();
+  return typeof value === 'bigint' ? `${value}` : (value ?? null);
+}

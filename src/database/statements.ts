@@ -1,0 +1,120 @@
+import { int64 } from '../input/int64.ts';
+import type { Statement } from './statement.ts';
+import { type Column, frame, type Table } from './table.ts';
+
+/** In bytes. Longer text than inputs may have by default is read page by page, not for many lists at a time. */
+export const longestShortText = 40_000;
+
+/**
+ * The statements behind `Records`, each for a whole batch. They are SQL rather than `em.find` and a query builder
+ * because hydrating entities costs several times the query itself here (`bench/README.md`), and because no builder
+ * writes `unnest ... cross join lateral`. Names and types are the entity's.
+ */
+export interface Statements {
+  listAll: Statement;
+  listFiltered: Statement;
+  listMany: Statement;
+  listLong: Statement;
+  find: Statement;
+  insert: Statement;
+}
+
+/** @param filter the column by which lists may be filtered; it needs an index on it and the id */
+export function statementsFor({ name: unquoted, columns, inserted, generated }: Table, filter?: Column): Statements {
+  const table = `"${unquoted.replaceAll('"', '""')}"`;
+  const names = columns.map(({ name }) => name).join(', ');
+  const list = aggregated(columns, true);
+  // A row comparison, which is a range of the index on (filter, id). With `status = $3 and id > $1` PostgreSQL's
+  // generic plan may scan the primary key instead and discard most rows, the more the rarer a status is.
+  const { name: filtered = 'id', type: filterType = 'text' } = filter ?? {};
+  const within = (value: string, after: string) =>
+    `(${filtered}, id) > (${value}, ${after}) and (${filtered}, id) <= (${value}, ${int64.max})`;
+  const branch = `union all
+          (select ${names} from ${table}
+            where wanted.filter is not null and ${within('wanted.filter', 'wanted.after')}
+            order by ${filtered}, id limit wanted."limit")`;
+  const statement = (name: string, text: string, by = ''): Statement => ({ name: `${name}_${unquoted}${by}`, text });
+  // There may be records of one table with different filters.
+  const by = filter ? `_by_${filter.member}` : '';
+  const filterable = (name: string, text: string) => statement(name, text, by);
+  return {
+    listAll: statement(
+      'list',
+      `select ${list} from (select ${names} from ${table} where id > $1 order by id limit $2) as item`,
+    ),
+    listFiltered: filterable(
+      'list_filtered',
+      `select ${list} from (
+        select ${names} from ${table} where ${within('$3', '$1')} order by ${filtered}, id limit $2) as item`,
+    ),
+    // Two branches instead of `wanted.filter is null or ...`: an index serves each, and PostgreSQL skips the branch
+    // whose one-time filter is false.
+    listMany: filterable(
+      'list_many',
+      `select page.*
+      from unnest($1::bigint[], $2::int[], $3::${filterType}[]) with ordinality as wanted (after, "limit", filter, place)
+      cross join lateral (
+        select ${list} from (
+          (select ${names} from ${table}
+            where wanted.filter is null and id > wanted.after order by id limit wanted."limit")
+          ${filter ? branch : ''}
+        ) as item
+      ) as page
+      order by wanted.place`,
+    ),
+    // As many rows as fit, and at least one. The lengths are known without reading the text.
+    listLong: filterable(
+      'list_long',
+      `with page as materialized (
+        select ${names}, sum(${lengthOf(columns)} + ${frame}) over (order by id) as "#bytes",
+          row_number() over (order by id) as "#place"
+        from (select ${names} from ${table}
+          where id > $1 and ($3::${filterType} is null or ${filtered}::${filterType} = $3) order by id limit $2) as item)
+      select ${aggregated(columns, false)}, (select count(*) from page) > count(*) as is_cut
+      from (select * from page where "#bytes" <= $4 or "#place" = 1 order by id) as fitting`,
+    ),
+    find: statement(
+      'find',
+      `select ${columns.map(({ text }) => text).join(', ')} from ${table} where id = any($1::bigint[])`,
+    ),
+    // The lock makes rows visible in the order of their ids: a reader that has passed id 7 never misses a 6 that was
+    // still being written. It is held from before the first id is drawn until the commit is visible.
+    insert: {
+      isWrite: true,
+      ...statement(
+        'insert',
+        `with turn as materialized (select pg_advisory_xact_lock(hashtext('${unquoted}')))
+        insert into ${table} (${inserted.map(({ name }) => name).join(', ')})
+        select ${inserted.map(({ name, fallback }) => (fallback ? `coalesce(newcomer.${name}, ${fallback})` : `newcomer.${name}`)).join(', ')}
+        from turn, unnest(${inserted.map(({ type }, at) => `$${at + 1}::${type}[]`).join(', ')}) with ordinality
+          as newcomer (${inserted.map(({ name }) => name).join(', ')}, "#place")
+        order by newcomer."#place"
+        returning ${generated.map(({ text }) => text).join(', ')}`,
+      ),
+    },
+  };
+}
+
+/**
+ * Selects a list as one row with one text per column. That costs PostgreSQL as much as rows do, and us a third of
+ * reading rows. Values without commas are joined by commas, with an empty text for null (no such value has an empty
+ * text); the other columns are JSON arrays. Aggregates without `order by` take rows in the order of the subquery
+ * (PostgreSQL's manual, section 9.21).
+ */
+function aggregated(columns: readonly Column[], isShort: boolean): string {
+  const texts = columns.map(({ name, text, isWord, isNullable, isText }) => {
+    if (isWord) return `string_agg(${isNullable ? `coalesce(${text}, '')` : text}, ',') as ${name}`;
+    const short = `case when octet_length(${name}) <= ${longestShortText} then ${text} end`;
+    return `json_agg(${isText && isShort ? short : text}) as ${name}`;
+  });
+  if (isShort) texts.push(`bool_or(${lengthOf(columns)} > ${longestShortText}) as is_long`);
+  return texts.join(', ');
+}
+
+/** SQL for the number of bytes in the text of a row. */
+function lengthOf(columns: readonly Column[]): string {
+  const lengths = columns
+    .filter(({ isText }) => isText)
+    .map(({ name, isNullable }) => (isNullable ? `coalesce(octet_length(${name}), 0)` : `octet_length(${name})`));
+  return lengths.length > 0 ? lengths.join(' + ') : '0';
+}

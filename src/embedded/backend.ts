@@ -1,0 +1,106 @@
+import { createServer, type Server, type Socket } from 'node:net';
+import type { PGlite } from '@electric-sql/pglite';
+import { BackendConnection } from './connection.ts';
+
+/**
+ * Serves PGlite, which is one backend, to many connections. `@electric-sql/pglite-socket` mixes the messages of two
+ * connections when one of them arrives in pieces, and hangs forever once the engine throws
+ * (https://github.com/electric-sql/pglite/issues/1046). Here a connection has exclusive use of the backend from the
+ * first message of a query to its end, and from the begin of a transaction to its end.
+ *
+ * An engine that throws, or that does not complete its answer, causes an unhandled rejection. That ends the thread, and
+ * with it the service, instead of leaving a service where nothing works.
+ */
+export class SharedBackend {
+  readonly #engine: PGlite;
+  readonly #server: Server;
+  readonly #connections = new Set<BackendConnection>();
+  /** The connections with pending messages, in order of arrival. */
+  #waiting: BackendConnection[] = [];
+  /** The connection whose query or transaction others must not interrupt. */
+  #holder: BackendConnection | undefined;
+  #isBusy = false;
+
+  constructor(engine: PGlite) {
+    this.#engine = engine;
+    this.#server = createServer((socket) => this.#accept(socket));
+  }
+
+  listen(path: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#server.once('error', reject).listen(path, resolve);
+    });
+  }
+
+  /** After this, nothing reaches the engine. */
+  close(): void {
+    this.#server.close();
+    for (const { socket } of this.#connections) socket.destroy();
+  }
+
+  #accept(socket: Socket): void {
+    const connection = new BackendConnection(socket);
+    this.#connections.add(connection);
+    socket.on('error', () => undefined);
+    socket.on('data', (chunk) => {
+      connection.receive(chunk);
+      this.#enqueue(connection);
+    });
+    socket.on('close', () => {
+      this.#connections.delete(connection);
+      this.#enqueue(connection);
+    });
+  }
+
+  #enqueue(connection: BackendConnection): void {
+    if (!this.#waiting.includes(connection)) this.#waiting.push(connection);
+    if (!this.#isBusy) void this.#work();
+  }
+
+  async #work(): Promise<void> {
+    this.#isBusy = true;
+    for (let next = this.#next(); next; next = this.#next()) {
+      if (next.socket.destroyed) await this.#abandon(next);
+      else await this.#serve(next);
+    }
+    this.#isBusy = false;
+  }
+
+  #next(): BackendConnection | undefined {
+    if (!this.#server.listening) return undefined;
+    const place = this.#holder ? this.#waiting.indexOf(this.#holder) : 0;
+    return place < 0 ? undefined : this.#waiting.splice(place, 1)[0];
+  }
+
+  async #serve(connection: BackendConnection): Promise<void> {
+    for (let bytes = connection.take(); bytes; bytes = connection.take()) {
+      let end = Buffer.alloc(0);
+      await this.#engine.execProtocolRawStream(bytes, {
+        onRawData: (data) => {
+          end = Buffer.concat([end, data.subarray(-readyForQuery)]).subarray(-readyForQuery);
+          connection.write(data);
+        },
+      });
+      const isBroken = bytes[0] !== startup && !connection.isAmidQuery && end[0] !== 0x5a;
+      if (isBroken) throw new Error('The embedded store has stopped working.');
+    }
+    this.#holder = connection.isAmidQuery || this.#engine.isInTransaction() ? connection : undefined;
+    if (connection.isOver) connection.socket.destroySoon();
+  }
+
+  /** Ends the query or transaction of a closed connection, and resets its session. */
+  async #abandon(connection: BackendConnection): Promise<void> {
+    if (this.#holder === connection) {
+      await this.#engine.execProtocolRawStream(sync, { onRawData: () => undefined });
+      if (this.#engine.isInTransaction()) await this.#engine.exec('rollback');
+      this.#holder = undefined;
+    }
+    await this.#engine.exec('discard all');
+  }
+}
+
+// The length of ReadyForQuery, which starts with a `Z`: PostgreSQL ends every answer with it.
+const readyForQuery = 6;
+// A startup message has no type byte; it begins with its length.
+const startup = 0;
+const sync = Uint8Array.of(0x53, 0, 0, 0, 4);

@@ -1,0 +1,47 @@
+import { chmodSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parentPort, workerData } from 'node:worker_threads';
+import { SharedBackend } from './backend.ts';
+import { openEngine } from './engine.ts';
+import { lockFile } from './lock.ts';
+
+/**
+ * The thread that owns the embedded store, or waits to. PGlite has no lock of its own, and a second process that opened
+ * the same files would lose rows. The process that holds the lock opens the files; every other one connects to its
+ * socket and takes over when it ends.
+ */
+const { dataDir, socketPath } = workerData as { dataDir: string; socketPath: string };
+const port = parentPort as NonNullable<typeof parentPort>;
+
+let closing = false;
+let stop = async () => {};
+port.once('message', async () => {
+  closing = true;
+  await stop();
+  process.exit(0);
+});
+
+const release = await ownership();
+if (release) {
+  const postgres = await openEngine(join(dataDir, 'postgres'));
+  rmSync(socketPath, { force: true });
+  const backend = new SharedBackend(postgres);
+  await backend.listen(socketPath);
+  chmodSync(socketPath, 0o600);
+  stop = async () => {
+    backend.close();
+    await postgres.close();
+    release();
+  };
+  port.postMessage('owner');
+}
+
+async function ownership(): Promise<(() => void) | undefined> {
+  for (let announced = false; !closing; announced = true) {
+    const held = lockFile(join(dataDir, 'lock'));
+    if (held) return held;
+    if (!announced) port.postMessage('standby');
+    await sleep(100);
+  }
+}

@@ -1,0 +1,62 @@
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import fastifyPlugin from 'fastify-plugin';
+import { type ErrorCode, internalError, StoreError } from '../errors.ts';
+
+/** Sends every failure with the specification's Error body. */
+export const errors = fastifyPlugin(
+  async (app: FastifyInstance) => {
+    app.setErrorHandler(sendError);
+    // Node rejects an unknown expectation, without a body. It may be ignored instead (RFC 9110 section 10.1.1).
+    app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
+  },
+  { name: 'errors', dependencies: ['every-request'] },
+);
+
+export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  sendFailure(error, request, reply, (failure) => failure.toBody());
+}
+
+/** Logs a failure and sends it in the format of one API. */
+export function sendFailure(
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  toBody: (failure: StoreError) => unknown,
+  mediaType = 'application/json; charset=utf-8',
+): void {
+  const failure = toStoreError(error);
+  logFailure(failure, request);
+  reply.code(failure.status).headers(failure.headers).type(mediaType).serializer(JSON.stringify).send(toBody(failure));
+}
+
+/** Logs an underlying failure as an error, with its cause; a rejection, of too many requests for example, as debug. */
+export function logFailure(failure: StoreError, request: FastifyRequest): void {
+  if (failure.status < 500 || failure.cause === undefined) {
+    // Without the message, which may quote what the client sent.
+    request.log.debug({ code: failure.code }, 'refused');
+  } else {
+    request.log.error({ err: failure.cause, code: failure.code }, failure.message);
+  }
+}
+
+const ofFastify: Record<string, [ErrorCode, string]> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: ['UNSUPPORTED_MEDIA_TYPE', 'The body must be application/json.'],
+  FST_ERR_CTP_INVALID_TYPE: ['UNSUPPORTED_MEDIA_TYPE', 'The body must be application/json.'],
+  FST_ERR_CTP_BODY_TOO_LARGE: ['PAYLOAD_TOO_LARGE', 'The body is too large.'],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['BAD_USER_INPUT', 'The body is shorter or longer than its Content-Length.'],
+  FST_ERR_BAD_URL: ['NOT_FOUND', 'There is nothing at this address.'],
+};
+
+/** Converts any failure to one that a client may see: ours unchanged, the framework's by name, all others as a 500. */
+export function toStoreError(error: unknown): StoreError {
+  if (error instanceof StoreError) return error;
+  const { code, statusCode = 500 } = error as Partial<FastifyError>;
+  const [known, message] = ofFastify[code ?? ''] ?? unnamed(statusCode);
+  return known && message ? new StoreError(known, message, { cause: error }) : internalError(error);
+}
+
+/** Errors of the framework and its plugins that are not listed: a status below 500 is the client's fault. */
+function unnamed(statusCode: number): [ErrorCode, string] | [] {
+  if (statusCode === 403 || statusCode === 404) return ['NOT_FOUND', 'There is nothing at this address.'];
+  return statusCode < 500 ? ['BAD_USER_INPUT', 'This request cannot be answered.'] : [];
+}

@@ -1,0 +1,57 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Call } from '../call.ts';
+import { StoreError } from '../errors.ts';
+import type { InFlight } from './in-flight.ts';
+
+export interface RequestCallOptions {
+  /** Time limit from the arrival of a request. */
+  milliseconds: number;
+  /** Size limit of its response. */
+  maxBytes: number;
+  /** All responses that are being created or sent. */
+  answers: InFlight;
+}
+
+/** The deadline of one request, from its arrival or the last byte of its body, and the size of its response. */
+export class RequestCall implements Call {
+  readonly #socket: Socket;
+  readonly #response: ServerResponse;
+  readonly #options: RequestCallOptions;
+  #bytes = 0;
+  #held = 0;
+  deadline: number;
+  refusal: StoreError | undefined;
+  /** How many items have been read or written so far. */
+  items = 0;
+  /** How many times the response may repeat what is read for it. */
+  copies = 1;
+
+  constructor({ socket }: IncomingMessage, response: ServerResponse, options: RequestCallOptions) {
+    this.#socket = socket;
+    this.#response = response;
+    this.#options = options;
+    this.deadline = performance.now() + options.milliseconds;
+  }
+
+  get isOver(): boolean {
+    return this.#socket.destroyed || this.refusal !== undefined;
+  }
+
+  /** Restarts the clock when the body has arrived: the upload depends on the client, and has its own limit. */
+  restart(): void {
+    this.deadline = performance.now() + this.#options.milliseconds;
+  }
+
+  spend(items: number, bytes: number): void {
+    const { maxBytes, answers } = this.#options;
+    this.#bytes += bytes * this.copies;
+    if (this.#bytes > maxBytes) {
+      const message = `What is read for this answer takes more than ${maxBytes} bytes; ask for fewer items at a time.`;
+      this.refusal = new StoreError('BAD_USER_INPUT', message);
+      throw this.refusal;
+    }
+    this.items += items;
+    this.#held += answers.hold(this.#bytes - this.#held, this.#response);
+  }
+}

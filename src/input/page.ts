@@ -1,0 +1,51 @@
+import { Type } from 'typebox';
+import { int64Schema, withDefault } from './check.ts';
+import { type Int64, int64 } from './int64.ts';
+
+/** How many items a page may hold. */
+export const pageLimit = { min: 1, max: 100, default: 20 } as const;
+
+/** A page of a list, ascending by id. It is read-only, because concurrent requests may share it. */
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  /** True when there are items after the last one of this page. */
+  readonly hasNext: boolean;
+}
+
+/** The part of a list that a client requests: the members that every list has. */
+export interface PageQuery {
+  /** Maximum number of items, 1 to 100. */
+  readonly limit: number;
+  /** Only items with a greater id; from the beginning when undefined. */
+  readonly after?: Int64 | undefined;
+}
+
+/** @param noun for one item, in the descriptions */
+export function pageQueryMembers(noun: string, nouns = `${noun}s`) {
+  return {
+    limit: withDefault(
+      Type.Integer({
+        minimum: pageLimit.min,
+        maximum: pageLimit.max,
+        description: `Maximum number of ${nouns} to return.`,
+      }),
+      pageLimit.default,
+    ),
+    after: Type.Optional(
+      int64Schema({ description: `Return only ${nouns} after this one: the id of the last ${noun} seen.` }),
+    ),
+  };
+}
+
+/** The id in a path, as text: an id that is not an int64 is a 404. */
+export function idSchema<Name extends string>(name: Name, noun: string) {
+  return Type.Object({
+    [name]: int64Schema({ description: `Identifier of the ${noun}, up to ${int64.max}.`, examples: [1] }),
+  });
+}
+
+/** How many items a list may return for this `limit`. One that is not an integer will be rejected. */
+export function mostItems(limit: unknown): number {
+  const count = limit === undefined || limit === null ? pageLimit.default : Number(limit);
+  return Number.isInteger(count) ? Math.min(Math.max(count, 0), pageLimit.max) : pageLimit.max;
+}

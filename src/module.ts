@@ -1,0 +1,31 @@
+import type { EntityName, MigrationObject } from '@mikro-orm/core';
+import type { Database } from './database/database.ts';
+import type { Routes } from './http/input.ts';
+
+/** What a module gets when the service starts. */
+export interface ModuleContext {
+  database: Database;
+  /** Maximum length of a text in an input, in characters. */
+  maxTextLength: number;
+}
+
+/** A domain, in REST and GraphQL. It omits what it does not need. */
+export interface Module {
+  /** Its section of the REST reference. */
+  tag: { name: string; description: string };
+  /** Its tables. */
+  entities?: EntityName[];
+  /** Applied with those of all modules, in the order of their names. */
+  migrations?: MigrationObject[];
+  /** A GraphQL operation to try in the explorer. */
+  example?: string;
+  /** Builds its service, and its APIs on top of that. */
+  open(context: ModuleContext): Apis;
+}
+
+export interface Apis {
+  /** Its REST routes, under `/v1`. */
+  routes?: (app: Routes) => void;
+  /** Its resolvers: instances of classes with type-graphql decorators. */
+  resolvers?: object[];
+}

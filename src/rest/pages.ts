@@ -1,0 +1,51 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { isHost } from '../http/server.ts';
+import type { Int64 } from '../input/int64.ts';
+import type { Page } from '../input/page.ts';
+
+/** The JSON of a page, serialised once for all requests that share it. */
+interface Written<Item> extends Page<Item> {
+  json?: string;
+}
+
+/** Sends a page: a bare array, and `Link: <...>; rel="next"` (RFC 8288) when there are more items. */
+export function sendPage(request: FastifyRequest, reply: FastifyReply, page: Page<{ id: Int64 }>): FastifyReply {
+  const written: Written<{ id: Int64 }> = page;
+  const last = page.items.at(-1);
+  if (page.hasNext && last) reply.header('link', `<${urlWith(request, 'after', last.id)}>; rel="next"`);
+  written.json ??= reply.serializeInput(page.items as never, '200', 'application/json') as string;
+  return reply.type('application/json; charset=utf-8').send(written.json);
+}
+
+/** This request's URL as the client sees it, with one query parameter set. */
+function urlWith(request: FastifyRequest, parameter: string, value: Int64): string {
+  const [, path = '', query = ''] = target.exec(request.originalUrl) ?? [];
+  // The other parameters stay as the client wrote them.
+  const others = query.split('&').filter((part) => part !== '' && nameOf(part) !== parameter);
+  const search = [...others, `${parameter}=${value}`].join('&');
+  // Escapes characters of the client that would end the `<...>` of a link.
+  return `${origin(request)}${path}?${search}`.replace(/[<>"]/g, encodeURIComponent);
+}
+
+// The path of a URL in absolute form (RFC 9112 section 3.2.2), too. The router treats `#` like `?`.
+const target = /^(?:https?:\/\/[^/?#]*)?([^?#]*)[?#]?(.*)$/is;
+
+function nameOf(part: string): string {
+  const name = part.split('=', 1)[0] ?? '';
+  return name.includes('%') ? ([...new URLSearchParams(`${name}=`).keys()][0] ?? '') : name;
+}
+
+/**
+ * Scheme, host and, behind a proxy that strips one, the prefix of the path, as the client used them. Forwarded headers
+ * count only when `TRUST_PROXY` trusts the proxy.
+ */
+export function origin(request: FastifyRequest): string {
+  const { protocol, host } = request;
+  return `${protocol}://${isHost(host) && URL.canParse(`http://${host}`) ? host : 'localhost'}${prefix(request)}`;
+}
+
+function prefix({ ips, headers }: FastifyRequest): string {
+  // Fastify returns more than the socket's own address only when it trusts that address.
+  const given = ips && ips.length > 1 ? headers['x-forwarded-prefix'] : undefined;
+  return typeof given === 'string' && /^(?:\/[\w.~-]+)+$/.test(given) ? given : '';
+}
