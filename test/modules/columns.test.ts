@@ -1,0 +1,193 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { Type } from 'typebox';
+import { Records, type Row } from '../../src/database/records.ts';
+import { Table } from '../../src/database/table.ts';
+import { enumSchema, int64Schema, moment, nullable } from '../../src/input/check.ts';
+import { pageQueryMembers } from '../../src/input/page.ts';
+import type { Module } from '../../src/module.ts';
+import { sendPage } from '../../src/rest/pages.ts';
+import { success } from '../../src/rest/responses.ts';
+import { sql } from '../support/database-access.ts';
+import { send } from '../support/http.ts';
+import { rest } from '../support/rest.ts';
+import { type Store, startStore } from '../support/store.ts';
+
+/** Columns of every kind that the records know, with the names that are most in the way. */
+
+const Size = { small: 'small', large: 'large' } as const;
+const crateSchema = defineEntity({
+  name: 'Crate',
+  tableName: 'Order',
+  properties: {
+    id: p.bigint('bigint').primary().autoincrement(),
+    place: p.text(),
+    order: p.integer().nullable(),
+    parent: p.bigint('bigint').nullable(),
+    isOpen: p.boolean(),
+    size: p.enum(Object.values(Size)).nullable(),
+    weight: p.double().nullable(),
+    seenAt: p.datetime(),
+    quote: p.text().name('a "quote"').nullable(),
+    level: p.text().default('basic'),
+    addedAt: p.datetime().defaultRaw('now()'),
+  },
+});
+class CrateEntity extends crateSchema.class {}
+crateSchema.setClass(CrateEntity);
+type Crate = Row<InferEntity<typeof crateSchema>>;
+type NewCrate = Partial<Omit<Crate, 'id'>>;
+
+const crateType = Type.Object(
+  {
+    id: int64Schema({ description: 'Its id.' }),
+    place: Type.String(),
+    parent: nullable(int64Schema({ description: 'The crate around it.' })),
+    size: nullable(enumSchema('Size', Size, 'How large it is.')),
+    seenAt: moment({ description: 'When it was seen.' }),
+  },
+  { $id: 'Crate' },
+);
+const ends = { since: new Date('2026-11-20'), removal: new Date('2030-12-05'), replacement: '`GET /crates`' };
+const crates: Module = {
+  tag: { name: 'Crates', description: 'Crates.' },
+  entities: [CrateEntity],
+  open: ({ database }) => ({
+    routes(app) {
+      const records = new Records<Crate, NewCrate>(database, CrateEntity);
+      const response = { 200: success(Type.Array(crateType, { $id: 'Crates' }), 'All crates.') };
+      app.get('/crates', { schema: { operationId: 'listCrates', response } }, async ({ query, call }) => {
+        expect(query).toEqual({});
+        return (await records.list({ limit: 100 }, call)).items;
+      });
+      const old = { deprecation: { ...ends, operation: 'oldCrates', successor: '/v1/crates' } };
+      const querystring = Type.Object(pageQueryMembers('crate'));
+      app.get('/old-crates', { schema: { querystring, response }, config: old }, async (request, reply) =>
+        sendPage(request, reply, await records.list(request.query, request.call)),
+      );
+    },
+  }),
+};
+
+let store: Store;
+beforeAll(async () => {
+  store = await startStore({}, { more: [crates] });
+  await store.database.orm.schema.update();
+});
+beforeEach(() => sql(store.database, 'truncate "Order" restart identity'));
+afterAll(() => store.close());
+
+const seenAt = new Date('2026-11-21T12:34:56.789Z');
+const least = { place: 'here', isOpen: true, seenAt };
+const most = {
+  place: 'a,b,"c"\\',
+  order: -7,
+  parent: 9223372036854775807n,
+  isOpen: false,
+  size: 'large',
+  weight: 1.5e300,
+  seenAt: new Date('1800-02-28T23:59:59.001Z'),
+  quote: '',
+  level: 'premium',
+  addedAt: new Date('2020-01-01T00:00:00.000Z'),
+} as const;
+const nothing = { order: null, parent: null, size: null, weight: null, quote: null };
+
+const records = (filter?: keyof Crate & string) => new Records<Crate, NewCrate>(store.database, CrateEntity, filter);
+
+test('every kind of value comes back as it went in, one by one and many at a time', async () => {
+  const all = records();
+  const [first, second] = await Promise.all([all.insert(least), all.insert(most)]);
+  expect(first).toEqual({ id: 1, ...least, ...nothing, level: 'basic', addedAt: expect.any(Date) });
+  expect(second).toEqual({ id: 2, ...most });
+  expect(await Promise.all([all.find(1), all.find(2), all.find(3)])).toEqual([first, second, null]);
+  expect((await all.list({ limit: 100 })).items).toEqual([first, second]);
+  const many = await Promise.all(Array.from({ length: 60 }, (_, at) => all.insert(at % 2 ? least : most)));
+  expect((await all.list({ limit: 100, after: 2 })).items).toEqual(many);
+});
+
+test.each<[keyof Crate & string, unknown, unknown]>([
+  ['seenAt', new Date('2026-01-01T00:00:00.100Z'), new Date('2026-01-01T00:00:00.900Z')],
+  ['isOpen', true, false],
+  ['parent', 9223372036854775806n, 9223372036854775807n],
+  ['order', 1, 2],
+  ['size', 'small', 'large'],
+  ['place', 'x', 'x='],
+])('lists by %s, many at a time, are those of their own', async (member, one, other) => {
+  const by = records(member);
+  for (const value of [one, other, other]) await by.insert({ ...least, [member]: value });
+  const pages = await Promise.all(
+    Array.from({ length: 40 }, (_, at) => by.list({ limit: 10, [member]: at % 2 ? one : other } as never)),
+  );
+  pages.forEach(({ items }, at) => {
+    expect(items.map((item) => [item.id, item[member]])).toEqual(
+      at % 2
+        ? [[1, one]]
+        : [
+            [2, other],
+            [3, other],
+          ],
+    );
+  });
+});
+
+test('text that is too long for many lists at a time is read by itself', async () => {
+  const long = { ...least, place: 'x'.repeat(50_000), level: null as never };
+  await records().insert(long);
+  expect((await records().list({ limit: 1 })).items).toMatchObject([{ place: long.place, level: 'basic' }]);
+});
+
+test('REST writes null and int64 beyond 2^53 alike, and a route without a query schema gets no query', async () => {
+  for (const crate of [least, most]) await records().insert(crate);
+  const { status, text } = await rest(store, '/v1/crates?x=1&__proto__=2');
+  expect([status, text]).toEqual([
+    200,
+    `[{"id":1,"place":"here","parent":null,"size":null,"seenAt":"2026-11-21T12:34:56.789Z"},` +
+      `{"id":2,"place":"a,b,\\"c\\"\\\\","parent":9223372036854775807,"size":"large","seenAt":"1800-02-28T23:59:59.001Z"}]`,
+  ]);
+  const document = store.app.swagger() as unknown as { components: { schemas: { Crate: { properties: object } } } };
+  expect(document.components.schemas.Crate.properties).toMatchObject({
+    parent: { type: ['integer', 'null'], format: 'int64' },
+    size: { anyOf: [{ $ref: '#/components/schemas/Size' }, { type: 'null' }] },
+  });
+});
+
+test('a list that is deprecated still links to its next page', async () => {
+  for (const crate of [least, most]) await records().insert(crate);
+  const { headers } = await send(store.origin, {
+    path: '/v1/old-crates?limit=1',
+    headers: { authorization: `Bearer ${store.key}` },
+  });
+  const next = `<${store.origin}/v1/old-crates?limit=1&after=1>; rel="next"`;
+  expect(headers.link).toBe(`${next}, <${store.origin}/v1/crates>; rel="successor-version"`);
+});
+
+test('/readyz knows a table with a capital letter', async () => {
+  await expect(store.database.assertReady()).resolves.toBeUndefined();
+});
+
+describe('the service does not start with a column that could change a value', () => {
+  test.each<[string, object]>([
+    ['varchar', { it: p.string() }],
+    ['varchar(10)', { it: p.string().length(10) }],
+    ['whole seconds', { it: p.datetime(0) }],
+    ['decimal', { it: p.decimal() }],
+    ['uuid', { it: p.uuid() }],
+    ['date', { it: p.date() }],
+    ['json', { it: p.json() }],
+    ['an int64 as text', { it: p.bigint('string') }],
+    ['real', { it: p.float() }],
+    ['an array', { it: p.array() }],
+    ['a version', { it: p.integer().version() }],
+    ['nothing in the database', { it: p.text().persist(false) }],
+  ])('%s', async (what, members) => {
+    const entity = defineEntity({
+      name: `Odd ${what}`,
+      tableName: 'odd',
+      properties: { id: p.bigint('bigint').primary().autoincrement(), ...members },
+    });
+    const { MikroORM } = await import('@mikro-orm/postgresql');
+    const orm = new MikroORM({ entities: [entity], dbName: 'none' });
+    expect(() => new Table(orm.getMetadata(`Odd ${what}` as never))).toThrow('it is of a type that is not known here');
+  });
+});

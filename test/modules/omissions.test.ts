@@ -1,0 +1,135 @@
+import { describe, expect, test } from '@jest/globals';
+import Fastify from 'fastify';
+import { Args, Query, Resolver } from 'type-graphql';
+import { Type } from 'typebox';
+import { contracts } from '../../src/contracts.ts';
+import type { Records } from '../../src/database/records.ts';
+import { ConnectionArgs } from '../../src/graphql/connection.ts';
+import type { Routes } from '../../src/http/input.ts';
+import { checker, moment } from '../../src/input/check.ts';
+import type { Pet } from '../../src/pets/pet.entity.ts';
+import type { NewPet } from '../../src/pets/pet.schemas.ts';
+import type { PetService } from '../../src/pets/pet.service.ts';
+import { petsModule } from '../../src/pets/pets.module.ts';
+import { meter } from '../../src/quotas/meter.ts';
+import { success } from '../../src/rest/responses.ts';
+import { ToyConnection, ToyType } from './toys/toy.types.ts';
+
+/** What a module forgets keeps the service from starting, rather than clients from being safe. */
+
+const open = (faces: { routes?: (app: Routes) => void; resolvers?: object[] }) =>
+  contracts([petsModule, { tag: { name: 'Forgetful', description: 'A module that forgets.' }, open: () => faces }]);
+const answered = { 200: success(Type.Object({ id: Type.Integer() }, { $id: 'Thing' }), 'A thing.') };
+const post = (schema: object) => (app: Routes) => {
+  app.post('/things', { schema: { operationId: 'addThing', response: answered, ...schema } }, async () => undefined);
+};
+const body = (members: Parameters<typeof Type.Object>[0]) => post({ body: Type.Object(members, { $id: 'NewThing' }) });
+
+describe('the service does not start', () => {
+  test.each<[string, (app: Routes) => void, RegExp]>([
+    ['a body that nobody checks', post({}), /POST \/v1\/things has no schema for its body: nobody would check it\./],
+    ['text of any length', body({ name: Type.String() }), /No rule checks \{"type":"string"\}/],
+    ['an integer of any size', body({ count: Type.Integer() }), /No rule checks \{"type":"integer"\}/],
+    ['an integer without an upper bound', body({ count: Type.Integer({ minimum: 0 }) }), /No rule checks/],
+    ['a pattern', body({ name: Type.String({ pattern: '^a' }) }), /No rule checks/],
+    ['an object within', body({ size: Type.Object({}) }), /No rule checks/],
+    ['anything', body({ extra: Type.Unknown() }), /No rule checks/],
+    ['a list of any length', body({ tags: Type.Array(Type.Integer()) }), /No rule checks/],
+  ])('with %s', async (_what, routes, message) => {
+    await expect(open({ routes })).rejects.toThrow(message);
+  });
+
+  test('with a query parameter that nobody checks', async () => {
+    const querystring = Type.Object({ name: Type.String() });
+    const routes = (app: Routes) => {
+      app.get(
+        '/things',
+        { schema: { operationId: 'listThings', querystring, response: answered } },
+        async () => undefined,
+      );
+    };
+    await expect(open({ routes })).rejects.toThrow('No rule checks');
+  });
+
+  test('with a list of GraphQL that does not say what it costs', async () => {
+    @Resolver()
+    class Forgetful {
+      @Query(() => [ToyType])
+      things(): unknown[] {
+        return [];
+      }
+    }
+    await expect(open({ resolvers: [new Forgetful()] })).rejects.toThrow('things must say what it costs.');
+  });
+
+  test('with a connection that does not say what it costs', async () => {
+    @Resolver()
+    class Forgetful {
+      @Query(() => ToyConnection)
+      thingsConnection(@Args(() => ConnectionArgs) _args: ConnectionArgs): unknown {
+        return null;
+      }
+    }
+    await expect(open({ resolvers: [new Forgetful()] })).rejects.toThrow('thingsConnection must say what it costs.');
+  });
+
+  test('with plugins in another order', async () => {
+    await expect(Fastify().register(meter, { quota: undefined }).ready()).rejects.toThrow(
+      /dependency 'bearer' of plugin 'meter'/,
+    );
+  });
+});
+
+test('input that is described in bounds is enough', async () => {
+  const members = {
+    name: Type.String({ maxLength: 5 }),
+    count: Type.Integer({ minimum: 0, maximum: 9 }),
+    isGood: Type.Boolean(),
+  };
+  const served = await open({ routes: body(members) });
+  expect(
+    JSON.parse(served['openapi.json'] ?? '').paths['/things'].post.responses[400].content['application/json'].example
+      .message,
+  ).toBe('name must be a string; count must be an integer between 0 and 9; isGood must be true or false.');
+});
+
+test.each([
+  ['2030-12-05T00:00:00Z', '2030-12-05T00:00:00.000Z'],
+  ['2028-02-29T23:59:59.5+01:30', '2028-02-29T22:29:59.500Z'],
+  ['0001-01-01T00:00:00Z', '0001-01-01T00:00:00.000Z'],
+  ['9999-12-31t23:59:59.999z', '9999-12-31T23:59:59.999Z'],
+  ...['2027-02-29T00:00:00Z', '2030-01-01T24:00:00Z', '2030-01-01T00:60:00Z', '2030-13-01T00:00:00Z'].map((at) => [
+    at,
+    null,
+  ]),
+  ...['9999-12-31T23:59:59.999-23:59', '0000-12-31T00:00:00Z', '2030-01-01', '2030-01-01T00:00:00', 5, null].map(
+    (at) => [at, null],
+  ),
+])('of a moment %j is taken as %j', (given, taken) => {
+  const check = checker(Type.Object({ at: moment({ description: 'When.' }) }));
+  if (taken) expect(check({ at: given }).at.toISOString()).toBe(taken);
+  else expect(() => check({ at: given })).toThrow('at must be a date and time like 2030-12-05T00:00:00Z');
+});
+
+test('true and false are text in a query, and not in a body', () => {
+  const schema = Type.Object({ isGood: Type.Boolean() });
+  expect([checker(schema, { isText: true })({ isGood: 'false' }), checker(schema)({ isGood: true })]).toEqual([
+    { isGood: false },
+    { isGood: true },
+  ]);
+  expect(() => checker(schema)({ isGood: 'true' })).toThrow('isGood must be true or false.');
+});
+
+test('what nobody has checked does not compile, nor a member that the table lacks', () => {
+  const neverCalled = (pets: PetService): unknown => [
+    // @ts-expect-error: it is not Checked
+    pets.create({ name: 'Rex', categoryId: 1, status: 'available' }),
+    // @ts-expect-error: it is not Checked
+    pets.list({ limit: 20 }),
+    // @ts-expect-error: a pet has no wings
+    {} as Records<Pet, { wings: string }>,
+    // @ts-expect-error: nor can lists be filtered by it
+    (records: Records<Pet, NewPet>) => records.list({ limit: 1, wings: 'two' }),
+  ];
+  expect(neverCalled).toBeInstanceOf(Function);
+});

@@ -1,0 +1,209 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { contracts } from '../../src/contracts.ts';
+import { DeprecationUsage } from '../../src/deprecations/usage.ts';
+import { modules } from '../../src/modules.ts';
+import { sentDuring, sql } from '../support/database-access.ts';
+import { graphqlText } from '../support/graphql.ts';
+import { send } from '../support/http.ts';
+import { onNode } from '../support/nodes.ts';
+import { rest } from '../support/rest.ts';
+import { type Store, startStore } from '../support/store.ts';
+import { toysModule } from './toys/toys.module.ts';
+
+/** A second module, registered beside the pets, has all that they have; nothing in src/ knows of it. */
+
+let store: Store;
+let reader: string;
+beforeAll(async () => {
+  store = await startStore({}, { more: [toysModule] });
+  ({ key: reader } = await store.keys.issue({ name: 'reader', scope: 'read' }));
+});
+beforeEach(() => sql(store.database, 'truncate toy restart identity'));
+afterAll(() => store.close());
+
+const madeAt = '2026-11-21T12:34:56.789Z';
+const rubber = { name: 'Rubber, red', kind: 'ball', note: 'a,b,,"c"\\ null', madeAt };
+const plain = { name: '', kind: 'bone', madeAt };
+const add = (json: unknown, key = store.key) => rest({ ...store, key }, '/v1/toys', { method: 'POST', json });
+const list = (query = '') => rest(store, `/v1/toys${query}`);
+const fields = 'id name kind note madeAt';
+const stock = (count: number) =>
+  sql(
+    store.database,
+    `insert into toy (name, kind, note, made_at)
+     select 'toy ' || n, (array['ball', 'bone', 'mouse'])[1 + n % 3], case when n % 2 = 0 then 'a,b' end, '${madeAt}'
+     from generate_series(1, ${count}) n`,
+  );
+
+describe('on both faces', () => {
+  test('a toy comes back as it was added, nulls, commas and milliseconds included', async () => {
+    expect(await add(rubber)).toMatchObject({ status: 201, json: { id: 1, ...rubber } });
+    expect((await add(plain)).json).toEqual({ id: 2, ...plain, note: null });
+    const create = `mutation ($input: NewToy!) { createToy(input: $input) { ${fields} } }`;
+    const { data } = await graphqlText(store, { query: create, variables: { input: { ...rubber, note: null } } });
+    expect(data.createToy).toEqual({ id: '3', ...rubber, note: null });
+
+    const toys = [
+      { id: 1, ...rubber },
+      { id: 2, ...plain, note: null },
+      { id: 3, ...rubber, note: null },
+    ];
+    expect((await list()).json).toEqual(toys);
+    const asText = toys.map((toy) => ({ ...toy, id: `${toy.id}` }));
+    expect((await graphqlText(store, { query: `{ toys { ${fields} } }` })).data.toys).toEqual(asText);
+    for (const toy of toys) {
+      expect((await rest(store, `/v1/toys/${toy.id}`)).json).toEqual(toy);
+      expect((await graphqlText(store, { query: `{ toy(id: ${toy.id}) { ${fields} } }` })).data.toy).toEqual({
+        ...toy,
+        id: `${toy.id}`,
+      });
+    }
+  });
+
+  test('many lists, and many toys, at a time are right, whatever is null', async () => {
+    await stock(250);
+    const all = (
+      await Promise.all([list('?limit=100'), list('?limit=100&after=100'), list('?limit=100&after=200')])
+    ).flatMap(({ json }) => json);
+    expect(all.map(({ id, note }: { id: number; note: unknown }) => [id, note])).toEqual(
+      Array.from({ length: 250 }, (_, at) => [at + 1, at % 2 ? 'a,b' : null]),
+    );
+    const sent = await sentDuring(store.database, async () => {
+      const kinds = ['ball', 'bone', 'mouse'];
+      const lists = await Promise.all(kinds.map((kind) => list(`?kind=${kind}&limit=5`)));
+      lists.forEach(({ json }, at) => {
+        expect(json.map((toy: { kind: string }) => toy.kind)).toEqual(Array(5).fill(kinds[at]));
+      });
+      const added = await Promise.all(
+        Array.from({ length: 60 }, (_, at) => add({ ...plain, note: at % 2 ? `${at}` : null })),
+      );
+      expect(added.map(({ json }) => json.note)).toEqual(
+        Array.from({ length: 60 }, (_, at) => (at % 2 ? `${at}` : null)),
+      );
+    });
+    expect(sent.filter(({ name }) => name === 'insert_toy').length).toBeLessThan(60);
+  });
+
+  test('ids are exact to the last digit, and pages go on after them', async () => {
+    await sql(
+      store.database,
+      `insert into toy (id, name, kind, made_at) values (9223372036854775806, 'x', 'ball', now())`,
+    );
+    await stock(3);
+    const first = await list('?limit=3&kind=ball');
+    expect(first.headers).not.toHaveProperty('link');
+    expect(first.text).toContain('"id":9223372036854775806');
+    const page = await list('?limit=2');
+    expect(page.headers.link).toBe(`<${store.origin}/v1/toys?limit=2&after=2>; rel="next"`);
+    const query = '{ toysConnection(first: 3) { edges { cursor node { id } } pageInfo { hasNextPage endCursor } } }';
+    const { data } = await graphqlText(store, { query });
+    expect(data.toysConnection.pageInfo).toEqual({ hasNextPage: true, endCursor: '3' });
+    const { data: rest1 } = await graphqlText(store, {
+      query: '{ toysConnection(after: "3") { edges { node { id } } } }',
+    });
+    expect(rest1.toysConnection.edges).toEqual([{ node: { id: '9223372036854775806' } }]);
+  });
+
+  test('faults are told, every one', async () => {
+    const message =
+      'name must be a string; kind must be one of ball, bone, mouse; note must be a string, or null; madeAt is required.';
+    expect((await add({ name: 5, kind: 'cat', note: 7 })).json).toEqual({
+      code: 'BAD_USER_INPUT',
+      message,
+      status: 400,
+    });
+    expect((await list('?limit=101&kind=cat')).json.message).toBe(
+      'kind must be one of ball, bone, mouse; limit must be an integer between 1 and 100.',
+    );
+    const mutation = `mutation { createToy(input: { name: "x", kind: ball, madeAt: "yesterday" }) { id } }`;
+    const { errors } = await graphqlText(store, { query: mutation });
+    expect(errors?.[0]?.message).toBe('madeAt must be a date and time like 2030-12-05T00:00:00Z.');
+  });
+
+  test('a key with the scope read cannot add', async () => {
+    expect((await add(rubber, reader)).json).toMatchObject({ code: 'FORBIDDEN', status: 403 });
+    const query = `mutation { createToy(input: { name: "x", kind: ball, madeAt: "${madeAt}" }) { id } }`;
+    const { errors } = await graphqlText({ ...store, key: reader }, { query });
+    expect(errors).toMatchObject([{ extensions: { code: 'FORBIDDEN' } }]);
+  });
+
+  test('a page of 100 costs 101 units, and no more may be asked for than is left', async () => {
+    await stock(100);
+    await onNode(store, { QUOTA_PER_MINUTE: '1000' }, async (node) => {
+      const left = async () => Number(/r=(\d+)/.exec(`${(await rest(node, '/v1/toys/none')).headers.ratelimit}`)?.[1]);
+      const before = await left();
+      await rest(node, '/v1/toys?limit=100');
+      expect(before - (await left())).toBe(101 + 1);
+      await graphqlText(node, { query: '{ toys(limit: 100) { id } toysConnection(first: 100) { edges { cursor } } }' });
+      expect(before - (await left())).toBe(101 + 1 + 202 + 1);
+    });
+    await onNode(store, { GRAPHQL_MAX_COST: '150' }, async (node) => {
+      const { errors } = await graphqlText(node, {
+        query: '{ a: toys(limit: 100) { id } b: toys(limit: 100) { id } }',
+      });
+      expect(errors).toMatchObject([{ extensions: { code: 'QUERY_TOO_COSTLY' } }]);
+    });
+  });
+
+  test('what is deprecated says so, and who still calls it is known', async () => {
+    await stock(1);
+    const usage = new DeprecationUsage(store.database);
+    const found = await rest(store, '/v1/toys/1');
+    expect(found.headers).toMatchObject({
+      deprecation: '@1795219200',
+      sunset: 'Wed, 01 Jan 2031 00:00:00 GMT',
+      link: `<${store.origin}/v1/toys>; rel="successor-version"`,
+    });
+    expect((await rest(store, '/v1/toys/2')).json).toEqual({
+      code: 'NOT_FOUND',
+      message: 'There is no toy with the id 2.',
+      status: 404,
+    });
+    await onNode(store, {}, async (node) => {
+      await rest(node, '/v1/toys/1');
+      await graphqlText(node, { query: '{ toy(id: 1) { id } }' });
+    });
+    const operations = (await usage.list()).map(({ operation }) => operation);
+    expect(operations).toEqual(expect.arrayContaining(['getToy', 'Query.toy']));
+  });
+});
+
+test('both contracts have it, beside the pets', async () => {
+  const both = await contracts([...modules, toysModule]);
+  const { paths, components, tags } = JSON.parse(both['openapi.json'] as string);
+  expect(Object.keys(paths)).toEqual(expect.arrayContaining(['/pets', '/toys', '/toys/{toyId}']));
+  expect(Object.keys(components.schemas)).toEqual(expect.arrayContaining(['NewToy', 'Toy', 'Toys', 'ToyKind']));
+  expect(Object.keys(paths['/toys'].post.responses)).toEqual([
+    '201',
+    '400',
+    '401',
+    '403',
+    '413',
+    '415',
+    '429',
+    '500',
+    '503',
+  ]);
+  expect(tags.map(({ name }: { name: string }) => name)).toContain('Toys');
+  expect(paths['/toys'].get.tags).toEqual(['Toys']);
+  expect(both['schema.graphql']).toContain('createToy(');
+  expect(both['schema.graphql']).toContain('toys(');
+});
+
+test('the explorer offers its example beside that of the pets', async () => {
+  const { text } = await send(store.origin, { path: '/graphql', headers: { accept: 'text/html' } });
+  expect(text).toMatch(/query Pets \{.+?status.+?query Toys \{/);
+});
+
+test('it is as small as the documentation says, and is what it shows', () => {
+  const text = readFileSync('docs/add-a-module.md', 'utf8');
+  const shown = [...text.matchAll(/^`(\w[\w.]+\.ts)`.*\n\n```ts\n([\s\S]*?)^```$/gm)];
+  expect(shown.length).toBe(6);
+  let lines = 0;
+  for (const [, name, code] of shown) {
+    expect(code).toBe(readFileSync(`test/modules/toys/${name}`, 'utf8').replaceAll('../../../src/', '../'));
+    lines += `${code}`.trimEnd().split('\n').length;
+  }
+  expect(lines).toBeLessThanOrEqual(250);
+});

@@ -1,0 +1,28 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import type { Records, Row } from '../../../src/database/records.ts';
+import type { NewToy } from './toy.schemas.ts';
+
+/** What a toy is for. */
+export const ToyKind = { ball: 'ball', bone: 'bone', mouse: 'mouse' } as const;
+export type ToyKind = (typeof ToyKind)[keyof typeof ToyKind];
+
+const toySchema = defineEntity({
+  name: 'Toy',
+  tableName: 'toy',
+  properties: {
+    id: p.bigint('bigint').primary().autoincrement(),
+    name: p.text(),
+    kind: p.enum(Object.values(ToyKind)),
+    note: p.text().nullable(),
+    madeAt: p.datetime(),
+  },
+  // Serves the filtered list.
+  indexes: [{ properties: ['kind', 'id'] }],
+});
+
+export class ToyEntity extends toySchema.class {}
+toySchema.setClass(ToyEntity);
+
+/** A toy, and all of them: without a rule of their own they need no service between. */
+export type Toy = Row<InferEntity<typeof toySchema>>;
+export type Toys = Records<Toy, NewToy>;

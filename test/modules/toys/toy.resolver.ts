@@ -1,0 +1,56 @@
+import { Arg, Args, Authorized, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';
+import type { DeprecatedField } from '../../../src/deprecations/fields.ts';
+import { ConnectionArgs, connectionChecker, ListArgs, toConnection } from '../../../src/graphql/connection.ts';
+import type { GraphQLContext } from '../../../src/graphql/context.ts';
+import { pageCost } from '../../../src/graphql/cost.ts';
+import { ID } from '../../../src/graphql/id.ts';
+import { checker } from '../../../src/input/check.ts';
+import { int64FromText } from '../../../src/input/int64.ts';
+import { ToyKind, type Toys } from './toy.entity.ts';
+import { type NewToy, toyQuerySchema } from './toy.schemas.ts';
+import { getToyDeprecation, NewToyInput, ToyConnection, ToyType } from './toy.types.ts';
+
+const queryOf = checker(toyQuerySchema, { isText: true });
+const queryOfConnection = connectionChecker(toyQuerySchema);
+
+/** GraphQL. */
+@Resolver()
+export class ToyResolver {
+  constructor(
+    private readonly records: Toys,
+    private readonly newToyOf: (input: unknown) => NewToy,
+  ) {}
+
+  @Query(() => [ToyType], { complexity: pageCost, description: 'Lists toys by ascending id.' })
+  async toys(
+    @Args(() => ListArgs) args: ListArgs,
+    @Arg('kind', () => ToyKind, { nullable: true }) kind: ToyKind | null | undefined,
+    @Ctx() { call }: GraphQLContext,
+  ): Promise<readonly ToyType[]> {
+    return (await this.records.list(queryOf({ ...args, kind }), call)).items;
+  }
+
+  @Query(() => ToyConnection, { complexity: pageCost, description: 'The same list as a Relay connection.' })
+  async toysConnection(
+    @Args(() => ConnectionArgs) args: ConnectionArgs,
+    @Arg('kind', () => ToyKind, { nullable: true }) kind: ToyKind | null | undefined,
+    @Ctx() { call }: GraphQLContext,
+  ) {
+    return toConnection(await this.records.list(queryOfConnection({ ...args, kind }), call));
+  }
+
+  @Extensions({ deprecation: getToyDeprecation } satisfies DeprecatedField)
+  @Query(() => ToyType, { nullable: true, deprecationReason: 'Use `toys`; `toy` will be removed on 1 January 2031.' })
+  async toy(@Arg('id', () => ID) id: string, @Ctx() { call }: GraphQLContext): Promise<ToyType | null> {
+    return this.records.find(int64FromText(id), call);
+  }
+
+  @Authorized('write')
+  @Mutation(() => ToyType, { description: 'Adds a toy.' })
+  async createToy(
+    @Arg('input', () => NewToyInput) input: NewToyInput,
+    @Ctx() { call }: GraphQLContext,
+  ): Promise<ToyType> {
+    return this.records.insert(this.newToyOf(input), call);
+  }
+}

@@ -1,0 +1,52 @@
+import { StoreError } from '../../../src/errors.ts';
+import type { Routes } from '../../../src/http/input.ts';
+import { int64FromText } from '../../../src/input/int64.ts';
+import { idSchema } from '../../../src/input/page.ts';
+import { sendPage } from '../../../src/rest/pages.ts';
+import { failure, pageOf, success } from '../../../src/rest/responses.ts';
+import type { Toys } from './toy.entity.ts';
+import { newToySchema, toyQuerySchema, toySchema } from './toy.schemas.ts';
+import { getToyDeprecation } from './toy.types.ts';
+
+/** REST: `listToys`, `createToy`, and `getToy`, which will be removed. */
+export function toyRoutes(app: Routes, toys: Toys, maxTextLength: number): void {
+  const listToys = {
+    operationId: 'listToys',
+    summary: 'List toys',
+    querystring: toyQuerySchema,
+    response: { 200: pageOf(toySchema, 'Toys', 'A page of toys.') },
+  };
+  app.get('/toys', { schema: listToys }, async (request, reply) =>
+    sendPage(request, reply, await toys.list(request.query, request.call)),
+  );
+
+  const createToy = {
+    operationId: 'createToy',
+    summary: 'Add a toy',
+    body: newToySchema(maxTextLength),
+    response: { 201: success(toySchema, 'Toy added.') },
+  };
+  app.post('/toys', { schema: createToy, config: { scope: 'write' } }, async ({ body, call }, reply) =>
+    reply.code(201).send(await toys.insert(body, call)),
+  );
+
+  const getToy = {
+    operationId: 'getToy',
+    summary: 'Get a toy',
+    params: idSchema('toyId', 'toy'),
+    response: {
+      200: success(toySchema, 'The toy.'),
+      404: failure('NOT_FOUND', 'The toy could not be found.', 'There is no toy with the id 1.'),
+    },
+  };
+  const config = { deprecation: { ...getToyDeprecation, operation: 'getToy', successor: '/v1/toys' } };
+  app.get<{ Params: { toyId: string } }>(
+    '/toys/:toyId(^[^]+$)',
+    { schema: getToy, config },
+    async ({ params, call }) => {
+      const toy = await toys.find(int64FromText(params.toyId), call);
+      if (!toy) throw new StoreError('NOT_FOUND', `There is no toy with the id ${params.toyId}.`);
+      return toy;
+    },
+  );
+}

@@ -1,0 +1,39 @@
+import { Type } from 'typebox';
+import { enumSchema, type Input, int64Schema, moment, nullable, textSchema, use } from '../../../src/input/check.ts';
+import { pageQueryMembers } from '../../../src/input/page.ts';
+import { ToyKind } from './toy.entity.ts';
+
+const kind = enumSchema('ToyKind', ToyKind, 'What the toy is for.');
+const madeAt = moment({ description: 'When it was made.' });
+
+/** @param maxLength of the texts, in characters */
+export function newToySchema(maxLength: number) {
+  return Type.Object(
+    {
+      name: textSchema({ maxLength, description: 'Its name.' }),
+      kind,
+      note: Type.Optional(nullable(textSchema({ maxLength, description: 'Anything else about it.' }))),
+      madeAt,
+    },
+    { $id: 'NewToy', description: 'A toy to be added.' },
+  );
+}
+
+/** What a new toy is made of. */
+export type NewToy = Input<ReturnType<typeof newToySchema>>;
+
+export const toyQuerySchema = Type.Object({
+  kind: Type.Optional(use(kind, 'Return only toys of this kind.')),
+  ...pageQueryMembers('toy'),
+});
+
+export const toySchema = Type.Object(
+  {
+    id: int64Schema({ description: 'Its identifier.' }),
+    name: Type.String(),
+    kind,
+    note: nullable(Type.String()),
+    madeAt,
+  },
+  { $id: 'Toy', description: 'A toy of the store.' },
+);

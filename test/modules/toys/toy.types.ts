@@ -1,0 +1,33 @@
+import { Field, GraphQLISODateTime, InputType, ObjectType, registerEnumType } from 'type-graphql';
+import { connectionOf } from '../../../src/graphql/connection.ts';
+import { ID } from '../../../src/graphql/id.ts';
+import type { Int64 } from '../../../src/input/int64.ts';
+import { ToyKind } from './toy.entity.ts';
+
+/** Fetching one toy by its id. */
+export const getToyDeprecation = {
+  since: new Date('2026-11-21'),
+  removal: new Date('2031-01-01'),
+  replacement: '`GET /toys`',
+};
+
+registerEnumType(ToyKind, { name: 'ToyKind' });
+
+@ObjectType('Toy', { description: 'A toy of the store.', simpleResolvers: true })
+export class ToyType {
+  @Field(() => ID) readonly id!: Int64;
+  @Field(() => String) readonly name!: string;
+  @Field(() => ToyKind) readonly kind!: ToyKind;
+  @Field(() => String, { nullable: true }) readonly note!: string | null;
+  @Field(() => GraphQLISODateTime) readonly madeAt!: Date;
+}
+
+export const ToyConnection = connectionOf(ToyType, 'Toy', 'toys');
+
+@InputType('NewToy', { description: 'A toy to be added.' })
+export class NewToyInput {
+  @Field(() => String) readonly name!: string;
+  @Field(() => ToyKind) readonly kind!: ToyKind;
+  @Field(() => String, { nullable: true }) readonly note?: string | null;
+  @Field(() => String) readonly madeAt!: string;
+}

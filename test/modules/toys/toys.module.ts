@@ -1,0 +1,39 @@
+import { Migration } from '@mikro-orm/migrations';
+import { Records } from '../../../src/database/records.ts';
+import { checker } from '../../../src/input/check.ts';
+import type { Module } from '../../../src/module.ts';
+import { ToyEntity, type Toys } from './toy.entity.ts';
+import { ToyResolver } from './toy.resolver.ts';
+import { toyRoutes } from './toy.routes.ts';
+import { newToySchema } from './toy.schemas.ts';
+
+class CreateToy extends Migration {
+  override up(): void {
+    this.addSql(`
+      create table "toy" (
+        "id" bigserial primary key,
+        "name" text not null,
+        "kind" text not null,
+        "note" text null,
+        "made_at" timestamptz not null
+      )`);
+    this.addSql('create index "toy_kind_id_index" on "toy" ("kind", "id")');
+    this.addSql(`alter table "toy" add constraint "toy_kind_check" check ("kind" in ('ball', 'bone', 'mouse'))`);
+  }
+}
+
+/** Toys: a module of a list with a filter, a text that may be null, and a timestamp. */
+export const toysModule: Module = {
+  tag: { name: 'Toys', description: 'What animals play with.' },
+  entities: [ToyEntity],
+  migrations: [{ name: '2026_11_21_100000_create_toy', class: CreateToy }],
+  example: 'query Toys {\n  toys(limit: 5) {\n    id\n    name\n    kind\n  }\n}\n',
+  open({ database, maxTextLength }) {
+    const toys: Toys = new Records(database, ToyEntity, 'kind');
+    const newToyOf = checker(newToySchema(maxTextLength), { isText: true });
+    return {
+      routes: (app) => toyRoutes(app, toys, maxTextLength),
+      resolvers: [new ToyResolver(toys, newToyOf)],
+    };
+  },
+};
