@@ -5,6 +5,7 @@ import type { Database } from './database/database.ts';
 import { deprecations } from './deprecations/headers.ts';
 import { DeprecationUsage } from './deprecations/usage.ts';
 import { graphQL } from './graphql/graphql.ts';
+import { createSchema } from './graphql/schema.ts';
 import { cors } from './http/cors.ts';
 import { errors } from './http/errors.ts';
 import { everyRequest } from './http/every-request.ts';
@@ -84,7 +85,9 @@ export async function buildApp({ config, database, modules, log }: AppOptions): 
 
   // GraphQL
   const resolvers = apis.flatMap(({ resolvers = [] }) => resolvers);
+  const schema = await createSchema(resolvers, quota !== undefined);
+  app.decorate('graphqlSchema', schema);
   const examples = apis.flatMap(({ example = [] }) => example);
-  await app.register(graphQL, { resolvers, examples, usage, hasQuota: quota !== undefined, ...config.graphql });
+  await app.register(graphQL, { schema, examples, usage, ...config.graphql });
   return app;
 }

@@ -4,7 +4,6 @@ import { printSchema } from 'graphql';
 import { buildApp } from './app.ts';
 import { loadConfig } from './config.ts';
 import { Database } from './database/database.ts';
-import { createSchema } from './graphql/schema.ts';
 import { modelOf } from './mikro-orm.config.ts';
 import type { Module } from './module.ts';
 
@@ -15,11 +14,9 @@ export async function contracts(modules: Module[]): Promise<Record<string, strin
   const app = await buildApp({ config, database, modules });
   try {
     await app.ready();
-    const apis = modules.map((module) => module.open({ database, maxTextLength: config.maxTextLength }));
-    const schema = await createSchema(apis.flatMap(({ resolvers = [] }) => resolvers));
     return {
       'openapi.json': `${JSON.stringify(app.swagger(), null, 2)}\n`,
-      'schema.graphql': `${printSchema(schema)}\n`,
+      'schema.graphql': `${printSchema(app.graphqlSchema)}\n`,
     };
   } finally {
     await app.close();

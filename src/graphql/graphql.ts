@@ -7,6 +7,7 @@ import {
   ApolloServerPluginUsageReportingDisabled,
 } from '@apollo/server/plugin/disabled';
 import type { FastifyInstance } from 'fastify';
+import type { GraphQLSchema } from 'graphql';
 import { DeprecatedFields } from '../deprecations/fields.ts';
 import type { DeprecationUsage } from '../deprecations/usage.ts';
 import { pageHeaders } from '../http/headers.ts';
@@ -18,17 +19,13 @@ import { explorerPage } from './explorer.ts';
 import { apolloHandler, isNavigation, preventionHeaders } from './http.ts';
 import { lifecycle } from './lifecycle.ts';
 import { existingOperationTypes, type OperationLimits, operationLimits } from './limits.ts';
-import { createSchema } from './schema.ts';
 import { readTrustedDocuments } from './trusted-documents.ts';
 
 export interface GraphQLOptions {
-  /** The resolvers of all modules. */
-  resolvers: object[];
+  schema: GraphQLSchema;
   /** Operations to try in the explorer. */
   examples: string[];
   usage: DeprecationUsage;
-  /** Whether callers have quotas. */
-  hasQuota: boolean;
   introspection: boolean;
   /** Whether browsers get Apollo Sandbox at `/graphql`. */
   explorer: boolean;
@@ -51,8 +48,7 @@ const nothingOfApollos = [
 
 /** The GraphQL API: `/graphql`, by POST and (queries only) GET. A browser gets the explorer there. */
 export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
-  const { introspection, limits } = options;
-  const schema = await createSchema(options.resolvers, options.hasQuota);
+  const { schema, introspection, limits } = options;
   const executor = options.jit ? new Executor(schema) : undefined;
   const format = introspection ? formatError : formatErrorOfClosedSchema;
   const apollo = new ApolloServer<GraphQLContext>({

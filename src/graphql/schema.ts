@@ -5,6 +5,13 @@ import { forbidden, hasScope } from '../keys/scope.ts';
 import type { GraphQLContext } from './context.ts';
 import { costOf } from './cost.ts';
 
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** The served schema, of all modules. */
+    graphqlSchema: GraphQLSchema;
+  }
+}
+
 const authorize: AuthChecker<GraphQLContext, KeyScope> = ({ context }, [scope]) => {
   if (scope && !hasScope(context.caller, scope)) throw forbidden(scope);
   return true;
@@ -32,7 +39,7 @@ const descriptions: Record<string, string> = {
  * @param hasQuota whether callers have quotas.
  * @throws Error when a field has no declared cost
  */
-export async function createSchema(resolvers: object[], hasQuota = false): Promise<GraphQLSchema> {
+export async function createSchema(resolvers: object[], hasQuota: boolean): Promise<GraphQLSchema> {
   const instances = new Map<unknown, object>(resolvers.map((resolver) => [resolver.constructor, resolver]));
   const schema = await buildSchema({
     resolvers: [...instances.keys()] as NonEmptyArray<() => void>,
