@@ -1,7 +1,7 @@
 import type { EntityName } from '@mikro-orm/core';
 import { type Call, unhurried } from '../call.ts';
 import { type Int64, int64 } from '../input/int64.ts';
-import type { Page, PageQuery } from '../input/page.ts';
+import { type Page, type PageQuery, shared } from '../input/page.ts';
 import type { Batches } from './batches.ts';
 import type { Database } from './database.ts';
 import { isDataError, isWorthAnotherTry, outcomeUnknown } from './errors.ts';
@@ -193,7 +193,7 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
     });
     if (count > limit) bytes -= this.#table.sizeOf(itemAt(texts, limit) as Item);
     while (bytes > this.#maxPageBytes && items.length > 1) bytes -= this.#table.sizeOf(items.pop() as Item);
-    return { items, hasNext: count > items.length, bytes };
+    return { items: shared(items), hasNext: count > items.length, bytes };
   }
 }
 

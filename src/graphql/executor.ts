@@ -12,8 +12,12 @@ import {
 } from 'graphql';
 import { type CompiledQuery, compileQuery, isCompiledQuery } from 'graphql-jit';
 import { LRUCache } from 'lru-cache';
+import { Writers, writtenData } from './writer.ts';
 
-/** Limits of the cache: the number of operations, and the total length of their documents in characters. */
+/**
+ * Limits of the cache: the number of operations, and the total length of their documents in characters. One of two
+ * kilobytes may hold a hundred operations, and each is compiled by itself.
+ */
 const capacity = { max: 500, maxSize: 1_000_000 };
 
 export interface Execution {
@@ -24,14 +28,18 @@ export interface Execution {
   variables: Record<string, unknown> | undefined;
 }
 
-/** Serialises the `data` of a compiled operation without checking the type of every value. */
-type Stringify = (result: FormattedExecutionResult) => string;
+/** How the `data` of a result becomes JSON: it is JSON already, or a function of graphql-jit makes it. */
+const json = Symbol('json');
+type Data = Record<string, unknown> & { [json]?: string | ((result: FormattedExecutionResult) => string) };
 
-const stringify = Symbol('stringify');
-type Compiled = Record<symbol, Stringify | undefined>;
+interface Compiled {
+  query: CompiledQuery['query'];
+  /** Completes what graphql-jit returns. @param errors gets those of values that are not of their type */
+  dataOf(values: Data | null, errors: GraphQLError[]): Data | null;
+}
 
-/** A document is compiled at its second use; some cannot be compiled. */
-type Known = CompiledQuery | 'seen' | 'impossible';
+/** An operation is compiled at its second use; some cannot be compiled. */
+type Known = Compiled | 'seen' | 'impossible';
 
 /**
  * Executes operations with graphql-jit: an operation is compiled to a function at its second use. Operations that it
@@ -39,54 +47,66 @@ type Known = CompiledQuery | 'seen' | 'impossible';
  */
 export class Executor {
   readonly #schema: GraphQLSchema;
-  readonly #compiled = new LRUCache<string, Known>(capacity);
+  readonly #writers: Writers;
+  readonly #known = new LRUCache<OperationDefinitionNode, Known>(capacity);
 
   constructor(schema: GraphQLSchema) {
     this.#schema = schema;
+    this.#writers = new Writers(schema);
   }
 
-  /**
-   * @param hash identifies the text of the document.
-   * @returns undefined when graphql-js must run it; nothing has run then.
-   */
-  async execute(hash: string, execution: Execution): Promise<ExecutionResult | undefined> {
-    // Keyed by the operation found, never by the requested name: that may match none, and be as long as a body.
-    const { document, operation } = execution;
-    if (!operation) return undefined;
-    const compiled = this.#compile(`${hash} ${operation.name?.value ?? ''}`, document, operation);
+  /** @returns undefined when graphql-js must run it; nothing has run then. */
+  async execute({ document, operation, context, variables }: Execution): Promise<ExecutionResult | undefined> {
+    const compiled = operation && this.#compiled(document, operation);
     if (!compiled) return undefined;
-    const result = await compiled.query(undefined, execution.context, execution.variables ?? {});
+    const result = await compiled.query(undefined, context, variables ?? {});
     // Without data nothing has run: graphql-jit rejected the variables. graphql-js supports more of them (defaults of
     // non-null input fields, int64 as bigint), and reports errors in its own words.
     if (result.data === undefined) return undefined;
-    if (result.errors) return { ...result, errors: result.errors.map(asGraphQLError) };
-    // Not in a WeakMap: with one entry per response, garbage collection becomes the most expensive part of a response.
-    if (result.data) (result.data as Compiled)[stringify] = compiled.stringify as Stringify;
-    return result;
+    const errors = (result.errors ?? []).map(asGraphQLError);
+    const data = compiled.dataOf(result.data as Data | null, errors);
+    return errors.length > 0 ? { data, errors } : { data };
   }
 
   /** Serialises a result as JSON. */
-  stringify(result: FormattedExecutionResult): string {
-    const compiled = result.errors ? undefined : (result.data as Compiled | null | undefined)?.[stringify];
-    return compiled ? compiled(result) : JSON.stringify(result);
+  stringify({ errors, data, extensions }: FormattedExecutionResult): string {
+    const known = (data as Data | null | undefined)?.[json];
+    if (typeof known === 'string') return `{${errors ? `"errors":${JSON.stringify(errors)},` : ''}"data":${known}}`;
+    return known && !errors ? known({ data }) : JSON.stringify({ errors, data, extensions });
   }
 
-  #compile(key: string, document: DocumentNode, operation: OperationDefinitionNode): CompiledQuery | undefined {
-    const known = this.#compiled.get(key);
+  #compiled(document: DocumentNode, operation: OperationDefinitionNode): Compiled | undefined {
+    const known = this.#known.get(operation);
     if (known !== undefined && known !== 'seen') return known === 'impossible' ? undefined : known;
     // Compiling at the first use costs more than it saves, and an attacker could trigger it for free.
-    if (known === undefined) return this.#remember(key, document, 'seen');
-    if (!isSuitable(document, operation)) return this.#remember(key, document, 'impossible');
-    const compiled = compileQuery(this.#schema, document, operation.name?.value, {
-      customJSONSerializer: true,
-      disablingCapturingStackErrors: true,
-    });
-    return this.#remember(key, document, isCompiledQuery(compiled) ? compiled : 'impossible');
+    if (known === undefined) return this.#remember(operation, document, 'seen');
+    const isWorthIt = isSuitable(document, operation);
+    return this.#remember(operation, document, (isWorthIt && this.#compile(document, operation)) || 'impossible');
   }
 
-  #remember(key: string, { loc }: DocumentNode, known: Known): CompiledQuery | undefined {
-    this.#compiled.set(key, known, { size: 1 + (loc?.end ?? 0) });
+  #remember(operation: OperationDefinitionNode, { loc }: DocumentNode, known: Known): Compiled | undefined {
+    this.#known.set(operation, known, { size: 1 + (loc?.end ?? 0) });
     return typeof known === 'string' ? undefined : known;
+  }
+
+  #compile(document: DocumentNode, operation: OperationDefinitionNode): Compiled | undefined {
+    const cut = this.#writers.of(document, operation);
+    const [schema, source] = cut ? [this.#writers.schema, cut.document] : [this.#schema, document];
+    const compiled = compileQuery(schema, source, operation.name?.value, {
+      customJSONSerializer: !cut,
+      disablingCapturingStackErrors: true,
+    });
+    if (!isCompiledQuery(compiled)) return undefined;
+    const { query, stringify } = compiled;
+    // Not in a WeakMap: with one entry per response, garbage collection becomes the most expensive part of a response.
+    if (!cut) return { query, dataOf: (data) => data && Object.assign(data, { [json]: stringify }) };
+    return {
+      query,
+      dataOf(values, errors) {
+        const text = values && writtenData(values, cut.writes, errors);
+        return text ? { [json]: text } : null;
+      },
+    };
   }
 }
 

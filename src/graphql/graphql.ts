@@ -1,4 +1,4 @@
-import { ApolloServer } from '@apollo/server';
+import { ApolloServer, type ApolloServerOptions } from '@apollo/server';
 import {
   ApolloServerPluginCacheControlDisabled,
   ApolloServerPluginInlineTraceDisabled,
@@ -7,7 +7,8 @@ import {
   ApolloServerPluginUsageReportingDisabled,
 } from '@apollo/server/plugin/disabled';
 import type { FastifyInstance } from 'fastify';
-import type { GraphQLSchema } from 'graphql';
+import type { DocumentNode, FormattedExecutionResult, GraphQLSchema } from 'graphql';
+import { LRUCache } from 'lru-cache';
 import { DeprecatedFields } from '../deprecations/fields.ts';
 import type { DeprecationUsage } from '../deprecations/usage.ts';
 import { pageHeaders } from '../http/headers.ts';
@@ -16,7 +17,7 @@ import { CostLimit } from './cost.ts';
 import { formatError, formatErrorOfClosedSchema, sendGraphQLError } from './errors.ts';
 import { Executor } from './executor.ts';
 import { explorerPage } from './explorer.ts';
-import { apolloHandler, isNavigation, preventionHeaders } from './http.ts';
+import { apolloHandler, isNavigation, preventionHeaders, textsForHashes } from './http.ts';
 import { lifecycle } from './lifecycle.ts';
 import { existingOperationTypes, type OperationLimits, operationLimits } from './limits.ts';
 import { readTrustedDocuments } from './trusted-documents.ts';
@@ -38,6 +39,13 @@ export interface GraphQLOptions {
   limits: OperationLimits & { maxCost: number };
 }
 
+/** Limits of the cache of documents: how many, and their length in characters. */
+const cachedDocuments = {
+  max: 500,
+  maxSize: 1_000_000,
+  sizeCalculation: ({ loc }: DocumentNode) => 1 + (loc?.end ?? 0),
+};
+
 const nothingOfApollos = [
   ApolloServerPluginCacheControlDisabled(),
   ApolloServerPluginInlineTraceDisabled(),
@@ -51,15 +59,17 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
   const { schema, introspection, limits } = options;
   const executor = options.jit ? new Executor(schema) : undefined;
   const format = introspection ? formatError : formatErrorOfClosedSchema;
-  const apollo = new ApolloServer<GraphQLContext>({
+  const stringify = (result: FormattedExecutionResult) => executor?.stringify(result) ?? JSON.stringify(result);
+  const common: ApolloServerOptions<GraphQLContext> = {
     schema,
-    stringifyResult: (result) => executor?.stringify(result) ?? JSON.stringify(result),
+    stringifyResult: stringify,
     formatError: format,
     includeStacktraceInErrorResponses: false,
     introspection,
     // When the schema is closed, no error message may reveal its names.
     hideSchemaDetailsFromClientErrors: !introspection,
-    ...(options.apq ? {} : { persistedQueries: false as const }),
+    // Apollo Server waits for what a cache returns, whether it is a promise or not.
+    documentStore: new LRUCache<string, DocumentNode>(cachedDocuments) as never,
     parseOptions: { maxTokens: limits.maxTokens },
     validationRules: [operationLimits(limits), existingOperationTypes],
     // Every error about a variable repeats the whole input, so a few are enough.
@@ -76,13 +86,19 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
         formatError: format,
       }),
     ],
-  });
-  await apollo.start();
-  app.addHook('onClose', () => apollo.stop());
+  };
+  const apollo = {
+    any: new ApolloServer(options.apq ? common : { ...common, persistedQueries: false }),
+    ordinary: new ApolloServer({ ...common, persistedQueries: { cache: textsForHashes as never } }),
+  };
+  for (const server of Object.values(apollo)) {
+    await server.start();
+    app.addHook('onClose', () => server.stop());
+  }
 
   const trusted = options.trustedDocuments ? readTrustedDocuments(options.trustedDocuments) : undefined;
   app.setErrorHandler(sendGraphQLError);
-  const execute = apolloHandler(apollo, trusted);
+  const execute = apolloHandler(apollo, { trusted, stringify });
   const page = await explorerPage(options.examples.join('\n'));
   app.route({
     method: ['GET', 'POST'],

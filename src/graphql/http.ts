@@ -1,5 +1,12 @@
-import { type ApolloServer, type GraphQLRequest, HeaderMap, type HTTPGraphQLRequest } from '@apollo/server';
+import {
+  type ApolloServer,
+  type GraphQLRequest,
+  HeaderMap,
+  type HTTPGraphQLHead,
+  type HTTPGraphQLRequest,
+} from '@apollo/server';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FormattedExecutionResult } from 'graphql';
 import { parseExactJson } from '../http/json.ts';
 import type { GraphQLContext, Reading } from './context.ts';
 import { type TrustedDocuments, trustedDocumentOf } from './trusted-documents.ts';
@@ -8,18 +15,86 @@ import { type TrustedDocuments, trustedDocumentOf } from './trusted-documents.ts
  * Passes requests to Apollo Server and sends its responses. `@as-integrations/fastify` does the same, but creates a URL
  * and a map of all headers for every request, although Apollo Server reads only a few of them.
  */
-export function apolloHandler(apollo: ApolloServer<GraphQLContext>, trusted: TrustedDocuments | undefined) {
+export function apolloHandler(apollo: Apollo, { trusted, stringify }: HandlerOptions) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const { caller, call } = request;
     const reading = readingOf(request, trusted);
-    const { status, headers, body } = await apollo.executeHTTPGraphQLRequest({
+    if (isOrdinary(request)) {
+      const { query, variables, operationName } = request.body;
+      const extensions = { persistedQuery: { version: 1, sha256Hash: `text:${reading?.document ?? query}` } };
+      const contextValue = { caller, call, request, reading: undefined };
+      const { http, body } = await apollo.ordinary.executeOperation(
+        { variables: variables ?? undefined, operationName: operationName ?? undefined, extensions },
+        { contextValue },
+      );
+      if (body.kind === 'incremental') throw noStream();
+      return send(reply, http, stringify(body.singleResult));
+    }
+    const { body, ...http } = await apollo.any.executeHTTPGraphQLRequest({
       httpGraphQLRequest: toGraphQLRequest(request),
       context: async () => ({ caller, call, request, reading }),
     });
-    for (const [name, value] of headers) reply.header(name, value);
-    if (body.kind === 'chunked') throw new Error('Nothing in the schema can be deferred.');
-    return reply.code(status ?? 200).send(body.string);
+    if (body.kind === 'chunked') throw noStream();
+    return send(reply, http, body.string);
   };
+}
+
+export interface Apollo {
+  any: ApolloServer<GraphQLContext>;
+  /** Executes ordinary requests: with the cache below, whose hashes no client can send. */
+  ordinary: ApolloServer<GraphQLContext>;
+}
+
+/**
+ * Apollo Server identifies a text by its SHA-256, which it computes for every request, unless the client sends a hash.
+ * Ordinary requests have the text itself in the place of the hash, marked so that no text is taken for a hash.
+ */
+export const textsForHashes = {
+  get: (key: string) => key.slice('apq:text:'.length),
+};
+
+export interface HandlerOptions {
+  trusted: TrustedDocuments | undefined;
+  stringify(result: FormattedExecutionResult): string;
+}
+
+function send(reply: FastifyReply, { status, headers }: HTTPGraphQLHead, text: string): FastifyReply {
+  for (const [name, value] of headers) reply.header(name, value);
+  return reply.code(status ?? 200).send(text);
+}
+
+const noStream = () => new Error('Nothing in the schema can be deferred.');
+
+/**
+ * True for what all but a few clients send: a POST of JSON whose members have the right types, for an answer in JSON.
+ * Apollo Server need not check that again (its part for HTTP costs as much as the operation of a small request), nor
+ * for CSRF: without a preflight, no foreign page can send a body of this type.
+ */
+function isOrdinary(request: FastifyRequest): request is FastifyRequest & { body: OrdinaryBody } {
+  const { method, headers, body } = request;
+  if (method !== 'POST' || !(headers.accept === undefined || plainJson.includes(headers.accept))) return false;
+  if (!isRecord(body)) return false;
+  const { query, variables, operationName, extensions } = body;
+  return (
+    typeof query === 'string' &&
+    query !== '' &&
+    (variables == null || isRecord(variables)) &&
+    (operationName == null || typeof operationName === 'string') &&
+    (extensions == null || (isRecord(extensions) && !extensions.persistedQuery))
+  );
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Media types in `Accept` for which the answer is `application/json`. */
+export const plainJson = ['*/*', 'application/json'];
+
+interface OrdinaryBody {
+  query: string;
+  variables?: Record<string, unknown> | null;
+  operationName?: string | null;
 }
 
 /** True for a browser's navigation, which gets the page without a key. */

@@ -12,7 +12,7 @@ import type { GraphQLContext } from './context.ts';
 import type { CostLimit } from './cost.ts';
 import { logErrors, retryAfter } from './errors.ts';
 import { type Executor, isSingleField } from './executor.ts';
-import { useReading } from './http.ts';
+import { plainJson, useReading } from './http.ts';
 
 export interface LifecycleOptions {
   cost: CostLimit;
@@ -25,24 +25,30 @@ export interface LifecycleOptions {
 
 const json = 'application/json; charset=utf-8';
 
+/** Apollo Server waits for every hook; a promise less is measurable. */
+const done = Promise.resolve();
+
 /** All our hooks into the life of an operation, in one plugin with one listener: Apollo Server awaits each of them. */
 export function lifecycle(options: LifecycleOptions): ApolloServerPlugin<GraphQLContext> {
   const { cost, deprecated, usage, executor } = options;
   const listener: GraphQLRequestListener<GraphQLContext> = {
-    async didResolveOperation({ document, operation, request, contextValue }) {
-      if (!operation) return;
+    didResolveOperation({ document, operation, request, contextValue }) {
+      if (!operation) return done;
       const { introspection, copies } = cost.check(document, operation, request.variables ?? {});
       contextValue.call.copies = copies;
-      if (introspection > 0) await contextValue.request.meter?.take(introspection);
-      for (const [coordinate, removal] of deprecated.in(document)) {
-        usage.called(contextValue.caller?.id ?? 0, coordinate, removal);
-      }
+      const { caller, request: incoming } = contextValue;
+      const count = () => {
+        for (const [coordinate, removal] of deprecated.in(document)) usage.called(caller?.id ?? 0, coordinate, removal);
+      };
+      if (introspection > 0 && incoming.meter) return incoming.meter.take(introspection).then(count);
+      count();
+      return done;
     },
     // Apollo Server's own extension point for executors is made for gateways: it creates objects per request that keep
     // the whole request from the scavenger (accessors in a literal, and so a hidden class per request).
-    async responseForOperation({ source, queryHash = source, document, operation, request, contextValue }) {
+    async responseForOperation({ document, operation, request, contextValue }) {
       const { variables } = request;
-      const result = await executor?.execute(queryHash, { document, operation, variables, context: contextValue });
+      const result = await executor?.execute({ document, operation, variables, context: contextValue });
       if (!result) return null;
       if (result.errors) logErrors(result.errors, contextValue.request);
       return toResponse(result, options);
@@ -53,10 +59,10 @@ export function lifecycle(options: LifecycleOptions): ApolloServerPlugin<GraphQL
     // A client that accepts only `application/json` gets 200 for every well-formed request, as GraphQL over HTTP
     // (section 6.4.1) recommends, even when its document or variables are rejected: by the status it could not tell a
     // GraphQL response from an intermediary's. A client that accepts `application/graphql-response+json` gets 400.
-    async willSendResponse({ request, response: { http, body }, source, operation, contextValue }) {
+    willSendResponse({ request, response: { http, body }, source, operation, contextValue }) {
       const accept = request.http?.headers.get('accept') ?? '*/*';
       // Apollo Server would choose the same, but it negotiates media types for every request.
-      if (accept === '*/*' || accept === 'application/json') http.headers.set('content-type', json);
+      if (plainJson.includes(accept)) http.headers.set('content-type', json);
       if (http.status === 400 && source !== undefined && !accept.includes('application/graphql-response+json')) {
         http.status = 200;
       }
@@ -66,6 +72,7 @@ export function lifecycle(options: LifecycleOptions): ApolloServerPlugin<GraphQL
       if (!mayRepeat && contextValue.request.meter) contextValue.request.meter.refusal = undefined;
       const seconds = errors && mayRepeat ? retryAfter(errors) : 0;
       if (seconds > 0) http.headers.set('retry-after', `${seconds}`);
+      return done;
     },
   };
   return {
@@ -93,6 +100,6 @@ function toResponse({ data, errors }: ExecutionResult, { formatError }: Lifecycl
   };
   return {
     http: unchanged,
-    body: { kind: 'single', singleResult: { data, ...(errors && { errors: errors.map(format) }) } },
+    body: { kind: 'single', singleResult: errors ? { errors: errors.map(format), data } : { data } },
   };
 }

@@ -12,6 +12,40 @@ export interface Page<Item> {
   readonly hasNext: boolean;
 }
 
+const written = Symbol('written');
+
+/** Items that never change, with what was last written of them. */
+interface SharedItems<Item> extends ReadonlyArray<Item> {
+  [written]: { by: unknown; text: string } | undefined;
+}
+
+/** Marks items that nobody will change. */
+export function shared<Item>(items: Item[]): readonly Item[] {
+  (items as unknown as SharedItems<Item>)[written] = undefined;
+  return items;
+}
+
+/**
+ * Writes items; those that concurrent requests share once for all of them.
+ *
+ * @param by what makes the text, for whoever asks: the face, or a selection
+ * @param context is passed on to `write`
+ */
+export function writtenOnce<Context>(
+  items: readonly unknown[],
+  by: unknown,
+  context: Context,
+  write: (items: readonly unknown[], context: Context) => string,
+): string {
+  if (!(written in items)) return write(items, context);
+  const known = items as SharedItems<unknown>;
+  const last = known[written];
+  if (last !== undefined && last.by === by) return last.text;
+  const text = write(items, context);
+  known[written] = { by, text };
+  return text;
+}
+
 /** The part of a list that a client requests: the members that every list has. */
 export interface PageQuery {
   /** Maximum number of items, 1 to 100. */

@@ -1,20 +1,18 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isHost } from '../http/server.ts';
 import type { Int64 } from '../input/int64.ts';
-import type { Page } from '../input/page.ts';
-
-/** The JSON of a page, serialised once for all requests that share it. */
-interface Written<Item> extends Page<Item> {
-  json?: string;
-}
+import { type Page, writtenOnce } from '../input/page.ts';
 
 /** Sends a page: a bare array, and `Link: <...>; rel="next"` (RFC 8288) when there are more items. */
 export function sendPage(request: FastifyRequest, reply: FastifyReply, page: Page<{ id: Int64 }>): FastifyReply {
-  const written: Written<{ id: Int64 }> = page;
   const last = page.items.at(-1);
   if (page.hasNext && last) reply.header('link', `<${urlWith(request, 'after', last.id)}>; rel="next"`);
-  written.json ??= reply.serializeInput(page.items as never, '200', 'application/json') as string;
-  return reply.type('application/json; charset=utf-8').send(written.json);
+  const json = writtenOnce(page.items, sendPage, reply, serialized);
+  return reply.type('application/json; charset=utf-8').send(json);
+}
+
+function serialized(items: readonly unknown[], reply: FastifyReply): string {
+  return reply.serializeInput(items as never, '200', 'application/json') as string;
 }
 
 /** This request's URL as the client sees it, with one query parameter set. */
