@@ -9,7 +9,7 @@ RUN npm ci
 COPY tsconfig.json ./
 COPY src src
 COPY migrations migrations
-RUN npm run build
+RUN npm run build && rm -rf dist/compile-cache
 
 FROM node:24-slim AS production
 WORKDIR /app

@@ -55,7 +55,7 @@ export async function buildApp({ config, database, modules, log }: AppOptions): 
     ...serverOptions({ ...config.http, call, authenticate: (request) => authenticate(guard, request) }),
     ...loggingOptions(config.logLevel, log),
   });
-  const quota = createQuota(config.keys, app.log);
+  const quota = await createQuota(config.keys, app.log);
 
   // Shared by REST and GraphQL, in the order in which a request passes. Fastify checks the declared dependencies.
   await app.register(everyRequest, call);

@@ -9,6 +9,7 @@ import { issueFirstKey, welcome } from './keys/first-key.ts';
 import { modelOf } from './mikro-orm.config.ts';
 import { modules } from './modules.ts';
 import { startFailure } from './operations/start-failure.ts';
+import { preparedStore } from './prepared-store.ts';
 
 const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const;
 // close-with-grace would handle these, too. A WebAssembly trap is a SIGSEGV that V8 turns into an exception, and a
@@ -25,7 +26,8 @@ async function main(): Promise<void> {
   for (const signal of stopSignals) process.on(signal, () => stop());
 
   const config = loadConfig(process.env);
-  const database = await Database.open({ ...config.database, onLost: fail }, modelOf(modules));
+  const prepared = config.migrateOnStart ? preparedStore() : undefined;
+  const database = await Database.open({ ...config.database, prepared, onLost: fail }, modelOf(modules));
   await database.reach();
   if (config.migrateOnStart) await database.migrate();
 

@@ -26,7 +26,7 @@ export class Database {
   static async open(options: DatabaseOptions, model: Model): Promise<Database> {
     const embedded = options.url
       ? undefined
-      : await openEmbeddedPostgres(options.dataDir, options.onLost ?? (() => undefined));
+      : await openEmbeddedPostgres(options.dataDir, options.onLost ?? (() => undefined), options.prepared);
     const orm = new MikroORM(ormOptions(options, model, embedded));
     return new Database(orm, await poolOf(orm), options, model, embedded);
   }

@@ -15,6 +15,8 @@ export interface DatabaseOptions {
   /** postgres://...; undefined for the embedded store in `dataDir`. */
   url: string | undefined;
   dataDir: string;
+  /** The folder that a new embedded store is copied from; it is unpacked and empty when undefined. */
+  prepared?: string | undefined;
   /** Maximum number of connections. */
   poolMax: number;
   /** Timeout of a new connection, in milliseconds. */

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { fullDisk } from './full-disk.ts';
 import { lockFileWithin } from './lock.ts';
+import type { WorkerData } from './postgres.worker.ts';
 
 /** The embedded PostgreSQL: where it listens, and how to close it. */
 export interface EmbeddedPostgres {
@@ -29,14 +30,19 @@ const longestSocketPath = 107;
  * Opens the store in `dataDir`, or connects to the process that has it open and takes over when that process ends.
  *
  * @param onLost called when the store's thread dies; nothing can be served after that.
+ * @param prepared what a new store begins with; see `openEngine`.
  * @throws Error with a readable message when the folder cannot be used.
  */
-export async function openEmbeddedPostgres(dataDir: string, onLost: (error: Error) => void): Promise<EmbeddedPostgres> {
+export async function openEmbeddedPostgres(
+  dataDir: string,
+  onLost: (error: Error) => void,
+  prepared?: string,
+): Promise<EmbeddedPostgres> {
   const folder = usableFolder(dataDir);
   const host = socketFolder(folder);
   const socketPath = join(host, `.s.PGSQL.${port}`);
   const worker = new Worker(new URL(`./postgres.worker${extname(import.meta.url)}`, import.meta.url), {
-    workerData: { dataDir: folder, socketPath },
+    workerData: { dataDir: folder, socketPath, prepared } satisfies WorkerData,
     stdout: true,
   });
   const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()));

@@ -2,8 +2,6 @@ import { chmodSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
-import { SharedBackend } from './backend.ts';
-import { openEngine } from './engine.ts';
 import { lockFile } from './lock.ts';
 
 /**
@@ -11,7 +9,14 @@ import { lockFile } from './lock.ts';
  * the same files would lose rows. The process that holds the lock opens the files; every other one connects to its
  * socket and takes over when it ends.
  */
-const { dataDir, socketPath } = workerData as { dataDir: string; socketPath: string };
+export interface WorkerData {
+  dataDir: string;
+  socketPath: string;
+  /** What a new store begins with; see `openEngine`. */
+  prepared: string | undefined;
+}
+
+const { dataDir, socketPath, prepared } = workerData as WorkerData;
 const port = parentPort as NonNullable<typeof parentPort>;
 
 let closing = false;
@@ -24,7 +29,9 @@ port.once('message', async () => {
 
 const release = await ownership();
 if (release) {
-  const postgres = await openEngine(join(dataDir, 'postgres'));
+  // Only the owner needs the engine.
+  const [{ openEngine }, { SharedBackend }] = await Promise.all([import('./engine.ts'), import('./backend.ts')]);
+  const postgres = await openEngine(join(dataDir, 'postgres'), prepared);
   rmSync(socketPath, { force: true });
   const backend = new SharedBackend(postgres);
   await backend.listen(socketPath);

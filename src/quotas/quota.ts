@@ -1,4 +1,4 @@
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import {
   type RateLimiterCompatibleAbstract,
   RateLimiterMemory,
@@ -10,8 +10,8 @@ import { StoreError } from '../errors.ts';
 export interface QuotaOptions {
   /** Units per key per minute. */
   perMinute: number;
-  /** redis://...; shared by all nodes. When undefined, each node counts in memory. */
-  redisUrl: string | undefined;
+  /** Shared by all nodes. When undefined, each node counts in memory. */
+  redis: Redis | undefined;
   /** Called when Redis is unavailable: until it is back, every node counts for itself. */
   onTrouble(error: Error): void;
 }
@@ -40,30 +40,20 @@ export class Quota {
   /** The units taken by operations in flight on this node, by key. */
   readonly #taken = new Map<number, number>();
 
-  constructor({ perMinute, redisUrl, onTrouble }: QuotaOptions) {
+  constructor({ perMinute, redis, onTrouble }: QuotaOptions) {
     this.#limit = perMinute;
     const budget = { points: perMinute, duration: windowSeconds, keyPrefix: 'animal-store:quota' };
     const local = new RateLimiterMemory(budget);
-    if (!redisUrl) {
-      this.#limiter = local;
-      return;
-    }
-    this.#redis = new Redis(redisUrl, {
-      enableOfflineQueue: false,
-      maxRetriesPerRequest: 0,
-      connectTimeout: 2000,
-      // A silent Redis is treated like an unreachable one: no request waits for it until it answers again.
-      socketTimeout: 500,
-    });
+    this.#redis = redis;
+    this.#limiter = redis ? new RateLimiterRedis({ ...budget, storeClient: redis, insuranceLimiter: local }) : local;
     let isTold = false;
-    this.#redis.on('ready', () => {
+    redis?.on('ready', () => {
       isTold = false;
     });
-    this.#redis.on('error', (error) => {
+    redis?.on('error', (error) => {
       if (!isTold) onTrouble(error);
       isTold = true;
     });
-    this.#limiter = new RateLimiterRedis({ ...budget, storeClient: this.#redis, insuranceLimiter: local });
   }
 
   /**
@@ -128,15 +118,27 @@ export class Quota {
 }
 
 /** The configured quota; undefined when there is none. A failure of Redis is logged once, until it is over. */
-export function createQuota(
+export async function createQuota(
   { quotaPerMinute, redisUrl }: { quotaPerMinute: number; redisUrl: string | undefined },
   log: { warn(fields: object, message: string): void },
-): Quota | undefined {
+): Promise<Quota | undefined> {
   if (quotaPerMinute === 0) return undefined;
   return new Quota({
     perMinute: quotaPerMinute,
-    redisUrl,
+    redis: redisUrl ? await connectTo(redisUrl) : undefined,
     onTrouble: (err) => log.warn({ err }, 'Redis cannot be used: every node counts quotas for itself'),
+  });
+}
+
+/** Loads the client only where there is a Redis. */
+async function connectTo(url: string): Promise<Redis> {
+  const { Redis } = await import('ioredis');
+  return new Redis(url, {
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    connectTimeout: 2000,
+    // A silent Redis is treated like an unreachable one: no request waits for it until it answers again.
+    socketTimeout: 500,
   });
 }
 

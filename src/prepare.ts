@@ -1,0 +1,4 @@
+import { prepareStore } from './prepared-store.ts';
+
+// The last step of the build.
+await prepareStore();
