@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 
 /** What the image holds, and what compose lets it do. Neither is built here: there is no Docker. */
 const compose = readFileSync('compose.yaml', 'utf8');

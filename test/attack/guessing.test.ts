@@ -1,6 +1,6 @@
-import { expect, test } from '@jest/globals';
 import { createSecret } from '../../src/keys/secret.ts';
 import { type HttpResponse, send } from '../support/http.ts';
+import { expect, test } from '../support/jest.ts';
 import { onNode } from '../support/nodes.ts';
 import { storeForAll } from '../support/store.ts';
 

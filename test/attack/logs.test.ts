@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type HttpRequest, send } from '../support/http.ts';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { cli, eventually, killAll, startServer } from '../support/process.ts';
 import { exchange } from '../support/raw.ts';
 import type { Store } from '../support/store.ts';

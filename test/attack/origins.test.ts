@@ -1,6 +1,6 @@
-import { describe, expect, test } from '@jest/globals';
 import { stock } from '../support/database-access.ts';
 import { send } from '../support/http.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { onNode } from '../support/nodes.ts';
 import { storeForAll } from '../support/store.ts';
 

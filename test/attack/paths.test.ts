@@ -1,5 +1,5 @@
-import { describe, expect, test } from '@jest/globals';
 import { stock } from '../support/database-access.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { exchange } from '../support/raw.ts';
 import { storeForAll } from '../support/store.ts';
 

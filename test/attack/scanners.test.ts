@@ -1,7 +1,7 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { stock } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { type Store, startStore } from '../support/store.ts';
 
 /** What scanners of GraphQL services try (graphql-cop, InQL, Damn Vulnerable GraphQL Application), and what must happen. */

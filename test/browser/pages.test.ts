@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Browser } from 'playwright-core';
 import { hasBrowser, launch, visit } from '../support/browser.ts';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { frameOrigin, sandboxFrame, sandboxScript } from '../support/sandbox.ts';
 import { type Store, startStore } from '../support/store.ts';

@@ -1,6 +1,6 @@
 import { ApolloClient, CombinedGraphQLErrors, HttpLink, InMemoryCache } from '@apollo/client/core';
-import { beforeEach, expect, test } from '@jest/globals';
 import { CreatePetDocument, type CreatePetMutation, PetDocument, PetsDocument } from '../support/generated/graphql.ts';
+import { beforeEach, expect, test } from '../support/jest.ts';
 import { storeForAll } from '../support/store.ts';
 
 const store = storeForAll();

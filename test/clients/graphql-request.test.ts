@@ -1,6 +1,6 @@
-import { beforeEach, expect, test } from '@jest/globals';
 import { ClientError, GraphQLClient } from 'graphql-request';
 import { CreatePetDocument, PetDocument, PetsDocument } from '../support/generated/graphql.ts';
+import { beforeEach, expect, test } from '../support/jest.ts';
 import { storeForAll } from '../support/store.ts';
 
 const store = storeForAll();

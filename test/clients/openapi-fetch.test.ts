@@ -1,11 +1,16 @@
 import { readFile } from 'node:fs/promises';
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { createRequire } from 'node:module';
+import { resolve } from 'node:path';
 import createClient, { type Client } from 'openapi-fetch';
-import openapiTS, { astToString, COMMENT_HEADER } from 'openapi-typescript';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { storeForAll } from '../support/store.ts';
 import type { components, paths } from './generated/openapi.js';
 
 type Pet = components['schemas']['Pet'];
+
+// A package of the workspace alone, and this file runs from dist/.
+const requireOfClients = createRequire(resolve('test/clients/package.json'));
+const openapi: typeof import('openapi-typescript') = requireOfClients('openapi-typescript');
 
 let client: Client<paths>;
 const store = storeForAll({}, async () => {
@@ -15,7 +20,7 @@ beforeEach(() => store.empty());
 
 test('the types are those of the document that is served', async () => {
   const served = await (await fetch(`${store.origin}/v1/openapi.json`)).text();
-  const types = `${COMMENT_HEADER}${astToString(await openapiTS(served))}`;
+  const types = `${openapi.COMMENT_HEADER}${openapi.astToString(await openapi.default(served))}`;
   // To renew them: npx openapi-typescript schema/openapi.json --output test/clients/generated/openapi.d.ts
   expect(await readFile('test/clients/generated/openapi.d.ts', 'utf8')).toBe(types);
 });

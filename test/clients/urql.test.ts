@@ -1,6 +1,6 @@
-import { beforeEach, expect, test } from '@jest/globals';
 import { Client, cacheExchange, fetchExchange } from '@urql/core';
 import { CreatePetDocument, PetDocument, PetsDocument } from '../support/generated/graphql.ts';
+import { beforeEach, expect, test } from '../support/jest.ts';
 import { storeForAll } from '../support/store.ts';
 
 /** urql as its documentation sets it up. Unless told otherwise it sends queries by GET, and mutations by POST. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { expect, test } from '@jest/globals';
 import { buildSchema, isIntrospectionType } from 'graphql';
+import { expect, test } from '../support/jest.ts';
 
 /** What the contracts say to those who generate clients from them. */
 const document = JSON.parse(readFileSync('schema/openapi.json', 'utf8'));

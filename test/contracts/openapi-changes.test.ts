@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import { breakingOpenApiChanges } from './openapi-changes.ts';
 import type { Json } from './schema-changes.ts';
 

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '../support/jest.ts';
 import { breakingChanges, type Contracts, checkLock } from './spec-lock.ts';
 
 const committed: Contracts = {

@@ -1,5 +1,5 @@
-import { describe, expect, test } from '@jest/globals';
 import { busy } from '../../src/database/errors.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { eventually } from '../support/process.ts';
 import { departures, names, refusalOf, told, withTrips } from '../support/trips.ts';
 

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { sentDuring, sql } from '../support/database-access.ts';
+import { afterAll, beforeAll, beforeEach, expect, test } from '../support/jest.ts';
 import { onNode } from '../support/nodes.ts';
 import { rest } from '../support/rest.ts';
 import { type Store, startStore } from '../support/store.ts';

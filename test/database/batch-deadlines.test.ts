@@ -1,5 +1,5 @@
-import { describe, expect, test } from '@jest/globals';
 import { late, outcomeUnknown } from '../../src/database/errors.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { departures, names, refusalOf, told, withTrips } from '../support/trips.ts';
 
 /** Whoever it is waits so many milliseconds from now. */

@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { expect, test } from '../support/jest.ts';
 import { departures, names, withTrips } from '../support/trips.ts';
 
 test('inputs that arrive together leave together, and each gets its own answer', async () => {

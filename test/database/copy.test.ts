@@ -1,9 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { rmSync } from 'node:fs';
 import pg from 'pg';
 import { type EmbeddedPostgres, openEmbeddedPostgres } from '../../src/embedded/postgres.ts';
+import { newFolder } from '../support/database.ts';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { onPostgres } from '../support/process.ts';
 
 const onEmbedded = onPostgres ? describe.skip : describe;
@@ -14,7 +13,7 @@ onEmbedded('14.22: COPY FROM STDIN on the embedded store (skipped on PostgreSQL,
   let store: EmbeddedPostgres;
   let pool: pg.Pool;
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'animal-store-test-'));
+    folder = await newFolder();
     store = await openEmbeddedPostgres(folder, () => undefined);
     pool = new pg.Pool({ host: store.host, user: store.user, database: store.database });
     pool.on('error', () => undefined);

@@ -1,4 +1,3 @@
-import { describe, expect, test } from '@jest/globals';
 import {
   busy,
   isOutcomeUnknown,
@@ -8,6 +7,7 @@ import {
   unavailable,
 } from '../../src/database/errors.ts';
 import type { StoreError } from '../../src/errors.ts';
+import { describe, expect, test } from '../support/jest.ts';
 
 /** What pg throws: an error of PostgreSQL with its SQLSTATE, of the system with its name, or of its own with words alone. */
 function thrown(code: string | undefined, message = 'this is a test'): Error {

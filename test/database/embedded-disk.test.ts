@@ -1,15 +1,15 @@
 import { execFileSync } from 'node:child_process';
 import { appendFileSync, chmodSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createOwnDatabase, type TestDatabase } from '../support/database.ts';
+import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { type Env, killAll, onPostgres, startAndFail, startServer } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 
 let database: TestDatabase;
 let env: Env & { DATA_DIR: string };
 beforeEach(async () => {
-  database = await createTestDatabase();
+  database = await createOwnDatabase();
   env = {
     ...(database.env as { DATA_DIR: string }),
     BOOTSTRAP_API_KEY: 'a-key-for-these-tests-only',

@@ -1,15 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createOwnDatabase } from '../support/database.ts';
 import { databaseForEach } from '../support/each.ts';
 import { send } from '../support/http.ts';
+import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { type Env, eventually, freePort, onPostgres, type ServerProcess, startServer } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 
 /** How much memory the embedded store takes: 640 MB must be enough, docs/operate.md says. */
 const megabytes = 640;
-const database = databaseForEach();
+const database = databaseForEach(createOwnDatabase);
 let env: Env;
 beforeEach(() => {
   env = { ...database.env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-only', LOG_LEVEL: 'silent' };

@@ -1,15 +1,15 @@
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createOwnDatabase, type TestDatabase } from '../support/database.ts';
 import { send } from '../support/http.ts';
+import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { cli, type Env, eventually, killAll, onPostgres, type ServerProcess, startServer } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 
 let database: TestDatabase;
 let env: Env & { DATA_DIR: string };
 beforeEach(async () => {
-  database = await createTestDatabase();
+  database = await createOwnDatabase();
   env = { ...(database.env as { DATA_DIR: string }), BOOTSTRAP_API_KEY: 'a-key-for-these-tests-only' };
 });
 afterEach(async () => {
@@ -36,40 +36,27 @@ async function names(server: ServerProcess): Promise<string[]> {
 const onEmbedded = onPostgres ? describe.skip : describe;
 
 onEmbedded('the embedded store (skipped on PostgreSQL, which is not ours to stop)', () => {
-  test('keeps an animal whose creation was acknowledged, even when the process is killed right after', async () => {
-    const killed = await startServer(env);
-    await create(killed, 'Rex');
-    await killed.stop('SIGKILL');
-    const restarted = await startServer(env);
-    expect(await names(restarted)).toEqual(['Rex']);
-  });
-
-  test('is shared by a second server on the same folder', async () => {
-    const [one, two] = [await startServer(env), await startServer(env)];
-    await create(one, 'Rex');
-    expect(await names(two)).toEqual(['Rex']);
-    await create(two, 'Bella');
-    expect(await names(one)).toEqual(['Rex', 'Bella']);
-  });
-
   test.each(['SIGTERM', 'SIGKILL'] as const)(
-    'is taken over by the second server when the first ends by %s, and back again',
+    'is shared by a second server, taken over by it when the first ends by %s, and back again',
     async (signal) => {
       const one = await startServer(env);
       const two = await startServer(env);
       await create(one, 'Rex');
-      await one.stop(signal);
-      await ready(two);
       expect(await names(two)).toEqual(['Rex']);
       await create(two, 'Bella');
+      expect(await names(one)).toEqual(['Rex', 'Bella']);
+      await one.stop(signal);
+      await ready(two);
+      expect(await names(two)).toEqual(['Rex', 'Bella']);
+      await create(two, 'Coco');
       const three = await startServer(env);
       await two.stop(signal);
       await ready(three);
-      expect(await names(three)).toEqual(['Rex', 'Bella']);
+      expect(await names(three)).toEqual(['Rex', 'Bella', 'Coco']);
     },
   );
 
-  test('opens although a socket and lock files were left behind', async () => {
+  test('keeps an animal whose creation was acknowledged, even when the process is killed right after, and opens although a socket and lock files were left behind', async () => {
     const killed = await startServer(env);
     await create(killed, 'Rex');
     await killed.stop('SIGKILL');

@@ -1,8 +1,8 @@
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type pg from 'pg';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { sql } from '../support/database-access.ts';
 import { faces } from '../support/faces.ts';
+import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { eventually, onPostgres } from '../support/process.ts';
 import { createRole, endSessions, onServer, openSession, type TestRole, urlOf } from '../support/session.ts';
 import { type Store, startStore } from '../support/store.ts';

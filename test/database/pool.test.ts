@@ -1,8 +1,8 @@
-import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { Database } from '../../src/database/database.ts';
 import { modelOf } from '../../src/mikro-orm.config.ts';
 import { modules } from '../../src/modules.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { afterEach, beforeEach, expect, test } from '../support/jest.ts';
 import { onPostgres } from '../support/process.ts';
 
 let testDatabase: TestDatabase;

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
-import { expect, test } from '@jest/globals';
 import { modelOf } from '../../src/mikro-orm.config.ts';
 import { modules } from '../../src/modules.ts';
+import { expect, test } from '../support/jest.ts';
 import { storeForAll } from '../support/store.ts';
 
 const store = storeForAll();

@@ -1,19 +1,20 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { type EmbeddedPostgres, openEmbeddedPostgres } from '../../src/embedded/postgres.ts';
+import { preparedStore } from '../../src/prepared-store.ts';
+import { newFolder } from '../support/database.ts';
+import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { onPostgres } from '../support/process.ts';
 
 let folder: string;
 let store: EmbeddedPostgres;
 let pool: pg.Pool;
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'animal-store-test-'));
-  store = await openEmbeddedPostgres(folder, () => undefined);
+  folder = await newFolder();
+  store = await openEmbeddedPostgres(folder, () => undefined, preparedStore());
   pool = new pg.Pool({ host: store.host, user: store.user, database: store.database, max: 8 });
   pool.on('error', () => undefined);
 });
@@ -144,10 +145,10 @@ onEmbedded('the backend of the embedded store (skipped on PostgreSQL, which has 
   test('forgets what a connection had set when it is gone', async () => {
     const guest = new pg.Client({ host: store.host, user: store.user, database: store.database });
     await guest.connect();
-    await guest.query("set search_path = ''; set default_transaction_read_only = on; create temp table pet (id int)");
+    await guest.query("set search_path = ''; set default_transaction_read_only = on; create temp table toy (id int)");
     await guest.end();
-    const { rows } = await pool.query("select current_setting('search_path') as path, to_regclass('pet') as pet");
-    expect(rows).toEqual([{ path: expect.stringContaining('public'), pet: null }]);
+    const { rows } = await pool.query("select current_setting('search_path') as path, to_regclass('toy') as toy");
+    expect(rows).toEqual([{ path: expect.stringContaining('public'), toy: null }]);
     await pool.query('create table visit (id int)');
   });
 

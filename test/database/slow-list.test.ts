@@ -1,8 +1,8 @@
-import { expect, test } from '@jest/globals';
 import { checker } from '../../src/input/check.ts';
 import { petQuerySchema } from '../../src/pets/pet.schemas.ts';
 import { PetService } from '../../src/pets/pet.service.ts';
 import { sql } from '../support/database-access.ts';
+import { expect, test } from '../support/jest.ts';
 import { onPostgres } from '../support/process.ts';
 import { storeForAll } from '../support/store.ts';
 

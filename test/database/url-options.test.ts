@@ -1,6 +1,6 @@
-import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { sql } from '../support/database-access.ts';
+import { afterEach, beforeEach, expect, test } from '../support/jest.ts';
 import { onPostgres } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 import { openSession, urlOf } from '../support/session.ts';

@@ -1,10 +1,11 @@
-import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { cases } from '../support/cases.ts';
 import { heapUsed } from '../support/heap.ts';
+import { expect, test } from '../support/jest.ts';
 import type { Store } from '../support/store.ts';
 
-/** FUZZ_REQUESTS (21000) in all and FUZZ_SEED (random) come from the environment. */
-const total = Number(process.env.FUZZ_REQUESTS ?? 21_000);
+/** FUZZ_REQUESTS (21000; a tenth in `npm test`) in all and FUZZ_SEED (random) come from the environment. */
+const total = cases(21_000, 'FUZZ_REQUESTS');
 export const seed = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 export interface Fuzz<Request> {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll } from '@jest/globals';
+import { afterAll, beforeAll } from '../support/jest.ts';
 import { type Store, startStore } from '../support/store.ts';
 import { fuzz } from './fuzz.ts';
 import { restRequest, sendRest } from './rest.ts';

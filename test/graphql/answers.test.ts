@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { sentDuring, sql, stockNames } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
+import { afterAll, beforeAll, expect, test } from '../support/jest.ts';
 import { onNode, type ServiceNode, startNode } from '../support/nodes.ts';
 import { rest } from '../support/rest.ts';
 import { type Store, startStore } from '../support/store.ts';

@@ -1,5 +1,5 @@
-import { expect, test } from '@jest/globals';
 import { type Audit, serverAudits } from 'graphql-http';
+import { expect, test } from '../support/jest.ts';
 import { storeForAll } from '../support/store.ts';
 
 /**

@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { getIntrospectionQuery } from 'graphql';
 import { graphqlText } from '../support/graphql.ts';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { type ServiceNode, startNode } from '../support/nodes.ts';
 import { type Store, startStore } from '../support/store.ts';
 

@@ -1,12 +1,13 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { buildSchema } from 'graphql';
 import { Choices } from '../fuzz/choices.ts';
 import { DocumentWriter } from '../fuzz/documents.ts';
 import { variables } from '../fuzz/variables.ts';
+import { cases } from '../support/cases.ts';
 import { stock } from '../support/database-access.ts';
 import { send } from '../support/http.ts';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { toJson } from '../support/json.ts';
 import { type Store, startStore } from '../support/store.ts';
 
@@ -15,9 +16,9 @@ import { type Store, startStore } from '../support/store.ts';
  * compiles and one that interprets, so that even the ids of created animals must agree. Everything is sent three times:
  * interpreted the first time, compiled the second, from the cache the third; and then with other variables.
  *
- * DIFFERENTIAL_DOCUMENTS (3000) and DIFFERENTIAL_SEED (random) come from the environment.
+ * DIFFERENTIAL_DOCUMENTS (3000; a tenth in `npm test`) and DIFFERENTIAL_SEED (random) come from the environment.
  */
-const wanted = Number(process.env.DIFFERENTIAL_DOCUMENTS ?? 3000);
+const wanted = cases(3000, 'DIFFERENTIAL_DOCUMENTS');
 const seed = Number(process.env.DIFFERENTIAL_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 let compiled: Store;

@@ -1,6 +1,6 @@
-import { describe, expect, test } from '@jest/globals';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { storeForAll } from '../support/store.ts';
 
 /** The edge table of documents: what is refused before any resolver is asked. Each comes three times, as it is compiled then. */

@@ -1,7 +1,7 @@
-import { expect, test } from '@jest/globals';
 import { getIntrospectionQuery } from 'graphql';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
+import { expect, test } from '../support/jest.ts';
 import { onNode } from '../support/nodes.ts';
 import { storeForAll } from '../support/store.ts';
 

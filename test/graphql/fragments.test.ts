@@ -1,6 +1,6 @@
-import { describe, expect, test } from '@jest/globals';
 import { stock } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { storeForAll } from '../support/store.ts';
 
 /** Fragments cannot walk around the limits, and measuring them comes to an end. */

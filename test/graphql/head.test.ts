@@ -1,6 +1,6 @@
-import { expect, test } from '@jest/globals';
 import { stock } from '../support/database-access.ts';
 import { type HttpResponse, send } from '../support/http.ts';
+import { expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
 

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { getIntrospectionQuery } from 'graphql';
 import { stock } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { type ServiceNode, startNode } from '../support/nodes.ts';
 import { type Store, startStore } from '../support/store.ts';
 

@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createSecret } from '../../src/keys/secret.ts';
 import { type HttpRequest, send } from '../support/http.ts';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { type ServiceNode, startNode } from '../support/nodes.ts';
 import { type Store, startStore } from '../support/store.ts';
 

@@ -1,6 +1,6 @@
-import { beforeEach, expect, test } from '@jest/globals';
 import { sql } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
+import { beforeEach, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
 

@@ -1,8 +1,8 @@
-import { expect, test } from '@jest/globals';
 import { createSecret } from '../../src/keys/secret.ts';
 import { sql } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
+import { expect, test } from '../support/jest.ts';
 import { onNode } from '../support/nodes.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';

@@ -1,5 +1,5 @@
-import { beforeEach, describe, expect, test } from '@jest/globals';
 import { send } from '../support/http.ts';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
 

@@ -1,5 +1,5 @@
-import { describe, expect, test } from '@jest/globals';
 import { callWith, guess, judged } from '../support/guesses.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { onNode } from '../support/nodes.ts';
 import { storeForAll } from '../support/store.ts';
 

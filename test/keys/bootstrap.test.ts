@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
-import { describe, expect, test } from '@jest/globals';
 import { faces } from '../support/faces.ts';
 import { callWith, guess, judged, withClock } from '../support/guesses.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { onNode } from '../support/nodes.ts';
 import { storeForAll } from '../support/store.ts';
 

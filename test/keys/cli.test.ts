@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { afterAll, beforeAll, expect, test } from '../support/jest.ts';
 import { cli, type Ended, eventually, killAll, type ServerProcess, startServer } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 

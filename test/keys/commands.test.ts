@@ -1,10 +1,9 @@
 import { execFile } from 'node:child_process';
-import { cpSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createTestDatabase, newFolder, type TestDatabase } from '../support/database.ts';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { cli, eventually, killAll, type ServerProcess, startServer } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 
@@ -137,9 +136,17 @@ test('14.22: a key that has expired cannot be rotated: its new secret would be d
 
 test('through `npm run --silent keys` nothing but the JSON is printed', async () => {
   // In a checkout of its own, since the script builds, and other tests run what is built here.
-  const checkout = mkdtempSync(join(tmpdir(), 'animal-store-checkout-'));
+  const checkout = await newFolder();
   try {
-    for (const name of ['src', 'migrations', 'package.json', 'tsconfig.json']) {
+    for (const name of [
+      'src',
+      'migrations',
+      'package.json',
+      'tsconfig.json',
+      ...readdirSync('dist')
+        .filter((name) => name.startsWith('prepared-store-'))
+        .map((name) => `dist/${name}`),
+    ]) {
       cpSync(name, join(checkout, name), { recursive: true });
     }
     symlinkSync(resolve('node_modules'), join(checkout, 'node_modules'));

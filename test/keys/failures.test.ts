@@ -1,8 +1,8 @@
-import { describe, expect, test } from '@jest/globals';
 import { createSecret } from '../../src/keys/secret.ts';
 import { statementsOf } from '../support/database-access.ts';
 import { callWith, guess, judged, withClock } from '../support/guesses.ts';
 import { send } from '../support/http.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { onNode } from '../support/nodes.ts';
 import { storeForAll } from '../support/store.ts';
 

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import { describe, expect, test } from '@jest/globals';
 import type { IssuedKey, NewKey } from '../../src/keys/api-key.service.ts';
 import { PresentedKey } from '../../src/keys/secret.ts';
 import { sql } from '../support/database-access.ts';
 import { faces } from '../support/faces.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { onNode } from '../support/nodes.ts';
 import { eventually } from '../support/process.ts';
 import { storeForAll } from '../support/store.ts';

@@ -1,7 +1,7 @@
-import { describe, expect, test } from '@jest/globals';
 import { createSecret } from '../../src/keys/secret.ts';
 import { statementsOf } from '../support/database-access.ts';
 import { callWith, guess, judged, withClock } from '../support/guesses.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { onNode } from '../support/nodes.ts';
 import { eventually } from '../support/process.ts';
 import { storeForAll } from '../support/store.ts';

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { sql, stock, whileReadsFail } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
 import type { HttpResponse } from '../support/http.ts';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { onNode, type ServiceNode } from '../support/nodes.ts';
 import { rest } from '../support/rest.ts';
 import { type Store, startStore } from '../support/store.ts';

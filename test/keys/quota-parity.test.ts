@@ -1,7 +1,7 @@
-import { describe, expect, test } from '@jest/globals';
 import { sql, stock } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
 import type { HttpResponse } from '../support/http.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { onNode, type ServiceNode } from '../support/nodes.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';

@@ -1,7 +1,7 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { stock } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { type HttpResponse, send } from '../support/http.ts';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { onNode, type ServiceNode, startNode } from '../support/nodes.ts';
 import { eventually } from '../support/process.ts';
 import { createRedis, hasRedis, RoadToRedis, type TestRedis } from '../support/redis.ts';

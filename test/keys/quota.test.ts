@@ -1,8 +1,8 @@
-import { beforeEach, describe, expect, test } from '@jest/globals';
 import { getIntrospectionQuery } from 'graphql';
 import { sql, stock } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
 import type { HttpResponse } from '../support/http.ts';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { onNode } from '../support/nodes.ts';
 import { rest } from '../support/rest.ts';
 import { type Store, storeForAll } from '../support/store.ts';

@@ -1,7 +1,7 @@
-import { describe, expect, test } from '@jest/globals';
 import { stock } from '../support/database-access.ts';
 import { faces } from '../support/faces.ts';
 import { graphqlText } from '../support/graphql.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
 

@@ -1,4 +1,3 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { Type } from 'typebox';
 import { Records, type Row } from '../../src/database/records.ts';
@@ -10,6 +9,7 @@ import { sendPage } from '../../src/rest/pages.ts';
 import { success } from '../../src/rest/responses.ts';
 import { sql } from '../support/database-access.ts';
 import { send } from '../support/http.ts';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { type Store, startStore } from '../support/store.ts';
 

@@ -1,4 +1,3 @@
-import { describe, expect, test } from '@jest/globals';
 import Fastify from 'fastify';
 import { Args, Query, Resolver } from 'type-graphql';
 import { Type } from 'typebox';
@@ -13,6 +12,7 @@ import type { PetService } from '../../src/pets/pet.service.ts';
 import { petsModule } from '../../src/pets/pets.module.ts';
 import { meter } from '../../src/quotas/meter.ts';
 import { success } from '../../src/rest/responses.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { ToyConnection, ToyType } from './toys/toy.types.ts';
 
 /** What a module forgets keeps the service from starting, rather than clients from being safe. */

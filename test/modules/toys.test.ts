@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { contracts } from '../../src/contracts.ts';
 import { DeprecationUsage } from '../../src/deprecations/usage.ts';
 import { modules } from '../../src/modules.ts';
 import { sentDuring, sql } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { onNode } from '../support/nodes.ts';
 import { rest } from '../support/rest.ts';
 import { type Store, startStore } from '../support/store.ts';

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { type ClientRequest, request } from 'node:http';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type pg from 'pg';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { send } from '../support/http.ts';
+import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { eventually, killAll, onPostgres, startServer } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 import { openSession } from '../support/session.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
-import { expect, test } from '@jest/globals';
 import { ConfigError, loadConfig, variables } from '../../src/config.ts';
+import { expect, test } from '../support/jest.ts';
 
 const example = readFileSync('.env.example', 'utf8');
 /** `NAME=default`, commented out when the default is none. */

@@ -1,7 +1,7 @@
 import { Agent, request } from 'node:http';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { databaseForEach } from '../support/each.ts';
+import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { eventually, onPostgres, type ServerProcess, startServer } from '../support/process.ts';
 
 const key = 'a-key-for-these-tests-only';

@@ -1,10 +1,11 @@
-import { describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { createOwnDatabase } from '../support/database.ts';
 import { databaseForEach } from '../support/each.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { onPostgres, startServer } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 
-const database = databaseForEach();
+const database = databaseForEach(createOwnDatabase);
 
 const key = 'a-key-for-these-tests-only';
 

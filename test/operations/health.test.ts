@@ -1,6 +1,6 @@
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type HttpResponse, send } from '../support/http.ts';
+import { afterAll, afterEach, beforeAll, expect, test } from '../support/jest.ts';
 import { eventually, killAll, onPostgres, startServer } from '../support/process.ts';
 import { Road } from '../support/road.ts';
 

@@ -1,7 +1,7 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type pg from 'pg';
 import { createTestDatabase } from '../support/database.ts';
 import { type HttpResponse, send } from '../support/http.ts';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { eventually, onPostgres } from '../support/process.ts';
 import { operations, type Refusal } from '../support/refusal.ts';
 import { openSession } from '../support/session.ts';

@@ -1,7 +1,7 @@
 import { closeSync, openSync } from 'node:fs';
-import { beforeEach, describe, expect, test } from '@jest/globals';
 import { databaseForEach } from '../support/each.ts';
 import { send } from '../support/http.ts';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { Pipe } from '../support/pipe.ts';
 import { type Env, eventually, type ServerProcess, startServer } from '../support/process.ts';
 import { exchange } from '../support/raw.ts';

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { afterEach, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { afterEach, expect, test } from '../support/jest.ts';
 import { eventually, freePort, killAll, startServer } from '../support/process.ts';
 import { hasRedis } from '../support/redis.ts';
 

@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { send } from '../support/http.ts';
+import { afterAll, beforeAll, expect, test } from '../support/jest.ts';
 import { eventually, killAll, type ServerProcess, startServer } from '../support/process.ts';
 
 const key = 'a-key-for-these-tests-only';

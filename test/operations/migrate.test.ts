@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { databaseForEach } from '../support/each.ts';
 import { send } from '../support/http.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { cli, eventually, freePort, onPostgres, run, startServer } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 

@@ -1,6 +1,6 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type pg from 'pg';
 import { createTestDatabase } from '../support/database.ts';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { eventually, onPostgres } from '../support/process.ts';
 import { operations } from '../support/refusal.ts';
 import { rest } from '../support/rest.ts';

@@ -1,20 +1,9 @@
 import { spawn } from 'node:child_process';
-import {
-  chmodSync,
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createTestDatabase, newFolder, type TestDatabase } from '../support/database.ts';
 import { send } from '../support/http.ts';
+import { afterEach, beforeEach, expect, test } from '../support/jest.ts';
 import { type Ended, type Env, eventually, freePort } from '../support/process.ts';
 
 /** A folder as the image has it: the manifest, what was built, the packages, and no compiler of ours anywhere. */
@@ -23,9 +12,10 @@ let database: TestDatabase;
 let env: Env;
 const ends: Array<() => Promise<unknown>> = [];
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'animal-store-image-'));
+  folder = await newFolder();
   cpSync('package.json', join(folder, 'package.json'));
-  cpSync('dist', join(folder, 'dist'), { recursive: true });
+  const isBuilt = (path: string) => !/^dist\/(?:test|compile-cache)(?:\/|$)/.test(path);
+  cpSync('dist', join(folder, 'dist'), { recursive: true, filter: isBuilt });
   mkdirSync(join(folder, 'node_modules'));
   for (const name of readdirSync('node_modules').filter((one) => !one.startsWith('.'))) {
     symlinkSync(resolve('node_modules', name), join(folder, 'node_modules', name));
@@ -34,6 +24,7 @@ beforeEach(async () => {
   // This Node first: `npm` may have been found beside an older one. And nothing of what `npm test` has put there.
   const path = (process.env.PATH ?? '').split(':').filter((one) => !one.endsWith('node_modules/.bin'));
   env = { ...database.env, PATH: [dirname(process.execPath), ...path].join(':'), HOME: folder, NODE_ENV: 'production' };
+  env.NODE_COMPILE_CACHE = process.env.NODE_COMPILE_CACHE ?? '';
 });
 afterEach(async () => {
   for (const end of ends.splice(0)) await end();

@@ -1,6 +1,6 @@
-import { afterEach, describe, expect, test } from '@jest/globals';
 import { databaseForEach } from '../support/each.ts';
 import { send } from '../support/http.ts';
+import { afterEach, describe, expect, test } from '../support/jest.ts';
 import { cli, eventually, freePort, onPostgres, run, startServer } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 import { createRole, endSessions, openSession, type TestRole, urlOf } from '../support/session.ts';

@@ -1,6 +1,6 @@
-import { afterEach, expect, test } from '@jest/globals';
 import { databaseForEach } from '../support/each.ts';
 import { graphqlText } from '../support/graphql.ts';
+import { afterEach, expect, test } from '../support/jest.ts';
 import { eventually, onPostgres, startServer } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 import { Road } from '../support/road.ts';

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createOwnDatabase, createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { afterEach, beforeEach, expect, test } from '../support/jest.ts';
 import { cli, freePort, killAll, startAndFail } from '../support/process.ts';
 
 let database: TestDatabase;
@@ -82,11 +82,10 @@ test('a data folder that is no store of ours is said in one line', async () => {
   expect(ended.stderr).toMatch(/^animal-store: The embedded store could not be opened: .*\n$/);
 });
 
-/** A folder, whatever database this run is on. */
+/** A folder that nobody has opened, whatever database this run is on. */
 async function embedded(): Promise<{ DATA_DIR: string }> {
-  if ('DATA_DIR' in database.env) return database.env;
   await database.drop();
-  database = await createTestDatabase('');
+  database = await createOwnDatabase('');
   return database.env as { DATA_DIR: string };
 }
 

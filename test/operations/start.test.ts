@@ -1,14 +1,15 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { describe, expect, test } from '@jest/globals';
+import { createOwnDatabase } from '../support/database.ts';
 import { databaseForEach } from '../support/each.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { eventually, onPostgres, type ServerProcess, startServer } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 
 const shell = promisify(execFile);
 const onEmbedded = onPostgres ? describe.skip : describe;
 
-const database = databaseForEach();
+const database = databaseForEach(createOwnDatabase);
 
 /** What is pasted: the commands of the welcome, lines continued with a backslash joined. */
 function commands(text: string): string[] {

@@ -1,5 +1,5 @@
-import { beforeEach, describe, expect, test } from '@jest/globals';
 import { faces } from '../support/faces.ts';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { storeForAll } from '../support/store.ts';
 
 /** The edge table of a new animal's values. What GraphQL's own types refuse first, they refuse in their own words. */

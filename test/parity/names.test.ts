@@ -1,8 +1,8 @@
-import { beforeEach, describe, expect, test } from '@jest/globals';
 import { stockNames } from '../support/database-access.ts';
 import { faces, type SeenPet } from '../support/faces.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { onNode } from '../support/nodes.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';

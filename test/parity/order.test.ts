@@ -1,6 +1,6 @@
-import { describe, expect, test } from '@jest/globals';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { exchange, requestText } from '../support/raw.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';

@@ -1,5 +1,5 @@
-import { beforeEach, describe, expect, test } from '@jest/globals';
 import { type Face, faces, type SeenPet } from '../support/faces.ts';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { storeForAll } from '../support/store.ts';
 
 const store = storeForAll();

@@ -1,15 +1,16 @@
-import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { cases } from '../support/cases.ts';
+import { expect, test } from '../support/jest.ts';
 import { storeForAll } from '../support/store.ts';
 import { History } from './history.ts';
 import { operations } from './operations.ts';
 
 /**
  * The parity prover: random histories, each call through a random face, against a model of the specification.
- * PROVER_RUNS (1000) and PROVER_SEED (random) come from the environment; a failure prints the shortest history that
+ * PROVER_RUNS (1000; a tenth in `npm test`) and PROVER_SEED (random) come from the environment; a failure prints the shortest history that
  * shows it, as a script.
  */
-const runs = Number(process.env.PROVER_RUNS ?? 1000);
+const runs = cases(1000, 'PROVER_RUNS');
 const seed = Number(process.env.PROVER_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 let keys: History['keys'];

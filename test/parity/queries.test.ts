@@ -1,5 +1,5 @@
-import { describe, expect, test } from '@jest/globals';
 import { type Face, faces, type SeenPet } from '../support/faces.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
 

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { type RestResponse, rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
 

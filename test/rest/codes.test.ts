@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { expect, test } from '@jest/globals';
 import { whileReadsFail } from '../support/database-access.ts';
+import { expect, test } from '../support/jest.ts';
 import { onNode } from '../support/nodes.ts';
 import { exchange, requestText } from '../support/raw.ts';
 import { type RestRequest, rest } from '../support/rest.ts';

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { send } from '../support/http.ts';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { type Store, startStore } from '../support/store.ts';
 
 /** Browsers: who may call from another origin. */

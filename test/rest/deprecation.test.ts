@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { describe, expect, test } from '@jest/globals';
 import { sql, whileReadsFail } from '../support/database-access.ts';
 import type { HttpResponse } from '../support/http.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { onNode } from '../support/nodes.ts';
 import { rest } from '../support/rest.ts';
 import { type Store, storeForAll } from '../support/store.ts';

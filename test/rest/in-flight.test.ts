@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { stockNames } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
+import { afterAll, afterEach, beforeAll, expect, test } from '../support/jest.ts';
 import { type ServiceNode, startNode } from '../support/nodes.ts';
 import { eventually } from '../support/process.ts';
 import { rest } from '../support/rest.ts';

@@ -1,6 +1,6 @@
 import { METHODS } from 'node:http';
-import { describe, expect, test } from '@jest/globals';
 import { send } from '../support/http.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { exchange, requestText } from '../support/raw.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';

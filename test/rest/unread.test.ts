@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '../support/jest.ts';
 import { exchange } from '../support/raw.ts';
 import { type Store, startStore } from '../support/store.ts';
 

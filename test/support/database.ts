@@ -1,8 +1,22 @@
 import { randomBytes } from 'node:crypto';
+import { existsSync, rmSync, statfsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
+import { type EmbeddedPostgres, openEmbeddedPostgres } from '../../src/embedded/postgres.ts';
+import { preparedStore } from '../../src/prepared-store.ts';
+
+const gibibyte = 2 ** 30;
+
+/** In memory where there is room: a new store is a thousand files, and a killed process leaves them there as well. */
+const scratch = isRoomy('/dev/shm') ? '/dev/shm' : tmpdir();
+
+function isRoomy(folder: string): boolean {
+  if (!existsSync(folder)) return false;
+  const { bavail, bsize } = statfsSync(folder);
+  return bavail * bsize > 2 * gibibyte;
+}
 
 /** The environment of an empty database of one's own, and how to get rid of it. */
 export interface TestDatabase {
@@ -10,15 +24,53 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** An embedded store in a folder of its own; or, with TEST_DATABASE_URL, a new database on that server (not if ''). */
+/**
+ * With TEST_DATABASE_URL, a new database on that server (not if ''). Else an embedded store that this process keeps
+ * open, since opening one takes longer than most tests: a service opens it as a second process does.
+ */
 export async function createTestDatabase(server = process.env.TEST_DATABASE_URL): Promise<TestDatabase> {
-  return server ? createOnServer(server) : createEmbedded();
+  return server ? createOnServer(server) : createKept();
 }
 
-async function createEmbedded(): Promise<TestDatabase> {
-  const folder = await mkdtemp(join(tmpdir(), 'animal-store-test-'));
+/** As above; but the embedded store is a folder that nobody has opened yet: the service owns it. */
+export async function createOwnDatabase(server = process.env.TEST_DATABASE_URL): Promise<TestDatabase> {
+  if (server) return createOnServer(server);
+  const folder = await newFolder();
   return { env: { DATA_DIR: folder }, drop: () => rm(folder, { recursive: true, force: true }) };
 }
+
+interface Kept {
+  folder: string;
+  store: EmbeddedPostgres;
+}
+
+/** Those that no test has now. */
+const kept: Kept[] = [];
+
+async function createKept(): Promise<TestDatabase> {
+  const one = kept.pop() ?? (await keep());
+  const { host, user, database } = one.store;
+  const session = new pg.Client({ host, user, database });
+  await session.connect();
+  await session.query('drop schema public cascade; create schema public').finally(() => session.end());
+  return { env: { DATA_DIR: one.folder }, drop: async () => void kept.push(one) };
+}
+
+async function keep(): Promise<Kept> {
+  const folder = await newFolder();
+  const lost = (error: Error) => {
+    throw error;
+  };
+  const store = await openEmbeddedPostgres(folder, lost, preparedStore());
+  store.closeAtEnd();
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  // How the runner ends its workers.
+  process.once('SIGTERM', () => process.exit());
+  return { folder, store };
+}
+
+/** A folder that the test removes. */
+export const newFolder = () => mkdtemp(join(scratch, 'animal-store-test-'));
 
 async function createOnServer(server: string): Promise<TestDatabase> {
   const name = `animal_store_test_${randomBytes(8).toString('hex')}`;

@@ -1,12 +1,12 @@
-import { afterEach, beforeEach } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from './database.ts';
+import { afterEach, beforeEach } from './jest.ts';
 import { killAll } from './process.ts';
 
 /** Gives each test of a file an empty database of its own; no process that it starts outlives it. */
-export function databaseForEach(): Pick<TestDatabase, 'env'> {
+export function databaseForEach(create = createTestDatabase): Pick<TestDatabase, 'env'> {
   let database: TestDatabase;
   beforeEach(async () => {
-    database = await createTestDatabase();
+    database = await create();
   });
   afterEach(async () => {
     await killAll();

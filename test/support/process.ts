@@ -36,8 +36,13 @@ const running = new Set<ChildProcess>();
 
 /** Runs a built program with this environment and nothing else. @param stdout a file to print to instead of to `output` */
 export function run(program: 'main' | 'cli', args: string[], env: Env, stdout: 'pipe' | number = 'pipe'): Running {
-  const child = spawn(process.execPath, [resolve(`dist/src/${program}.js`), ...args], {
-    env: { PATH: process.env.PATH ?? '', ...env },
+  return runFile(resolve(`dist/src/${program}.js`), args, env, stdout);
+}
+
+/** The same for any file. */
+export function runFile(file: string, args: string[], env: Env, stdout: 'pipe' | number = 'pipe'): Running {
+  const child = spawn(process.execPath, [file, ...args], {
+    env: { PATH: process.env.PATH ?? '', NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? '', ...env },
     stdio: ['ignore', stdout, 'pipe'],
   });
   running.add(child);

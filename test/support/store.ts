@@ -1,5 +1,4 @@
 import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll } from '@jest/globals';
 import type { FastifyInstance } from 'fastify';
 import { buildApp } from '../../src/app.ts';
 import { loadConfig } from '../../src/config.ts';
@@ -8,8 +7,10 @@ import { ApiKeyService } from '../../src/keys/api-key.service.ts';
 import { modelOf } from '../../src/mikro-orm.config.ts';
 import type { Module } from '../../src/module.ts';
 import { modules } from '../../src/modules.ts';
+import { preparedStore } from '../../src/prepared-store.ts';
 import { Contract } from './contract.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
+import { afterAll, beforeAll } from './jest.ts';
 
 /** A running service on a port and a database of its own. */
 export interface Store {
@@ -48,7 +49,7 @@ export async function startStore(
     ...test.env,
     ...env,
   });
-  const database = await Database.open(config.database, modelOf(all));
+  const database = await Database.open({ ...config.database, prepared: preparedStore() }, modelOf(all));
   await database.migrate();
   const app = await buildApp({ config, database, modules: all });
   await app.listen({ port: 0, host: '127.0.0.1' });
