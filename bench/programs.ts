@@ -24,5 +24,10 @@ export const ourProgram: Program = {
 };
 
 export function peer(name: string, script = `${name}.js`): Program {
-  return { name, script, cwd: peersFolder, env: (databaseUrl) => ({ BENCH_DATABASE_URL: databaseUrl }) };
+  return {
+    name,
+    script,
+    cwd: peersFolder,
+    env: (databaseUrl) => ({ BENCH_DATABASE_URL: databaseUrl, BENCH_KEY: key }),
+  };
 }

@@ -48,6 +48,14 @@ export const systems: System[] = [
     packages: ['fastify', 'pg'],
   },
   {
+    id: 'fastify-pg-duties',
+    title: 'Fastify + pg by hand, same duties, REST',
+    face: 'rest',
+    program: peer('fastify-pg-duties'),
+    adapter: specifiedRest(authorization),
+    packages: ['fastify', 'pg'],
+  },
+  {
     id: 'mercurius',
     title: 'Mercurius + graphql-jit + pg',
     face: 'graphql',
