@@ -40,7 +40,7 @@ const authorized = () => `Host: a\r\nAuthorization: Bearer ${store.key}\r\n`;
 const body = () => `POST /v1/pets HTTP/1.1\r\n${authorized()}Content-Type: application/json\r\n`;
 
 describe('a connection is closed with 408 when', () => {
-  test.each<[string, () => string, string]>([
+  const clients: Array<[string, () => string, string]> = [
     ['headers come slowly (slowloris)', () => 'GET /v1/pets HTTP/1.1\r\nHost: a\r\n', 'X-A: b\r\n'],
     ['a header comes slowly', () => 'GET /v1/pets HTTP/1.1\r\nHost: a\r\nX-A: ', 'b'],
     ['the request line comes slowly', () => 'GET /v1/', 'p'],
@@ -48,8 +48,15 @@ describe('a connection is closed with 408 when', () => {
     ['a body comes slowly (R.U.D.Y.)', () => `${body()}Content-Length: 100000\r\n\r\n{`, ' '],
     ['a body does not come', () => `${body()}Content-Length: 100\r\n\r\n`, ''],
     ['chunks come slowly', () => `${body()}Transfer-Encoding: chunked\r\n\r\n`, '1\r\n \r\n'],
-  ])('%s', async (_what, beginning, drip) => {
-    const said = await trickle(beginning(), drip);
+  ];
+  // All at once: each of them waits for a second.
+  const ends: Array<Promise<string>> = [];
+  beforeAll(() => {
+    ends.push(...clients.map(([_what, beginning, drip]) => trickle(beginning(), drip)));
+  });
+
+  test.each(clients.map(([what], at) => [what, at] as const))('%s', async (_what, at) => {
+    const said = await ends[at];
     expect(said).toMatch(/^HTTP\/1\.1 408 /);
     expect(said).toContain('"code":"REQUEST_TIMEOUT"');
     expect(said).toMatch(/^connection: close/im);

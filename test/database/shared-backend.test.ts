@@ -6,22 +6,30 @@ import pg from 'pg';
 import { type EmbeddedPostgres, openEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { preparedStore } from '../../src/prepared-store.ts';
 import { newFolder } from '../support/database.ts';
-import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { onPostgres } from '../support/process.ts';
 
 let folder: string;
 let store: EmbeddedPostgres;
 let pool: pg.Pool;
-beforeEach(async () => {
+// One for all tests: none of them may leave it in a state that the next one would notice.
+beforeAll(async () => {
+  if (onPostgres) return;
   folder = await newFolder();
   store = await openEmbeddedPostgres(folder, () => undefined, preparedStore());
+});
+afterAll(async () => {
+  if (onPostgres) return;
+  await store.close();
+  rmSync(folder, { recursive: true });
+});
+beforeEach(() => {
   pool = new pg.Pool({ host: store.host, user: store.user, database: store.database, max: 8 });
   pool.on('error', () => undefined);
 });
 afterEach(async () => {
+  await pool.query('drop table if exists visit');
   await pool.end();
-  await store.close();
-  rmSync(folder, { recursive: true });
 });
 
 /** A message of PostgreSQL's protocol; the first one of a session has no type. */
