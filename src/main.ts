@@ -26,7 +26,7 @@ async function main(): Promise<void> {
   for (const signal of stopSignals) process.on(signal, () => stop());
 
   const config = loadConfig(process.env);
-  const prepared = config.migrateOnStart ? preparedStore() : undefined;
+  const prepared = config.migrateOnStart ? preparedStore(config.database) : undefined;
   const database = await Database.open({ ...config.database, prepared, onLost: fail }, modelOf(modules));
   await database.reach();
   if (config.migrateOnStart) await database.migrate();

@@ -18,7 +18,7 @@ export interface Desk {
 export async function atDesk(work: (desk: Desk) => Promise<void>, always = false): Promise<void> {
   const { database: options, migrateOnStart } = loadConfig(process.env);
   // Who asks for the migrations gets to see them.
-  const prepared = migrateOnStart && !always ? preparedStore() : undefined;
+  const prepared = migrateOnStart && !always ? preparedStore(options) : undefined;
   const database = await Database.open({ ...options, prepared }, modelOf(modules));
   try {
     await database.reach();

@@ -1,18 +1,9 @@
 import { createHash } from 'node:crypto';
-import {
-  chmodSync,
-  cpSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { setModes } from './embedded/modes.ts';
 
 /**
  * A store with all tables and no rows, which new embedded stores are copied from: copying takes a fifth of a second,
@@ -23,8 +14,9 @@ const build = join(import.meta.dirname, '..');
 /** Named by what it is made of: one that is in use never changes. */
 const folder = () => join(build, `prepared-store-${fingerprint()}`);
 
-/** @returns its folder; undefined when this build has made none. */
-export function preparedStore(): string | undefined {
+/** @returns its folder; undefined when this build has made none, or nobody needs one: there is a PostgreSQL. */
+export function preparedStore({ url }: { url?: string | undefined } = {}): string | undefined {
+  if (url) return undefined;
   const data = folder();
   return existsSync(data) ? data : undefined;
 }
@@ -38,7 +30,8 @@ export async function prepareStore(): Promise<void> {
   try {
     await migrated(dataDir);
     cpSync(join(dataDir, 'postgres'), copy, { recursive: true });
-    readableByAll(copy);
+    // Whoever runs the service may be another user than whoever built it.
+    setModes(copy, { folders: 0o755, files: 0o644 });
     const others = readdirSync(build).filter((name) => name.startsWith('prepared-store-'));
     renameSync(copy, data);
     for (const name of others) rmSync(join(build, name), { recursive: true, force: true });
@@ -49,13 +42,6 @@ export async function prepareStore(): Promise<void> {
   } finally {
     rmSync(dataDir, { recursive: true });
   }
-}
-
-/** Whoever runs the service may be another user than whoever built it. */
-function readableByAll(path: string): void {
-  const isFolder = statSync(path).isDirectory();
-  chmodSync(path, isFolder ? 0o755 : 0o644);
-  if (isFolder) for (const name of readdirSync(path)) readableByAll(join(path, name));
 }
 
 /** The parts that a folder depends on: the engine, this file, and the text of every migration. */

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { PGlite } from '@electric-sql/pglite';
 import { dataDir as emptyFolder } from '@electric-sql/pglite-prepopulatedfs';
+import { setModes } from './modes.ts';
 
 /** The major version of PostgreSQL in PGlite, and of the data that it can open. */
 export const engineVersion = '18';
@@ -39,18 +40,9 @@ export async function openEngine(folder: string, prepared?: string): Promise<PGl
 async function createIn(folder: string, prepared: string | undefined): Promise<PGlite> {
   if (!prepared) return PGlite.create(folder, { loadDataDir: await emptyFolder() });
   cpSync(prepared, folder, { recursive: true });
-  closeToOthers(folder);
+  // Ours to write, too: a build may be read-only.
+  setModes(folder, { folders: 0o700, files: 0o600 });
   return PGlite.create(folder);
-}
-
-/** Ours to write, too: a build may be read-only. */
-function closeToOthers(folder: string): void {
-  chmodSync(folder, 0o700);
-  for (const entry of readdirSync(folder, { withFileTypes: true })) {
-    const path = join(folder, entry.name);
-    if (entry.isDirectory()) closeToOthers(path);
-    else chmodSync(path, 0o600);
-  }
 }
 
 async function openExisting(folder: string, version: string): Promise<PGlite> {

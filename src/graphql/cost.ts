@@ -1,7 +1,6 @@
 import {
   type DocumentNode,
   type FieldNode,
-  type FragmentDefinitionNode,
   GraphQLError,
   type GraphQLField,
   type GraphQLSchema,
@@ -14,6 +13,7 @@ import {
 } from 'graphql';
 import { StoreError } from '../errors.ts';
 import { mostItems } from '../input/page.ts';
+import { fragmentIn } from './fragments.ts';
 import { measurer } from './limits.ts';
 
 type Values = Record<string, unknown>;
@@ -121,9 +121,7 @@ function* rootFields(
     else if (selection.kind === Kind.INLINE_FRAGMENT) yield* rootFields(document, selection.selectionSet, path);
     else {
       const name = selection.name.value;
-      const fragment = document.definitions.find(
-        (node): node is FragmentDefinitionNode => node.kind === Kind.FRAGMENT_DEFINITION && node.name.value === name,
-      );
+      const fragment = fragmentIn(document, name);
       if (fragment && !path.includes(name)) yield* rootFields(document, fragment.selectionSet, [...path, name]);
     }
   }

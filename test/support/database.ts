@@ -9,7 +9,7 @@ import { preparedStore } from '../../src/prepared-store.ts';
 
 const gibibyte = 2 ** 30;
 
-/** In memory where there is room: a new store is a thousand files, and a killed process leaves them there as well. */
+/** In memory where there is room: a new store is some 400 files, and a killed process leaves them there as well. */
 const scratch = isRoomy('/dev/shm') ? '/dev/shm' : tmpdir();
 
 function isRoomy(folder: string): boolean {

@@ -49,7 +49,7 @@ export async function startStore(
     ...test.env,
     ...env,
   });
-  const database = await Database.open({ ...config.database, prepared: preparedStore() }, modelOf(all));
+  const database = await Database.open({ ...config.database, prepared: preparedStore(config.database) }, modelOf(all));
   await database.migrate();
   const app = await buildApp({ config, database, modules: all });
   await app.listen({ port: 0, host: '127.0.0.1' });
