@@ -13,6 +13,8 @@ export interface Call {
    *   are in flight
    */
   spend(items: number, bytes: number): void;
+  /** Notes which server has answered a read, where there are several. */
+  servedBy?(node: string): void;
 }
 
 /** A caller without a deadline: a command or a test. */

@@ -1,5 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Call, unhurried } from '../call.ts';
-import { busy, late } from './errors.ts';
+import { busy, isConflict, late } from './errors.ts';
+
+/** Carries out a batch. It may say which server has answered. @returns results in the order of the inputs */
+export type Run<In, Out> = (inputs: In[], servedBy: (node: string) => void) => Promise<Array<Out | Error>>;
 
 export interface BatchOptions<In> {
   /** Maximum number of inputs in a batch. */
@@ -34,17 +38,23 @@ interface Waiting<In, Out> {
 
 const sweepInterval = 100;
 
+/** How often a batch is repeated after a conflict, and how long (ms) the first pause is on average. */
+const retries = 3;
+const shortPause = 20;
+
 /**
  * Combines concurrent inputs into batches, one round trip each. While a batch is in flight, new inputs are pending and
  * leave together in the next batch; when none is in flight, an input leaves at once. An input never joins a batch
  * already sent, so its result was read or written after the input arrived.
  */
 export class Batches<In, Out> {
-  readonly #run: (inputs: In[]) => Promise<Array<Out | Error>>;
+  readonly #run: Run<In, Out>;
   readonly #options: Required<BatchOptions<In>>;
   #waiting: Waiting<In, Out>[] = [];
   #waitingSize = 0;
   readonly #inFlight = new Set<Waiting<In, Out>[]>();
+  /** Those in flight of which nothing has been written so far. */
+  readonly #pausing = new Set<Waiting<In, Out>[]>();
   /** The batch in flight that pending inputs wait for. */
   #holder: Waiting<In, Out>[] | undefined;
   #impatience: NodeJS.Timeout | undefined;
@@ -53,7 +63,7 @@ export class Batches<In, Out> {
   #sweeper: NodeJS.Timeout | undefined;
 
   /** @param run takes a batch and returns results in the same order; an `Error` among them fails that input alone. */
-  constructor(run: (inputs: In[]) => Promise<Array<Out | Error>>, options: BatchOptions<In>) {
+  constructor(run: Run<In, Out>, options: BatchOptions<In>) {
     this.#run = run;
     this.#options = { sizeOf: () => 0, maxSize: Number.POSITIVE_INFINITY, tooLate: late, ...options };
   }
@@ -144,7 +154,7 @@ export class Batches<In, Out> {
     this.#inFlight.add(batch);
     this.#holder = batch;
     try {
-      const outputs = await this.#run(batch.map(({ input }) => input));
+      const outputs = await this.#attempt(batch);
       batch.forEach(({ resolve, reject }, index) => {
         const output = outputs[index] as Out | Error;
         if (output instanceof Error) reject(output);
@@ -159,6 +169,28 @@ export class Batches<In, Out> {
     else this.#schedule();
   }
 
+  /** A batch that the database has undone for the sake of another transaction is sent again, a few times. */
+  async #attempt(batch: Waiting<In, Out>[]): Promise<Array<Out | Error>> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#run(
+          batch.map(({ input }) => input),
+          (node) => {
+            for (const { call } of batch) call.servedBy?.(node);
+          },
+        );
+      } catch (error) {
+        if (attempt > retries || !isConflict(error)) throw error;
+        // Nothing has been written, so whose time is up meanwhile is told so, and is not sent again.
+        this.#pausing.add(batch);
+        await sleep(attempt * shortPause * (0.5 + Math.random()));
+        this.#pausing.delete(batch);
+        dropEnded(batch);
+        if (batch.length === 0) return [];
+      }
+    }
+  }
+
   #tryAlone(batch: Waiting<In, Out>[]): void {
     for (const one of batch) {
       one.isAlone = true;
@@ -171,7 +203,8 @@ export class Batches<In, Out> {
   #sweep(): void {
     const now = performance.now();
     for (const batch of this.#inFlight) {
-      for (const { call, reject } of batch) if (call.deadline <= now) reject(this.#options.tooLate());
+      const tooLate = this.#pausing.has(batch) ? late : this.#options.tooLate;
+      for (const { call, reject } of batch) if (call.deadline <= now) reject(tooLate());
     }
     this.#waiting = this.#waiting.filter(({ size, call, reject }) => {
       if (call.deadline > now && !call.isOver) return true;
@@ -183,4 +216,15 @@ export class Batches<In, Out> {
     clearInterval(this.#sweeper);
     this.#sweeper = undefined;
   }
+}
+
+/** Rejects the inputs of a batch that nobody waits for any more, and removes them from it. */
+function dropEnded<In, Out>(batch: Waiting<In, Out>[]): void {
+  const now = performance.now();
+  const wanted = batch.filter(({ call, reject }) => {
+    if (call.deadline > now && !call.isOver) return true;
+    reject(call.refusal ?? late());
+    return false;
+  });
+  batch.splice(0, batch.length, ...wanted);
 }

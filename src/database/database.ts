@@ -1,13 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MikroORM } from '@mikro-orm/postgresql';
-import { Client, type Pool, type PoolClient } from 'pg';
+import type { ClientConfig } from 'pg';
 import { type EmbeddedPostgres, openEmbeddedPostgres } from '../embedded/postgres.ts';
 import { StoreError, tryAgain } from '../errors.ts';
-import { Batches, type BatchOptions } from './batches.ts';
-import { isOutcomeUnknown, outcomeUnknown, unavailable } from './errors.ts';
+import { Batches, type BatchOptions, type Run } from './batches.ts';
+import { citusNode, isWorkerOfCitus } from './citus.ts';
+import { isWorthAnotherServer, unavailable } from './errors.ts';
+import { type AssertHeld, exclusivelyOn } from './exclusive.ts';
+import { applyMigrations, migrationPatience } from './migrations.ts';
 import { type DatabaseOptions, type Model, ormOptions } from './options.ts';
 import { endPool, poolOf } from './pool.ts';
-import { assertServable } from './readiness.ts';
+import { ReadNodes } from './read-nodes.ts';
+import { assertServable, isMigrated } from './readiness.ts';
+import { Server } from './server.ts';
+import { findSessions, type Sessions, sessionsFor } from './sessions.ts';
 import type { Statement } from './statement.ts';
 
 /** PostgreSQL through MikroORM: entities and migrations. The statements of hot paths use the same connection pool. */
@@ -16,7 +22,9 @@ export class Database {
 
   private constructor(
     readonly orm: MikroORM,
-    private readonly pool: Pool,
+    private readonly primary: Server,
+    private readonly readNodes: ReadNodes | undefined,
+    private readonly sessions: Sessions,
     private readonly options: DatabaseOptions,
     private readonly model: Model,
     private readonly embedded: EmbeddedPostgres | undefined,
@@ -27,8 +35,11 @@ export class Database {
     const embedded = options.url
       ? undefined
       : await openEmbeddedPostgres(options.dataDir, options.onLost ?? (() => undefined), options.prepared);
-    const orm = new MikroORM(ormOptions(options, model, embedded));
-    return new Database(orm, await poolOf(orm), options, model, embedded);
+    const sessions = await sessionsFor(options, embedded);
+    const orm = new MikroORM(ormOptions(options, model, sessions.config));
+    const primary = new Server(await poolOf(orm), { ...sessions, log: options.log });
+    const readNodes = options.readUrls && new ReadNodes(options.readUrls, primary, sessions, options);
+    return new Database(orm, primary, readNodes, sessions, options, model, embedded);
   }
 
   /** Maximum size of a page, in bytes. */
@@ -41,48 +52,56 @@ export class Database {
     return this.embedded !== undefined;
   }
 
+  /** What an operator should run in the database: a pooler drops our settings of sessions. */
+  get advice(): string[] | undefined {
+    return this.sessions.advice;
+  }
+
   /**
-   * Runs one statement on any connection.
+   * Runs one statement where all is written.
    *
    * @returns rows as arrays in the order of the columns. Every value is the text that PostgreSQL sends, or null.
    * @throws StoreError SERVICE_UNAVAILABLE when PostgreSQL is unreachable or takes too long; else the driver's error.
    */
-  async rows<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
-    const client = await this.#connect();
-    const { name, text, isWrite } = statement;
-    const query = { text, values, rowMode: 'array' as const, types: asWritten };
-    let failure: Error | undefined;
-    try {
-      // All connections to the embedded store share one backend, so names of prepared statements would collide.
-      return (await client.query<Row>(this.isEmbedded ? query : { name, ...query })).rows;
-    } catch (error) {
-      failure = error as Error;
-      // The statement was prepared before a column changed its type, or for another session. It has not run.
-      if (isStale(error)) return await client.query<Row>(query).then(({ rows }) => rows, refuse);
-      return refuse(error);
-    } finally {
-      client.release(failure);
-    }
-
-    function refuse(error: unknown): never {
-      if (isWrite && isOutcomeUnknown(error)) throw outcomeUnknown(error);
-      throw unavailable(error) ?? error;
-    }
+  rows<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
+    return this.primary.rows(statement, values);
   }
 
-  async #connect(): Promise<PoolClient> {
-    try {
-      return await this.pool.connect();
-    } catch (error) {
-      throw unavailable(error) ?? error;
+  /**
+   * The same for a statement that only reads: on a read node that has all that this process has written, if there is
+   * one.
+   *
+   * @param servedBy is told the name of the node, where there are read nodes
+   */
+  read<Row extends unknown[]>(
+    statement: Statement,
+    values: unknown[],
+    servedBy: (node: string) => void = () => undefined,
+  ): Promise<Row[]> {
+    return this.readNodes ? this.#readOn(this.readNodes, statement, values, servedBy) : this.rows(statement, values);
+  }
+
+  async #readOn<Row extends unknown[]>(
+    nodes: ReadNodes,
+    statement: Statement,
+    values: unknown[],
+    servedBy: (node: string) => void,
+  ): Promise<Row[]> {
+    const node = nodes.pick();
+    if (node) {
+      servedBy(node.name);
+      try {
+        return await node.read<Row>(statement, values);
+      } catch (error) {
+        if (!isWorthAnotherServer(error)) throw error;
+      }
     }
+    servedBy('primary');
+    return this.rows<Row>(statement, values);
   }
 
   /** Creates the batches of a read or write. Their maximum waiting time follows from the statement timeout. */
-  batched<In, Out>(
-    run: (inputs: In[]) => Promise<Array<Out | Error>>,
-    options: Omit<BatchOptions<In>, 'maxWaiting' | 'maxAge'>,
-  ): Batches<In, Out> {
+  batched<In, Out>(run: Run<In, Out>, options: Omit<BatchOptions<In>, 'maxWaiting' | 'maxAge'>): Batches<In, Out> {
     const maxAge = this.options.statementTimeout / 2;
     // One slow table must leave connections for the other tables and for the keys.
     const maxInFlight = Math.min(options.maxInFlight, Math.max(1, Math.floor(this.options.poolMax / 3)));
@@ -91,22 +110,29 @@ export class Database {
     return batches;
   }
 
-  /** Applies pending migrations, one node at a time, without a timeout. @returns the names of those applied. */
-  async migrate(): Promise<string[]> {
-    return this.exclusively(async () => {
-      const orm = new MikroORM(ormOptions({ ...this.options, statementTimeout: 0 }, this.model, this.embedded));
-      const pool = await poolOf(orm);
-      try {
-        return (await orm.migrator.up()).map(({ name }) => name);
-      } finally {
-        await endPool(orm, pool);
-      }
-    });
+  /** Applies pending migrations, one node at a time (`migrations.ts`). @returns the names of those applied. */
+  async migrate(patience = migrationPatience): Promise<string[]> {
+    const { model, embedded } = this;
+    const { directUrl, url } = this.options;
+    const options = { ...this.options, url: directUrl ?? url };
+    const applied = await this.exclusively((assertHeld) =>
+      applyMigrations({ options, model, embedded, assertHeld, patience }),
+    );
+    if (directUrl && !(await isMigrated(this.primary, model))) {
+      throw new Error('DATABASE_DIRECT_URL has been migrated, and is not the database that DATABASE_URL leads to.');
+    }
+    return applied;
   }
 
-  /** Used at start: waits while the embedded store changes owner. @throws StoreError SERVICE_UNAVAILABLE */
+  /**
+   * Used at start: waits while the embedded store changes owner.
+   *
+   * @throws StoreError SERVICE_UNAVAILABLE; Error when this is a node that takes no writes
+   */
   async reach(): Promise<void> {
-    await (this.isEmbedded ? whileItMoves(() => this.ping()) : this.ping());
+    if (this.isEmbedded) return whileItMoves(() => this.ping());
+    const node = await citusNode(this.primary.ask);
+    if (node === 'worker') throw new Error(isWorkerOfCitus);
   }
 
   /** @throws StoreError SERVICE_UNAVAILABLE */
@@ -117,11 +143,12 @@ export class Database {
   /** Checks that the database is reachable, writable, migrated and not stuck. @throws StoreError SERVICE_UNAVAILABLE */
   async assertReady(): Promise<void> {
     if (this.#queues.some(({ isStuck }) => isStuck)) throw tryAgain('What waits for the database does not get on.');
-    await assertServable(this.orm, (statement, values) => this.rows(statement, values), this.model);
+    await assertServable(this.orm, this.primary, this.model);
   }
 
   async close(): Promise<void> {
-    await endPool(this.orm, this.pool);
+    await this.readNodes?.close();
+    await endPool(this.orm, this.primary.pool);
     await this.embedded?.close();
   }
 
@@ -131,22 +158,26 @@ export class Database {
    * Advisory locks do not work on the embedded store, and file locks do not work between machines: each is used where
    * it works.
    */
-  async exclusively<T>(work: () => Promise<T>): Promise<T> {
+  async exclusively<T>(work: (assertHeld: AssertHeld) => Promise<T>): Promise<T> {
     if (this.embedded) {
       const release = await this.embedded.exclude(60_000);
       if (!release) throw new Error('Another process has been preparing the embedded store for a minute.');
-      return whileItMoves(work).finally(release);
+      // A process holds a file for as long as it lives.
+      return whileItMoves(() => work(async () => undefined)).finally(release);
     }
     // A connection outside the pool, which waits without a timeout.
-    const holder = new Client({ ...this.pool.options, stream: undefined });
-    holder.on('error', () => undefined);
+    return exclusivelyOn({ ...(await this.#direct()), stream: undefined }, this.options.log, work);
+  }
+
+  /** How to reach the database without a pooler in between, if there is one. */
+  async #direct(): Promise<ClientConfig> {
+    const { directUrl } = this.options;
+    if (!directUrl) return this.sessions.config;
     try {
-      await holder.connect();
-      await holder.query("set statement_timeout = 0; select pg_advisory_lock(hashtext('animal-store migrations'))");
-      return await work();
-    } finally {
-      // Ending the session releases the lock, in any state.
-      await holder.end();
+      return (await findSessions(directUrl, this.options)).config;
+    } catch (cause) {
+      const why = (cause as Error).message;
+      throw new Error(`The database past the pooler (DATABASE_DIRECT_URL) cannot be reached: ${why}`, { cause });
     }
   }
 }
@@ -164,12 +195,3 @@ async function whileItMoves<T>(work: () => Promise<T>): Promise<T> {
     }
   }
 }
-
-/** SQLSTATE 0A000 "cached plan must not change result type", and 26000 "no such prepared statement". */
-function isStale(error: unknown): boolean {
-  const { code, message = '' } = error as { code?: string; message?: string };
-  return code === '26000' || (code === '0A000' && message.startsWith('cached plan'));
-}
-
-// Most columns reach the client as PostgreSQL's text: parsing them would cost more than all other work on a row.
-const asWritten = { getTypeParser: () => (text: string) => text };

@@ -11,7 +11,19 @@ export function isDataError(error: unknown): boolean {
  */
 export function isWorthAnotherTry(error: unknown): boolean {
   const state = sqlState(error instanceof StoreError ? error.cause : error);
-  return state !== undefined && !/^(?:08|53[34]|57P|58|28|3D)/.test(state);
+  return state !== undefined && !/^(?:08|40|53[34]|57P|58|28|3D)/.test(state);
+}
+
+/** True when the database has undone a statement for the sake of another one: nothing was written. */
+export function isConflict(error: unknown): boolean {
+  return /^40(?:001|P01)$/.test(`${sqlState(error instanceof StoreError ? error.cause : error)}`);
+}
+
+/** True when another server may answer what this one did not: it is not the data's fault, and it did not take long. */
+export function isWorthAnotherServer(error: unknown): boolean {
+  const cause = error instanceof StoreError ? error.cause : error;
+  const isSlow = sqlState(cause) === '57014' || (cause as NodeJS.ErrnoException | undefined)?.code === 'ETIMEDOUT';
+  return !isDataError(cause) && !isUnsupported(cause) && !isSlow;
 }
 
 // Classes 08 connection, 28 authorization (a password that is being changed), 3D no such database, 40 serialization and
@@ -20,12 +32,19 @@ export function isWorthAnotherTry(error: unknown): boolean {
 const passingState = /^(?:08|28|3D|40|53|57|58)\w{3}$|^(?:25006|55P03|26000)$/;
 const passingSystemCall =
   /^E(?:CONN\w+|NOENT|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_AGAIN|NOTFOUND|MFILE|NFILE|ADDRNOTAVAIL)$/;
+// A certificate that is being replaced.
+const passingCertificate = /^(?:CERT_|ERR_TLS_CERT|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/;
 const passingMessage =
-  /(?:^| - )Connection terminated|timeout exceeded when trying to connect|and is not queryable|cached plan must not change/;
+  /(?:^| - )Connection terminated|timeout exceeded when trying to connect|and is not queryable|does not support SSL|cached plan must not change/;
 
 function isPassing(error: unknown): boolean {
   const { code = '', message = '' } = error as { code?: string; message?: string };
-  return passingState.test(code) || passingSystemCall.test(code) || passingMessage.test(message);
+  return (
+    passingState.test(code) ||
+    passingSystemCall.test(code) ||
+    passingCertificate.test(code) ||
+    passingMessage.test(message)
+  );
 }
 
 /** Converts a temporary failure of the database to a StoreError; returns undefined for any other error. */
@@ -61,12 +80,18 @@ export function late(): StoreError {
   return tryAgain('The database did not answer in time; try again shortly.');
 }
 
+/** True when the engine does not support a statement of this form (SQLSTATE 0A000): it was not executed. */
+export function isUnsupported(error: unknown): boolean {
+  return sqlState(error) === '0A000' && !isPassing(error);
+}
+
 /** True when a table (SQLSTATE 42P01) or a column (42703) does not exist: the database has not been migrated. */
 export function isUnmigrated(error: unknown): boolean {
   return [error, (error as Error).cause].some((one) => /^42(?:P01|703)$/.test(`${sqlState(one)}`));
 }
 
-function sqlState(error: unknown): string | undefined {
+/** PostgreSQL's code for an error; undefined for errors of others. */
+export function sqlState(error: unknown): string | undefined {
   const { code } = (error ?? {}) as { code?: unknown };
   return typeof code === 'string' && /^(?=.*\d)[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }

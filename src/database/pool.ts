@@ -1,5 +1,5 @@
 import type { MikroORM, PostgreSqlConnection } from '@mikro-orm/postgresql';
-import type { Pool, PoolClient } from 'pg';
+import { Pool, type PoolClient, type PoolConfig } from 'pg';
 
 /**
  * The connection pool of an ORM. MikroORM never releases a connection that breaks in a transaction, because the
@@ -14,6 +14,15 @@ export async function poolOf(orm: MikroORM): Promise<Pool> {
     // The user of the connection gets the error from its statement.
     client.on('error', () => undefined);
   });
+  return pool;
+}
+
+/** A pool without an ORM. */
+export function poolWith(config: PoolConfig): Pool {
+  const pool = new Pool(config);
+  // A connection that breaks is replaced; whoever uses it gets the error.
+  pool.on('error', () => undefined);
+  pool.on('connect', (client) => client.on('error', () => undefined));
   return pool;
 }
 

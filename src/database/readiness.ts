@@ -1,27 +1,33 @@
 import type { MikroORM } from '@mikro-orm/postgresql';
 import { tryAgain } from '../errors.ts';
+import { citusNode, isWorkerOfCitus } from './citus.ts';
+import { isUnmigrated, sqlState } from './errors.ts';
 import type { Model } from './options.ts';
+import type { Server } from './server.ts';
 import type { Statement } from './statement.ts';
 
 type Readiness = [isReadOnly: string, mayWrite: string | null, applied: string];
 
 /** Checks that all tables are migrated, and that this role may read and write them. @throws StoreError SERVICE_UNAVAILABLE */
-export async function assertServable(
-  orm: MikroORM,
-  rows: (statement: Statement, values: unknown[]) => Promise<Readiness[]>,
-  { migrations }: Model,
-): Promise<void> {
+export async function assertServable(orm: MikroORM, primary: Server, { migrations }: Model): Promise<void> {
+  // First, because a worker has no table of migrations.
+  if ((await citusNode(primary.ask)) === 'worker') throw tryAgain(isWorkerOfCitus);
   const metadata = [...orm.getMetadata().getAll().values()];
   const sequences = metadata.filter(({ props }) => props.some(({ autoincrement }) => autoincrement));
-  const [row] = await rows(readiness, [
+  const answer = primary.rows<Readiness>(readiness, [
     metadata.map(({ tableName }) => tableName),
     sequences.map(({ tableName }) => tableName),
     migrations.map(({ name }) => name),
-  ]).catch((error) => {
-    throw (error as { code?: string }).code === '42501' ? tryAgain(mayNot, error) : error;
+  ]);
+  const [row] = await answer.catch((error) => {
+    throw sqlState(error) === '42501' ? tryAgain(mayNot, error) : error;
   });
   const [isReadOnly, mayWrite, applied] = row as Readiness;
-  if (isReadOnly === 't') throw tryAgain('The database is read-only: a standby, perhaps.');
+  if (isReadOnly === 't') {
+    // The way to the primary may lead to another server by now.
+    primary.renew();
+    throw tryAgain('The database is read-only: a standby, perhaps.');
+  }
   if (mayWrite !== 't') throw tryAgain(mayNot);
   if (Number(applied) < migrations.length) throw tryAgain('The database lacks migrations.');
 }
@@ -38,3 +44,14 @@ const readiness: Statement = {
         from unnest($2::text[]) as name),
       (select count(*) from mikro_orm_migrations where name = any($3::text[]))`,
 };
+
+/** Whether all migrations have been applied there. */
+export async function isMigrated(server: Server, { migrations }: Model): Promise<boolean> {
+  const text = 'select count(*) from mikro_orm_migrations where name = any($1::text[])';
+  const rows = server.rows<[string]>({ name: 'migrated', text }, [migrations.map(({ name }) => name)]);
+  const [[applied] = []] = await rows.catch((error) => {
+    if (isUnmigrated(error)) return [];
+    throw error;
+  });
+  return Number(applied ?? 0) === migrations.length;
+}

@@ -4,7 +4,7 @@ import { type Int64, int64 } from '../input/int64.ts';
 import { type Page, type PageQuery, shared } from '../input/page.ts';
 import type { Batches } from './batches.ts';
 import type { Database } from './database.ts';
-import { isDataError, isWorthAnotherTry, outcomeUnknown } from './errors.ts';
+import { isDataError, isUnsupported, isWorthAnotherTry, outcomeUnknown } from './errors.ts';
 import { longestShortText, type Statements, statementsFor } from './statements.ts';
 import { type Column, frame, Table, textsOf } from './table.ts';
 
@@ -30,6 +30,7 @@ interface Read<Item> extends Page<Item> {
 }
 
 type ListRow = Array<string | null>;
+type ServedBy = (node: string) => void;
 type Query = PageQuery & { readonly filter: unknown };
 
 const mebibyte = 1024 * 1024;
@@ -55,12 +56,16 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
   readonly #filter: Column | undefined;
   readonly #statements: Statements;
   readonly #lists: Batches<Query, Read<Item> | null>;
+  /** The lists of a batch that has fallen apart: each alone, all of them within this table's share of the pool. */
+  readonly #loneLists: Batches<Query, ListRow>;
   readonly #longLists: Batches<Query, Read<Item>>;
   readonly #finds: Batches<Int64, Item | null>;
   readonly #insertions: Batches<New, Item>;
   readonly #maxPageBytes: number;
   /** Recent size of a row: the next page is expected to be similar. */
   #bytesPerRow = frame;
+  /** False once the engine has refused a statement for several lists. */
+  #takesMany = true;
 
   /** @param filter the member by which lists may be filtered; it needs an index on it and the id */
   constructor(database: Database, entity: EntityName, filter?: keyof Item & string) {
@@ -69,17 +74,24 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
     this.#table = new Table(database.orm.getMetadata(entity));
     this.#filter = filter === undefined ? undefined : this.#table.column(filter);
     this.#statements = statementsFor(this.#table, this.#filter);
-    this.#lists = database.batched((queries) => this.#readPages(queries), {
+    this.#lists = database.batched((queries, servedBy) => this.#readPages(queries, servedBy), {
       ...reads,
       // Longer texts are not read by this statement, so a request for them must not seem to fill the queue.
       sizeOf: ({ limit }) => limit * Math.min(this.#bytesPerRow, frame + longestShortText),
     });
-    this.#longLists = database.batched(([query]) => this.#readLongPage(query as Query), {
+    this.#loneLists = database.batched(([query], servedBy) => this.#selectList(query as Query, servedBy), {
+      ...reads,
+      maxBatch: 1,
+    });
+    this.#longLists = database.batched(([query], servedBy) => this.#readLongPage(query as Query, servedBy), {
       ...reads,
       maxBatch: 1,
       maxInFlight: 1,
     });
-    this.#finds = database.batched((ids) => this.#readOnes(ids), { ...reads, sizeOf: () => this.#bytesPerRow });
+    this.#finds = database.batched((ids, servedBy) => this.#readOnes(ids, servedBy), {
+      ...reads,
+      sizeOf: () => this.#bytesPerRow,
+    });
     this.#insertions = database.batched((items: New[]) => this.#insert(items), {
       ...writes,
       sizeOf: (item) => this.#table.sizeOf(item),
@@ -130,41 +142,62 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
   }
 
   /** Equal queries are read once and share one page. Returns null for those that must be read alone. */
-  async #readPages(queries: Query[]): Promise<Array<Read<Item> | null>> {
+  async #readPages(queries: Query[], servedBy: ServedBy): Promise<Array<Read<Item> | null>> {
     const keys = queries.map(({ filter, limit, after }) => `${limit} ${after} ${filter === null ? '' : `=${filter}`}`);
     const distinct = new Map(queries.map((query, at) => [keys[at], query]));
-    const rows = await this.#selectLists([...distinct.values()]);
+    const rows = await this.#selectLists([...distinct.values()], servedBy);
     const pages = new Map([...distinct].map(([key, { limit }], at) => [key, this.#toPage(rows[at] as ListRow, limit)]));
     return keys.map((key) => pages.get(key) as Read<Item> | null);
   }
 
-  /** Reads one item more than requested, to know whether there is a next page. @returns one row per query, in order */
-  async #selectLists(queries: Query[]): Promise<ListRow[]> {
-    const [{ filter, after, limit }] = queries as [Query];
-    const { listAll, listFiltered, listMany } = this.#statements;
-    if (queries.length > 1) {
-      return this.#database.rows(listMany, [
-        queries.map(({ after }) => `${after ?? int64.min}`),
-        queries.map(({ limit }) => limit + 1),
-        queries.map(({ filter }) => filter),
-      ]);
+  /**
+   * Reads one item more than requested, to know whether there is a next page. Citus refuses several lists of a
+   * hash-distributed table in one statement ("complex joins are only supported when ..."): from then on each is a
+   * statement of its own.
+   *
+   * @returns one row per query, in order
+   */
+  async #selectLists(queries: Query[], servedBy: ServedBy): Promise<ListRow[]> {
+    if (queries.length === 1) return this.#selectList(queries[0] as Query, servedBy);
+    if (this.#takesMany) {
+      try {
+        return await this.#selectMany(queries, servedBy);
+      } catch (error) {
+        if (!isUnsupported(error)) throw error;
+        this.#takesMany = false;
+      }
     }
-    const values = [`${after ?? int64.min}`, limit + 1];
-    return filter === null
-      ? this.#database.rows(listAll, values)
-      : this.#database.rows(listFiltered, [...values, filter]);
+    return Promise.all(queries.map((query) => this.#loneLists.add(query, { ...unhurried, servedBy })));
   }
 
-  async #readLongPage({ limit, after, filter }: Query): Promise<Array<Read<Item>>> {
+  #selectMany(queries: Query[], servedBy: ServedBy): Promise<ListRow[]> {
+    const columns = [
+      queries.map(({ after }) => `${after ?? int64.min}`),
+      queries.map(({ limit }) => limit + 1),
+      queries.map(({ filter }) => filter),
+    ];
+    return this.#database.read(this.#statements.listMany, columns, servedBy);
+  }
+
+  #selectList({ filter, after, limit }: Query, servedBy: ServedBy): Promise<ListRow[]> {
+    const { listAll, listFiltered } = this.#statements;
+    const values = [`${after ?? int64.min}`, limit + 1];
+    return filter === null
+      ? this.#database.read(listAll, values, servedBy)
+      : this.#database.read(listFiltered, [...values, filter], servedBy);
+  }
+
+  async #readLongPage({ limit, after, filter }: Query, servedBy: ServedBy): Promise<Array<Read<Item>>> {
     const values = [`${after ?? int64.min}`, limit + 1, filter, this.#maxPageBytes];
-    const [row] = (await this.#database.rows<ListRow>(this.#statements.listLong, values)) as [ListRow];
+    const [row] = (await this.#database.read<ListRow>(this.#statements.listLong, values, servedBy)) as [ListRow];
     const isCut = row.pop() === 't';
     const page = this.#toPage([...row, 'f'], limit) as Read<Item>;
     return [{ ...page, hasNext: page.hasNext || isCut }];
   }
 
-  async #readOnes(ids: Int64[]): Promise<Array<Item | null>> {
-    const rows = await this.#database.rows<ListRow>(this.#statements.find, [[...new Set(ids)].map(String)]);
+  async #readOnes(ids: Int64[], servedBy: ServedBy): Promise<Array<Item | null>> {
+    const wanted = [...new Set(ids)].map(String);
+    const rows = await this.#database.read<ListRow>(this.#statements.find, [wanted], servedBy);
     const found = new Map(rows.map((row) => [row[0], this.#table.itemOf(row) as Item]));
     return ids.map((id) => found.get(`${id}`) ?? null);
   }

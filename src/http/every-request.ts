@@ -51,7 +51,7 @@ export function begin(request: FastifyRequest, reply: FastifyReply, options: Req
   reply.headers(dataHeaders).header('x-request-id', request.id);
   reply.raw.once('close', () => {
     const ms = Math.round((performance.now() - arrived) * 100) / 100;
-    const fields = { req: request, status: reply.statusCode, ms, key: request.caller?.id };
+    const fields = { req: request, status: reply.statusCode, ms, key: request.caller?.id, node: request.call.node };
     if (reply.raw.writableFinished) request.log.info(fields, 'answered');
     else request.log.info({ ...fields, status: undefined }, 'aborted by the client');
   });

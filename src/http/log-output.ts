@@ -24,14 +24,14 @@ export class LogOutput {
     process.once('exit', () => this.#writeLast());
   }
 
-  /** Takes one line, as pino writes it. */
-  write(line: string): void {
-    if (this.#waiting + line.length > maxWaiting) {
-      this.#dropped += 1;
+  /** Takes one line, as pino writes it, or several that a worker has bundled. */
+  write(lines: string): void {
+    if (this.#waiting + lines.length > maxWaiting) {
+      this.#dropped += countOf(lines);
       return;
     }
-    this.#waiting += line.length;
-    if (this.#lines.push(line) >= bundle.lines) this.#flush();
+    this.#waiting += lines.length;
+    if (this.#lines.push(lines) >= bundle.lines) this.#flush();
   }
 
   /** Writes the pending lines, as far as possible within this time. */
@@ -53,7 +53,7 @@ export class LogOutput {
     const text = lines.join('');
     this.#writing = this.#write(text + noteOf(dropped))
       .catch(() => {
-        this.#dropped += dropped + lines.length;
+        this.#dropped += dropped + countOf(text);
       })
       .then(() => {
         this.#waiting -= text.length;
@@ -71,6 +71,10 @@ export class LogOutput {
       // There is nowhere left to report it.
     }
   }
+}
+
+function countOf(lines: string): number {
+  return lines.split('\n').length - 1;
 }
 
 function noteOf(dropped: number): string {

@@ -1,16 +1,26 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { type FastifyRequest, type FastifyServerOptions, LogController } from 'fastify';
-import type { DestinationStream } from 'pino';
+import { type DestinationStream, type Logger, pino } from 'pino';
 import { secretPrefix } from '../keys/secret.ts';
 
 const acceptableId = /^[\w.:-]{1,64}$/;
 
-/** Fastify's options for logging: JSON lines, one per request, each with the request's id. */
-export function loggingOptions(level: string, stream: DestinationStream = process.stdout): FastifyServerOptions {
-  const serializers = { req: requestOf, err: errorOf };
+/**
+ * The log of a process: JSON lines.
+ *
+ * @param stream standard output when absent, one write per line
+ * @param worker the number of the worker, for each line; none where one process is the service
+ */
+export function createLog(level: string, stream: DestinationStream = process.stdout, worker?: number): Logger {
+  return pino({ level, base: worker ? { worker } : null, serializers: { req: requestOf, err: errorOf } }, stream);
+}
+
+/** Fastify's options for logging: one line per request, each with the request's id. */
+export function loggingOptions(log: Logger): FastifyServerOptions {
   return {
-    logger: level === 'silent' ? false : { level, base: null, serializers, stream },
+    // Fastify's own logger does nothing at all.
+    ...(log.level === 'silent' ? { logger: false } : { loggerInstance: log }),
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: requestId,
   };

@@ -26,6 +26,8 @@ export class RequestCall implements Call {
   items = 0;
   /** How many times the response may repeat what is read for it. */
   copies = 1;
+  /** The server that answered the last read, where there are several. */
+  node: string | undefined;
 
   constructor({ socket }: IncomingMessage, response: ServerResponse, options: RequestCallOptions) {
     this.#socket = socket;
@@ -41,6 +43,10 @@ export class RequestCall implements Call {
   /** Restarts the clock when the body has arrived: the upload depends on the client, and has its own limit. */
   restart(): void {
     this.deadline = performance.now() + this.#options.milliseconds;
+  }
+
+  servedBy(node: string): void {
+    this.node = node;
   }
 
   spend(items: number, bytes: number): void {

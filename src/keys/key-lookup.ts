@@ -46,16 +46,28 @@ type KeyRow = [
   replaced: string | null,
 ];
 
-/** @returns the key of every hash, current or before a rotation; null when there is none. */
+/**
+ * A replica may be asked; what it does not know yet may have been issued a moment ago, so the primary has the last word.
+ *
+ * @returns the key of every hash, current or before a rotation; null when there is none.
+ */
 export async function lookUpKeys(database: Database, hashes: string[]): Promise<Array<KnownKey | null>> {
   const lookedUpAt = Date.now();
   const found = new Map<string, KnownKey>();
-  for (const [hash, id, name, scope, expires, replaced] of await database.rows<KeyRow>(selectKeys, [
-    [...new Set(hashes)],
-  ])) {
-    const validUntil = Math.min(timeOf(expires), timeOf(replaced));
-    found.set(hash, { caller: { id: Number(id), name, scope }, lookedUpAt, validUntil });
-  }
+  const learn = (rows: KeyRow[]) => {
+    for (const [hash, id, name, scope, expires, replaced] of rows) {
+      const validUntil = Math.min(timeOf(expires), timeOf(replaced));
+      found.set(hash, { caller: { id: Number(id), name, scope }, lookedUpAt, validUntil });
+    }
+  };
+  const wanted = [...new Set(hashes)];
+  let isAskedElsewhere = false;
+  const noteServer = (node: string) => {
+    isAskedElsewhere = node !== 'primary';
+  };
+  learn(await database.read<KeyRow>(selectKeys, [wanted], noteServer));
+  const unknown = wanted.filter((hash) => !found.has(hash));
+  if (isAskedElsewhere && unknown.length > 0) learn(await database.rows<KeyRow>(selectKeys, [unknown]));
   return hashes.map((hash) => found.get(hash) ?? null);
 }
 

@@ -45,6 +45,8 @@ test('14.8: an animal that is larger than a batch is written alone', async () =>
 
 test('14.8: lists that arrive together are read by what pages took lately', async () => {
   await stock(200, 40_000);
+  // An engine that refuses several lists in one statement refuses them once.
+  await Promise.all([0, 1, 2, 3].map((after) => rest(store, `/v1/pets?limit=1&after=${after}`)));
   // Nobody can foresee the first.
   expect((await rest(store, '/v1/pets?limit=50')).json).toHaveLength(50);
   const sent = await sentDuring(store.database, async () => {

@@ -76,12 +76,12 @@ test('14.2: only whoever may send it again is told when', () => {
 });
 
 describe('14.3: whether a read that failed as one of a batch is tried again alone', () => {
-  test.each(['22021', '40001', '53200', '54000', '55P03', '57014', 'XX000'])('after %s it is', (code) => {
+  test.each(['22021', '53200', '54000', '55P03', '57014', 'XX000'])('after %s it is', (code) => {
     expect(isWorthAnotherTry(thrown(code))).toBe(true);
     expect(isWorthAnotherTry(unavailable(thrown(code)) ?? thrown(code))).toBe(true);
   });
 
-  test.each(['08006', '28P01', '3D000', '53300', '57P01', '57P03', 'ECONNRESET', undefined])(
+  test.each(['08006', '28P01', '3D000', '40001', '40P01', '53300', '57P01', '57P03', 'ECONNRESET', undefined])(
     'after %s it is not: all would only fail again',
     (code) => {
       expect(isWorthAnotherTry(thrown(code))).toBe(false);

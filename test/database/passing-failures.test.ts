@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createEmptyDatabase, type TestDatabase } from '../support/database.ts';
 import { sql } from '../support/database-access.ts';
 import { faces } from '../support/faces.ts';
 import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
@@ -15,7 +15,7 @@ onPostgresOnly('what passes, by $name (PostgreSQL only: the embedded store has n
   let store: Store;
   let session: pg.Client;
   beforeEach(async () => {
-    database = await createTestDatabase();
+    database = await createEmptyDatabase();
     role = await createRole(database);
     store = await startStore({ DATABASE_URL: role.url, DATABASE_POOL_MAX: '2' }, { database });
     session = await openSession(database);

@@ -34,5 +34,5 @@ test('a database that was only asked has no connection left when it is closed', 
   await database.ping();
   await database.close();
   // Otherwise it would keep the process alive until the connection has been idle for ten seconds.
-  expect(Reflect.get(database, 'pool')).toMatchObject({ ended: true, totalCount: 0 });
+  expect(Reflect.get(database, 'primary').pool).toMatchObject({ ended: true, totalCount: 0 });
 });

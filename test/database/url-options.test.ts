@@ -1,4 +1,4 @@
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createEmptyDatabase, type TestDatabase } from '../support/database.ts';
 import { sql } from '../support/database-access.ts';
 import { afterEach, beforeEach, expect, test } from '../support/jest.ts';
 import { onPostgres } from '../support/process.ts';
@@ -9,7 +9,7 @@ import { type Store, startStore } from '../support/store.ts';
 let database: TestDatabase;
 let store: Store;
 beforeEach(async () => {
-  database = await createTestDatabase();
+  database = await createEmptyDatabase();
 });
 afterEach(() => store.close());
 

@@ -1,0 +1,57 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { freePort } from '../process.ts';
+import { atExit } from './at-exit.ts';
+import { newHome } from './program.ts';
+
+const script = resolve(process.env.CITUS_CLUSTER ?? '../shared/citus/cluster');
+
+const execute = promisify(execFile);
+
+/** Not to a pipe: its daemons would keep that open. */
+const start = '"$0" start "$1" "$2" >"$1/log" 2>&1 || { cat "$1/log" >&2; grep -hs FATAL "$1"/?.log >&2; exit 1; }';
+
+/** Whether a Citus cluster can be started here: see `../shared/citus`; CITUS_CLUSTER names the script elsewhere. */
+export const hasCitus = existsSync(script) && existsSync('/usr/lib/postgresql/15/bin') && process.getuid?.() === 0;
+
+/** A coordinator and two workers, each of which knows the database `shop`. */
+export interface TestCitus {
+  /** Of the coordinator. */
+  url: string;
+  workerUrls: string[];
+  stop(): Promise<void>;
+}
+
+export async function startCitus(): Promise<TestCitus> {
+  const home = await newHome('postgres');
+  const port = await threePorts();
+  // Its servers are daemons, which the script finds by the process ids in their folders.
+  const stop = () => void spawnSync(script, ['stop', home.path], { stdio: 'ignore' });
+  const forget = atExit(stop);
+  try {
+    await execute('bash', ['-c', start, script, home.path, `${port}`]);
+  } catch (error) {
+    stop();
+    forget();
+    home.remove();
+    throw new Error(`Citus does not start here: ${(error as { stderr: string }).stderr}`, { cause: error });
+  }
+  const url = (node: number) => `postgres://postgres@127.0.0.1:${port + node}/shop`;
+  return {
+    url: url(0),
+    workerUrls: [url(1), url(2)],
+    stop: async () => {
+      stop();
+      forget();
+      home.remove();
+    },
+  };
+}
+
+/** The first of three ports in a row, as the script wants them. */
+async function threePorts(): Promise<number> {
+  const [first, second, third] = [await freePort(), await freePort(), await freePort()];
+  return third - first === 2 && second - first === 1 ? first : threePorts();
+}

@@ -1,0 +1,83 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { atExit } from './at-exit.ts';
+import { asUser, type Home, newHome, type Program, startProgram } from './program.ts';
+
+const execute = promisify(execFile);
+
+const newestFirst = (one: string, other: string) => other.localeCompare(one, 'en', { numeric: true });
+const [bin = ''] = globSync('/usr/lib/postgresql/*/bin').sort(newestFirst);
+
+/** Whether there is a PostgreSQL to run (Debian: postgresql). */
+export const hasPostgres = bin !== '';
+
+/** Of postgresql.conf, by their names there. */
+export type Settings = Record<string, string | number>;
+
+/** Of the system, and of the database. */
+export const user = 'postgres';
+
+/** What a PostgreSQL leaves on disk. */
+export class DataFolder {
+  /** The file that takes what the server says. */
+  readonly log: string;
+  readonly #home: Home;
+  readonly #data: string;
+  readonly #forget: () => void;
+
+  private constructor(home: Home) {
+    this.#home = home;
+    this.log = join(home.path, 'log');
+    this.#data = join(home.path, 'data');
+    this.#forget = atExit(() => this.#forgetMemory());
+  }
+
+  /** Makes an empty one. */
+  static async create(): Promise<DataFolder> {
+    const folder = new DataFolder(await newHome(user));
+    await folder.#run('initdb', '-A', 'trust', '-U', user, '-E', 'UTF8', '--no-sync');
+    return folder;
+  }
+
+  /** Copies that of a running server, so that it follows this under a name. */
+  static async copy(port: number, name: string): Promise<DataFolder> {
+    const folder = new DataFolder(await newHome(user));
+    const source = `host=127.0.0.1 port=${port} user=${user} application_name=${name}`;
+    await folder.#run('pg_basebackup', '-R', '-X', 'stream', '-c', 'fast', '--no-sync', '-d', source);
+    return folder;
+  }
+
+  configure(settings: Settings): void {
+    const lines = Object.entries(settings).map(([name, value]) => `${name} = '${value}'\n`);
+    writeFileSync(join(this.#data, 'postgresql.conf'), lines.join(''));
+  }
+
+  /** Starts a server on it, in the foreground. */
+  open(): Program {
+    // The signal of an immediate shutdown, which its children obey as well.
+    const signal = 'SIGQUIT';
+    const command = asUser(user, [join(bin, 'postgres'), '-D', this.#data], signal);
+    return startProgram(command, this.#home.path, this.log, signal);
+  }
+
+  remove(): void {
+    this.#forgetMemory();
+    this.#forget();
+    this.#home.remove();
+  }
+
+  /** A server that was killed and not started again leaves its lock, a piece of shared memory. */
+  #forgetMemory(): void {
+    const file = join(this.#data, 'postmaster.pid');
+    if (!existsSync(file)) return;
+    const id = readFileSync(file, 'utf8').split('\n')[6]?.trim().split(/ +/)[1];
+    if (id) spawnSync('ipcrm', ['-m', id], { stdio: 'ignore' });
+  }
+
+  async #run(program: string, ...args: string[]): Promise<void> {
+    const [command = '', ...rest] = asUser(user, [join(bin, program), '-D', this.#data, ...args]);
+    await execute(command, rest, { cwd: this.#home.path });
+  }
+}

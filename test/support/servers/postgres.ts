@@ -1,0 +1,155 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import pg from 'pg';
+import { freePort } from '../process.ts';
+import { DataFolder, type Settings, user } from './data-folder.ts';
+import { childrenOf, hasConnections, type Program, untilUp } from './program.ts';
+
+export { hasPostgres, type Settings } from './data-folder.ts';
+
+/** As small and as fast as a test wants it; full of room for connections. */
+const ours: Settings = {
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+  max_connections: 300,
+  shared_buffers: '64MB',
+  fsync: 'off',
+  // A replica that was away finds what it has missed.
+  wal_keep_size: '512MB',
+  // In files of the data folder: what a kill leaves in /dev/shm, nobody would remove.
+  dynamic_shared_memory_type: 'mmap',
+};
+
+/** A private PostgreSQL on 127.0.0.1 that trusts everybody; its only user is `postgres`. */
+export class TestPostgres {
+  readonly name: string;
+  readonly port: number;
+  readonly #folder: DataFolder;
+  #settings: Settings;
+  #program: Program | undefined;
+
+  private constructor(name: string, port: number, folder: DataFolder, settings: Settings) {
+    this.name = name;
+    this.port = port;
+    this.#folder = folder;
+    this.#settings = settings;
+  }
+
+  /** Starts a new server with these settings. */
+  static async start(settings: Settings = {}): Promise<TestPostgres> {
+    const folder = await DataFolder.create();
+    const server = new TestPostgres('primary', await freePort(), folder, { ...ours, ...settings });
+    await server.start();
+    return server;
+  }
+
+  /** Starts a streaming replica of this server, which `synchronous_standby_names` knows by this name. */
+  async replica(name: string, settings: Settings = {}): Promise<TestPostgres> {
+    // When it is promoted it has no standby of its own to wait for.
+    const { synchronous_standby_names, ...inherited } = this.#settings;
+    const folder = await DataFolder.copy(this.port, name);
+    const replica = new TestPostgres(name, await freePort(), folder, { ...inherited, ...settings });
+    await replica.start();
+    return replica;
+  }
+
+  url(database = 'postgres'): string {
+    return `postgres://${user}@127.0.0.1:${this.port}/${database}`;
+  }
+
+  /** The file that takes what it says. */
+  get log(): string {
+    return this.#folder.log;
+  }
+
+  get isRunning(): boolean {
+    return this.#program?.isRunning() ?? false;
+  }
+
+  /** Starts it again, on its port and with its data. */
+  async start(): Promise<void> {
+    this.#configure();
+    this.#program = this.#folder.open();
+    await untilUp(this.#program, this.log, async () => (await this.query('select 1')).length === 1);
+  }
+
+  /** Changes settings while it runs: those that need no restart. */
+  async set(settings: Settings): Promise<void> {
+    this.#settings = { ...this.#settings, ...settings };
+    const before = await this.#loadTime();
+    this.#configure();
+    this.#program?.child.kill('SIGHUP');
+    // It reads them some time after the signal.
+    while ((await this.#loadTime()) === before) await pause(10);
+  }
+
+  async query<Row extends pg.QueryResultRow>(text: string, values: unknown[] = [], database?: string): Promise<Row[]> {
+    const client = new pg.Client({ connectionString: this.url(database), connectionTimeoutMillis: 5000 });
+    // A server that is killed while we are connected is no error of ours.
+    client.on('error', () => undefined);
+    try {
+      await client.connect();
+      return (await client.query<Row>(text, values)).rows;
+    } finally {
+      await client.end().catch(() => undefined);
+    }
+  }
+
+  /** Makes a replica the primary, and waits until it is. */
+  async promote(): Promise<void> {
+    await this.query('select pg_promote(true, 60)');
+  }
+
+  async stop(mode: 'smart' | 'fast' | 'immediate' = 'fast'): Promise<void> {
+    await this.#program?.stop(({ smart: 'SIGTERM', fast: 'SIGINT', immediate: 'SIGQUIT' } as const)[mode]);
+  }
+
+  /** As when the machine breaks down: nobody says goodbye. */
+  async kill(): Promise<void> {
+    if (!this.#program?.isRunning()) return;
+    const { pid } = this.#program;
+    // So that it starts no further process between the look and the kill.
+    process.kill(pid, 'SIGSTOP');
+    const all = [...childrenOf(pid), pid];
+    for (const one of all) kill(one);
+    await this.#program.stop('SIGKILL');
+    // The system closes their connections when they end, which is later than the signal.
+    while (all.some(hasConnections)) await pause(5);
+  }
+
+  /** Until `resume` it says nothing, and its connections stay open. */
+  pause(): void {
+    this.#signal('SIGSTOP');
+  }
+
+  resume(): void {
+    this.#signal('SIGCONT');
+  }
+
+  #signal(signal: NodeJS.Signals): void {
+    const pid = this.#program?.pid ?? 0;
+    for (const one of [pid, ...childrenOf(pid)]) process.kill(one, signal);
+  }
+
+  /** Stops it and removes its data. */
+  async remove(): Promise<void> {
+    await this.stop('immediate');
+    this.#folder.remove();
+  }
+
+  #configure(): void {
+    this.#folder.configure({ ...this.#settings, port: this.port });
+  }
+
+  async #loadTime(): Promise<string> {
+    const [row] = await this.query<{ at: string }>('select pg_conf_load_time()::text as at');
+    return row?.at ?? '';
+  }
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended by itself.
+  }
+}

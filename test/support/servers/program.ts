@@ -1,0 +1,107 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { chownSync, closeSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+import { newFolder } from '../folder.ts';
+import { atExit } from './at-exit.ts';
+
+const isRoot = process.getuid?.() === 0;
+
+/** A folder of one server: its data, its configuration and what it says. */
+export interface Home {
+  path: string;
+  remove(): void;
+}
+
+/** Makes a folder that belongs to this user, where we may give it away: most servers refuse to run as root. */
+export async function newHome(user: string): Promise<Home> {
+  const path = await newFolder();
+  giveTo(user, path);
+  const remove = () => rmSync(path, { recursive: true, force: true, maxRetries: 10 });
+  const forget = atExit(remove);
+  return {
+    path,
+    remove: () => {
+      remove();
+      forget();
+    },
+  };
+}
+
+function giveTo(user: string, path: string): void {
+  if (isRoot) chownSync(path, idOf(user, '-u'), idOf(user, '-g'));
+}
+
+const idOf = (user: string, which: '-u' | '-g') => Number(execFileSync('id', [which, user], { encoding: 'utf8' }));
+
+/** A server in the foreground. */
+export interface Program {
+  child: ChildProcess;
+  pid: number;
+  isRunning(): boolean;
+  /** Sends the signal and waits for the end. */
+  stop(signal: NodeJS.Signals): Promise<void>;
+}
+
+/** The command line that runs a program as this user, and ends it with this process even when that is killed with -9. */
+export function asUser(user: string, command: string[], deathSignal: NodeJS.Signals = 'SIGKILL'): string[] {
+  const identity = isRoot ? ['--reuid', user, '--regid', `${idOf(user, '-g')}`, '--clear-groups'] : [];
+  return ['setpriv', ...identity, '--pdeathsig', deathSignal.slice(3), '--', ...command];
+}
+
+/** Starts a program in the foreground, in its home, where `log` takes what it says. */
+export function startProgram(
+  commandLine: string[],
+  cwd: string,
+  log: string,
+  atExitSignal: NodeJS.Signals = 'SIGKILL',
+): Program {
+  const [command = '', ...args] = commandLine;
+  const output = openSync(log, 'a');
+  const child = spawn(command, args, {
+    cwd,
+    env: { PATH: process.env.PATH, LC_ALL: 'C' },
+    stdio: ['ignore', output, output],
+  });
+  closeSync(output);
+  const forget = atExit(() => child.kill(atExitSignal));
+  const ended = new Promise<void>((done) => {
+    child.once('error', () => done());
+    child.once('exit', () => done());
+  }).then(() => forget());
+  const isRunning = () => child.pid !== undefined && child.exitCode === null && child.signalCode === null;
+  return {
+    child,
+    pid: child.pid ?? 0,
+    isRunning,
+    stop: async (signal) => {
+      if (isRunning()) child.kill(signal);
+      await ended;
+    },
+  };
+}
+
+/** Waits until it is there. @throws Error with the end of its log when it has ended, or is not there in a minute. */
+export async function untilUp(program: Program, log: string, isUp: () => Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + 60_000;
+  while (!(await isUp().catch(() => false))) {
+    const said = () => readFileSync(log, 'utf8').slice(-2000);
+    if (!program.isRunning()) throw new Error(`${program.child.spawnfile} has ended: ${said()}`);
+    if (Date.now() > deadline) throw new Error(`${program.child.spawnfile} is not there after a minute: ${said()}`);
+    await pause(20);
+  }
+}
+
+/** The processes that this one has started, and that run. */
+export function childrenOf(pid: number): number[] {
+  const list = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
+  return list === '' ? [] : list.split(' ').map(Number);
+}
+
+/** Whether this process has not ended yet: one that has, and that nobody has asked about, has no open file. */
+export function hasConnections(pid: number): boolean {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).length > 0;
+  } catch {
+    return false;
+  }
+}
