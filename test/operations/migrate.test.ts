@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
+import { createEmptyDatabase } from '../support/database.ts';
 import { databaseForEach } from '../support/each.ts';
 import { send } from '../support/http.ts';
 import { describe, expect, test } from '../support/jest.ts';
@@ -9,7 +10,7 @@ import { cli, eventually, freePort, onPostgres, run, startServer } from '../supp
 import { rest } from '../support/rest.ts';
 
 const key = 'a-key-for-these-tests-only';
-const database = databaseForEach();
+const database = databaseForEach(createEmptyDatabase);
 
 test('`migrate` applies what is pending, and says so', async () => {
   expect(await cli(['migrate'], database.env)).toMatchObject({

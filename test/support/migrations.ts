@@ -1,0 +1,44 @@
+import type { MigrationObject } from '@mikro-orm/core';
+import { Migration } from '@mikro-orm/migrations';
+import { loadConfig } from '../../src/config.ts';
+import { Database } from '../../src/database/database.ts';
+import { modelOf } from '../../src/mikro-orm.config.ts';
+import { modules } from '../../src/modules.ts';
+import type { TestDatabase } from './database.ts';
+
+/** A migration of the next release. @param isTransactional false for one that opts out of its transaction */
+export function migrationOf(name: string, statements: string[], isTransactional = true): MigrationObject {
+  class Next extends Migration {
+    override up(): void {
+      for (const statement of statements) this.addSql(statement);
+    }
+
+    override isTransactional(): boolean {
+      return isTransactional;
+    }
+  }
+  return { name, class: Next };
+}
+
+/** A line that the database has logged. */
+export type Line = [message: string, fields: Record<string, unknown>];
+
+/** A node of the next release that has not migrated yet, and what it logs. */
+export interface Node {
+  database: Database;
+  lines: Line[];
+}
+
+/** @param more the migrations of the next release. */
+export async function openNode(
+  { env }: Pick<TestDatabase, 'env'>,
+  more: MigrationObject[] = [],
+  further: Record<string, string> = {},
+): Promise<Node> {
+  const lines: Line[] = [];
+  const note = (fields: object, message: string) => void lines.push([message, fields as Record<string, unknown>]);
+  const model = modelOf(modules);
+  const options = { ...loadConfig({ ...env, ...further }).database, log: { info: note, warn: note } };
+  const database = await Database.open(options, { ...model, migrations: [...model.migrations, ...more] });
+  return { database, lines };
+}
