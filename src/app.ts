@@ -1,5 +1,5 @@
 import Fastify, { type FastifyInstance } from 'fastify';
-import type { DestinationStream } from 'pino';
+import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import type { Database } from './database/database.ts';
 import { deprecations } from './deprecations/headers.ts';
@@ -12,7 +12,7 @@ import { everyRequest } from './http/every-request.ts';
 import { InFlight, largeBodies } from './http/in-flight.ts';
 import { checkedInput } from './http/input.ts';
 import { exactJson } from './http/json.ts';
-import { loggingOptions } from './http/logging.ts';
+import { createLog, loggingOptions } from './http/logging.ts';
 import { notFound } from './http/not-found.ts';
 import { oneHost, serverOptions } from './http/server.ts';
 import { ApiKeyService } from './keys/api-key.service.ts';
@@ -22,10 +22,12 @@ import { KeyUsage } from './keys/key-usage.ts';
 import type { Module } from './module.ts';
 import { flushing } from './operations/flushing.ts';
 import { health } from './operations/health.ts';
+import { inMemory } from './quotas/limiter.ts';
 import { meter } from './quotas/meter.ts';
 import { createQuota } from './quotas/quota.ts';
 import { openApi, openApiPages, section } from './rest/openapi.ts';
 import { documentedFailures } from './rest/responses.ts';
+import type { Parent } from './workers/parent.ts';
 
 export interface AppOptions {
   config: Config;
@@ -33,17 +35,20 @@ export interface AppOptions {
   database: Database;
   /** The domain modules to serve. */
   modules: Module[];
-  /** Destination of log lines. Defaults to standard output, one write per line. */
-  log?: DestinationStream;
+  /** Defaults to lines on standard output. */
+  log?: Logger;
+  /** Of a worker: what it shares with the others. Absent where one process is the service. */
+  parent?: Parent | undefined;
 }
 
 /** Assembles the service. Read from top to bottom, it lists everything the service consists of. */
-export async function buildApp({ config, database, modules, log }: AppOptions): Promise<FastifyInstance> {
+export async function buildApp({ config, database, modules, log, parent }: AppOptions): Promise<FastifyInstance> {
+  const counting = parent ?? inMemory;
   const keyUsage = new KeyUsage(database);
   const usage = new DeprecationUsage(database);
   const { bootstrapKey, failuresPerMinute } = config.keys;
   const keys = new ApiKeyService(database, { bootstrapKey, onUse: (keyId) => keyUsage.used(keyId) });
-  const guard = { keys, failures: new FailureLimit(failuresPerMinute) };
+  const guard = { keys, failures: new FailureLimit(failuresPerMinute, counting) };
 
   // Longer than the statement timeout, so that PostgreSQL cancels first and the reason is known.
   const call = {
@@ -53,9 +58,9 @@ export async function buildApp({ config, database, modules, log }: AppOptions): 
   };
   const app = Fastify({
     ...serverOptions({ ...config.http, call, authenticate: (request) => authenticate(guard, request) }),
-    ...loggingOptions(config.logLevel, log),
+    ...loggingOptions(log ?? createLog(config.logLevel)),
   });
-  const quota = await createQuota(config.keys, app.log);
+  const quota = await createQuota(config.keys, app.log, counting);
 
   // Shared by REST and GraphQL, in the order in which a request passes. Fastify checks the declared dependencies.
   await app.register(everyRequest, call);
@@ -69,7 +74,7 @@ export async function buildApp({ config, database, modules, log }: AppOptions): 
   await app.register(exactJson);
   await app.register(checkedInput);
   await app.register(flushing, { notes: [keyUsage, usage] });
-  await app.register(health, { database, quota });
+  await app.register(health, { database, quota, workers: parent });
 
   const context = { database, maxTextLength: config.maxTextLength };
   const apis = modules.map((module) => ({ ...module, ...module.open(context) }));

@@ -16,6 +16,16 @@ export const wholeNumber = (min: number, max: number, spec: NumberSpec) =>
     return value;
   })(spec);
 
+/** A number of processes, or `auto`. */
+export const processes = makeValidator((text: string): number | 'auto' => {
+  if (text === 'auto') return text;
+  const value = Number(text);
+  if (!/^\d+$/.test(text) || value < 1 || value > 256) {
+    throw new EnvError(`must be a whole number between 1 and 256, or auto, not "${text}"`);
+  }
+  return value;
+});
+
 export const milliseconds = (spec: NumberSpec) => wholeNumber(1, 86_400_000, spec);
 
 const address = (what: string, protocol: RegExp) =>
@@ -24,7 +34,22 @@ const address = (what: string, protocol: RegExp) =>
     return text;
   });
 
-export const postgresUrl = address('postgres://', /^postgres(?:ql)?:$/);
+const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify'];
+
+function checkedPostgresUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  // Two addresses with something else than a comma in between would be one, and a password part of a name.
+  if (!url || !/^postgres(?:ql)?:$/.test(url.protocol) || /\s|:\/\/.*:\/\//.test(text)) {
+    throw new EnvError('must be a postgres:// address');
+  }
+  const mode = url.searchParams.get('sslmode');
+  if (mode && !sslModes.includes(mode)) throw new EnvError(`has an sslmode that is none of ${sslModes.join(', ')}`);
+  return text;
+}
+
+export const postgresUrl = makeValidator(checkedPostgresUrl);
+/** Separated by commas. */
+export const postgresUrls = makeValidator((text: string) => listOf(text).map(checkedPostgresUrl));
 export const redisUrl = address('redis:// or rediss://', /^rediss?:$/);
 
 export const secret = makeValidator((text: string) => {

@@ -1,5 +1,15 @@
 import { bool, cleanEnv, port, str } from 'envalid';
-import { milliseconds, origins, postgresUrl, proxies, redisUrl, secret, wholeNumber } from './config.checks.ts';
+import {
+  milliseconds,
+  origins,
+  postgresUrl,
+  postgresUrls,
+  processes,
+  proxies,
+  redisUrl,
+  secret,
+  wholeNumber,
+} from './config.checks.ts';
 
 /** Thrown for an invalid configuration. The message lists every mistake. */
 export class ConfigError extends Error {
@@ -12,11 +22,29 @@ const none = undefined as string | undefined;
 export const variables = {
   PORT: port({ default: 4000, desc: 'TCP port to listen on.' }),
   HOST: str({ default: '127.0.0.1', desc: 'Address to listen on; `0.0.0.0` or `::` for all.' }),
+  WORKERS: processes({ default: 1 as number | 'auto', desc: 'Processes that serve; `auto` for one per core.' }),
   DATABASE_URL: postgresUrl({ default: none, desc: 'PostgreSQL; without it, the embedded store.' }),
+  DATABASE_DIRECT_URL: postgresUrl({
+    default: none,
+    desc: 'The same database past a pooler, for migrations; without it, `DATABASE_URL`.',
+  }),
   DATA_DIR: str({ default: '.data', desc: 'Folder of the embedded store.' }),
-  DATABASE_POOL_MAX: wholeNumber(2, 1000, { default: 10, desc: 'Connections to PostgreSQL at most.' }),
+  DATABASE_POOL_MAX: wholeNumber(2, 1000, { default: 10, desc: 'Connections to PostgreSQL at most, of each worker.' }),
   DATABASE_CONNECT_TIMEOUT_MS: milliseconds({ default: 5000, desc: 'Until a connection to PostgreSQL must stand.' }),
   DATABASE_STATEMENT_TIMEOUT_MS: milliseconds({ default: 10_000, desc: 'Until PostgreSQL gives up a statement.' }),
+  DATABASE_PREPARED_STATEMENTS: str({
+    choices: ['auto', 'true', 'false'],
+    default: 'auto',
+    desc: 'Whether statements are prepared once per session; `auto`: not behind a pooler.',
+  }),
+  DATABASE_READ_URLS: postgresUrls({
+    default: undefined as string[] | undefined,
+    desc: 'PostgreSQLs that answer reads, separated by commas: replicas, or nodes of Citus.',
+  }),
+  READ_MAX_LAG_MS: wholeNumber(1000, 3_600_000, {
+    default: 1000,
+    desc: 'How far a replica may be behind and still answer.',
+  }),
   MIGRATE_ON_START: bool({ default: true, desc: 'Apply pending migrations at start.' }),
   BOOTSTRAP_API_KEY: secret({ default: none, desc: 'An API key that is valid as long as this is set.' }),
   LOG_LEVEL: str({
@@ -84,12 +112,16 @@ export function loadConfig(env: Record<string, string | undefined>) {
   const values = cleanEnv(given, variables, {
     reporter: ({ errors }) => {
       const mistakes = Object.entries(errors).map(([name, error]) => `  ${name} ${error?.message}`);
+      for (const name of ['DATABASE_DIRECT_URL', 'DATABASE_READ_URLS']) {
+        if (given[name] && !given.DATABASE_URL) mistakes.push(`  ${name} is of no use without DATABASE_URL`);
+      }
       if (mistakes.length > 0) throw new ConfigError(`The configuration cannot be used:\n${mistakes.join('\n')}`);
     },
   });
   return {
     port: values.PORT,
     host: values.HOST,
+    workers: values.WORKERS,
     logLevel: values.LOG_LEVEL,
     migrateOnStart: values.MIGRATE_ON_START,
     maxTextLength: values.TEXT_MAX_LENGTH,
@@ -97,10 +129,14 @@ export function loadConfig(env: Record<string, string | undefined>) {
     drainTimeout: values.DRAIN_TIMEOUT_MS,
     database: {
       url: values.DATABASE_URL,
+      directUrl: values.DATABASE_DIRECT_URL,
       dataDir: values.DATA_DIR,
       poolMax: values.DATABASE_POOL_MAX,
       connectTimeout: values.DATABASE_CONNECT_TIMEOUT_MS,
       statementTimeout: values.DATABASE_STATEMENT_TIMEOUT_MS,
+      preparedStatements: values.DATABASE_PREPARED_STATEMENTS as 'auto' | 'true' | 'false',
+      readUrls: values.DATABASE_READ_URLS,
+      readMaxLag: values.READ_MAX_LAG_MS,
       // One page fits into a response, and many pages fit into memory.
       maxPageBytes: Math.min(16_777_216, values.RESPONSE_LIMIT_BYTES),
     },

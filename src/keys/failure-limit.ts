@@ -1,7 +1,9 @@
 import { isIPv6 } from 'node:net';
 import { LRUCache } from 'lru-cache';
-import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { StoreError } from '../errors.ts';
+import { type Counting, inMemory, type Limiter } from '../quotas/limiter.ts';
+
+const repeating = 10;
 
 /**
  * Limits wrong keys per client address. This protects the database from look-ups, and the bootstrap key from guessing;
@@ -9,19 +11,26 @@ import { StoreError } from '../errors.ts';
  */
 export class FailureLimit {
   readonly #perMinute: number;
-  readonly #limiter: RateLimiterMemory | undefined;
+  readonly #processes: number;
+  readonly #limiter: Limiter | undefined;
   /** Recently counted failures. A client repeats its wrong key on many connections at once: that is one failure. */
-  readonly #counted = new LRUCache<string, true>({ max: 10_000, ttl: 10_000 });
+  readonly #counted = new LRUCache<string, true>({ max: 10_000, ttl: repeating * 1000 });
+  /** The same for the connections that other workers have. */
+  readonly #countedByAny: Limiter | undefined;
   readonly #networks = new Map<string, Network>();
 
   /** @param perMinute 0 for no limit */
-  constructor(perMinute: number) {
+  constructor(perMinute: number, { processes, limiter }: Counting = inMemory) {
     this.#perMinute = perMinute;
-    this.#limiter = perMinute > 0 ? new RateLimiterMemory({ points: perMinute, duration: 60 }) : undefined;
+    this.#processes = processes;
+    if (perMinute === 0) return;
+    this.#limiter = limiter({ points: perMinute, duration: 60, keyPrefix: 'failures' });
+    if (processes > 1) this.#countedByAny = limiter({ points: 1, duration: repeating, keyPrefix: 'failed' });
   }
 
   /**
-   * Looks up a key that may be wrong, by its hash. At a time, as many look-ups run as may still fail; others wait.
+   * Looks up a key that may be wrong, by its hash. At a time, as many look-ups run as may still fail; others wait. Each
+   * worker has its share of them, and at least one: so many more may fail than the limit says, at most.
    *
    * @param recall what is known of it without a look-up, undefined for nothing: other requests may have looked it up
    *   meanwhile.
@@ -45,7 +54,7 @@ export class FailureLimit {
         const left = await this.#left(name);
         const same = network.underWay.get(hash);
         if (same) await same;
-        else if (network.underWay.size >= left) await this.#oneLess(network);
+        else if (network.underWay.size >= Math.max(1, Math.floor(left / this.#processes))) await this.#oneLess(network);
         else return await this.#begin(name, network, hash, lookUp);
       }
     } finally {
@@ -88,9 +97,13 @@ export class FailureLimit {
     const failure = `${network} ${hash}`;
     if (found === null && !this.#counted.has(failure)) {
       this.#counted.set(failure, true);
-      await this.#limiter?.penalty(network, 1);
+      if (await this.#isFirst(failure)) await this.#limiter?.penalty(network, 1);
     }
     return found;
+  }
+
+  async #isFirst(failure: string): Promise<boolean> {
+    return !this.#countedByAny || (await this.#countedByAny.penalty(failure, 1)).consumedPoints === 1;
   }
 }
 

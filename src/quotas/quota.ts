@@ -1,18 +1,15 @@
 import type { Redis } from 'ioredis';
-import {
-  type RateLimiterCompatibleAbstract,
-  RateLimiterMemory,
-  RateLimiterRedis,
-  type RateLimiterRes,
-} from 'rate-limiter-flexible';
+import { RateLimiterMemory, RateLimiterRedis, type RateLimiterRes } from 'rate-limiter-flexible';
 import { StoreError } from '../errors.ts';
+import { type Counting, inMemory, type Limiter } from './limiter.ts';
 
 export interface QuotaOptions {
   /** Units per key per minute. */
   perMinute: number;
-  /** Shared by all nodes. When undefined, each node counts in memory. */
+  /** Shared by all nodes. When undefined, each node counts in memory: all of its workers in one place. */
   redis: Redis | undefined;
-  /** Called when Redis is unavailable: until it is back, every node counts for itself. */
+  counting?: Counting;
+  /** Called when Redis is unavailable: until it is back, every process counts for itself. */
   onTrouble(error: Error): void;
 }
 
@@ -35,17 +32,18 @@ const windowSeconds = 60;
  */
 export class Quota {
   readonly #limit: number;
-  readonly #limiter: RateLimiterCompatibleAbstract;
+  readonly #limiter: Limiter;
   readonly #redis: Redis | undefined;
-  /** The units taken by operations in flight on this node, by key. */
+  /** The units taken by operations in flight in this process, by key. */
   readonly #taken = new Map<number, number>();
 
-  constructor({ perMinute, redis, onTrouble }: QuotaOptions) {
+  constructor({ perMinute, redis, onTrouble, counting = inMemory }: QuotaOptions) {
     this.#limit = perMinute;
     const budget = { points: perMinute, duration: windowSeconds, keyPrefix: 'animal-store:quota' };
-    const local = new RateLimiterMemory(budget);
     this.#redis = redis;
-    this.#limiter = redis ? new RateLimiterRedis({ ...budget, storeClient: redis, insuranceLimiter: local }) : local;
+    this.#limiter = redis
+      ? new RateLimiterRedis({ ...budget, storeClient: redis, insuranceLimiter: new RateLimiterMemory(budget) })
+      : counting.limiter(budget);
     let isTold = false;
     redis?.on('ready', () => {
       isTold = false;
@@ -84,7 +82,7 @@ export class Quota {
 
   async #giveBack(keyId: number, units: number): Promise<QuotaState> {
     const used = await this.#limiter.reward(keyId, units);
-    // The units were taken from Redis's count, but given back to this node's.
+    // The units were taken from Redis's count or the parent's, but given back to this process's.
     if (used.consumedPoints < 0) await this.#limiter.delete(keyId);
     return this.#stateOf(used);
   }
@@ -121,10 +119,12 @@ export class Quota {
 export async function createQuota(
   { quotaPerMinute, redisUrl }: { quotaPerMinute: number; redisUrl: string | undefined },
   log: { warn(fields: object, message: string): void },
+  counting?: Counting,
 ): Promise<Quota | undefined> {
   if (quotaPerMinute === 0) return undefined;
   return new Quota({
     perMinute: quotaPerMinute,
+    ...(counting && { counting }),
     redis: redisUrl ? await connectTo(redisUrl) : undefined,
     onTrouble: (err) => log.warn({ err }, 'Redis cannot be used: every node counts quotas for itself'),
   });

@@ -32,6 +32,25 @@ test('a configuration names all its mistakes at once', () => {
   for (const name of ['PORT', 'DATABASE_POOL_MAX', 'REQUEST_TIMEOUT_MS']) expect(mistakes).toThrow(name);
 });
 
+test.each([
+  ['postgres://a:secret@127.0.0.1/shop;postgres://b:secret@127.0.0.1/shop', 'must be a postgres:// address'],
+  ['postgres://127.0.0.1/shop postgres://127.0.0.2/shop', 'must be a postgres:// address'],
+  ['postgres://127.0.0.1/shop?sslmode=sometimes', 'has an sslmode that is none of disable, allow'],
+  ['mysql://127.0.0.1/shop', 'must be a postgres:// address'],
+])('the address %s is refused by its name', (url, why) => {
+  for (const name of ['DATABASE_URL', 'DATABASE_DIRECT_URL', 'DATABASE_READ_URLS']) {
+    const mistaken = () => loadConfig({ DATABASE_URL: 'postgres://127.0.0.1/shop', [name]: url });
+    expect(mistaken).toThrow(`${name} ${why}`);
+    expect(mistaken).not.toThrow('secret');
+  }
+});
+
+test.each(['DATABASE_DIRECT_URL', 'DATABASE_READ_URLS'])('%s without DATABASE_URL is a mistake', (name) => {
+  expect(() => loadConfig({ [name]: 'postgres://127.0.0.1/shop' })).toThrow(
+    `${name} is of no use without DATABASE_URL`,
+  );
+});
+
 function escaped(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 }

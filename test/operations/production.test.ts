@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { createTestDatabase, newFolder, type TestDatabase } from '../support/database.ts';
+import { createEmptyDatabase, newFolder, type TestDatabase } from '../support/database.ts';
 import { send } from '../support/http.ts';
 import { afterEach, beforeEach, expect, test } from '../support/jest.ts';
 import { type Ended, type Env, eventually, freePort } from '../support/process.ts';
@@ -20,7 +20,7 @@ beforeEach(async () => {
   for (const name of readdirSync('node_modules').filter((one) => !one.startsWith('.'))) {
     symlinkSync(resolve('node_modules', name), join(folder, 'node_modules', name));
   }
-  database = await createTestDatabase();
+  database = await createEmptyDatabase();
   // This Node first: `npm` may have been found beside an older one. And nothing of what `npm test` has put there.
   const path = (process.env.PATH ?? '').split(':').filter((one) => !one.endsWith('node_modules/.bin'));
   env = { ...database.env, PATH: [dirname(process.execPath), ...path].join(':'), HOME: folder, NODE_ENV: 'production' };

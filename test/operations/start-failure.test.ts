@@ -37,14 +37,14 @@ test('a configuration that cannot be used is refused with one message that lists
 test('a port that is taken is named in one line', async () => {
   const holder = await listening();
   const { port } = holder.address() as { port: number };
-  const ended = await startAndFail({ ...database.env, PORT: `${port}` });
+  const ended = await startAndFail({ ...database.env, PORT: `${port}`, LOG_LEVEL: 'error' });
   holder.close();
   expect(ended).toMatchObject({ code: 1, stdout: '' });
   expect(ended.stderr).toBe(`animal-store: Port ${port} on 127.0.0.1 is taken (PORT, HOST).\n`);
 });
 
 test('an address that this machine does not have is named in one line', async () => {
-  const ended = await startAndFail({ ...database.env, HOST: '203.0.113.77' });
+  const ended = await startAndFail({ ...database.env, HOST: '203.0.113.77', LOG_LEVEL: 'error' });
   expect(ended).toMatchObject({
     code: 1,
     stdout: '',

@@ -1,0 +1,18 @@
+import { existsSync, statfsSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const gibibyte = 2 ** 30;
+
+/** In memory where there is room: a new store is some 400 files, and a killed process leaves them there as well. */
+const scratch = isRoomy('/dev/shm') ? '/dev/shm' : tmpdir();
+
+function isRoomy(folder: string): boolean {
+  if (!existsSync(folder)) return false;
+  const { bavail, bsize } = statfsSync(folder);
+  return bavail * bsize > 2 * gibibyte;
+}
+
+/** A folder that the test removes. */
+export const newFolder = () => mkdtemp(join(scratch, 'animal-store-test-'));

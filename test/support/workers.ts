@@ -1,0 +1,52 @@
+import { readFileSync } from 'node:fs';
+import { send } from './http.ts';
+import { type Env, eventually, type ServerProcess, startServer } from './process.ts';
+
+/** A `main.js` that is the parent of workers. */
+export interface WorkersProcess extends ServerProcess {
+  /** The process ids of the workers that have become ready, oldest first. */
+  pids(): number[];
+}
+
+export interface LogLine {
+  level: number;
+  msg: string;
+  worker?: number;
+  pid?: number;
+  [field: string]: unknown;
+}
+
+/** The lines of the log so far. @throws Error when one of them is torn */
+export function linesOf(text: string): LogLine[] {
+  const whole = text.slice(0, text.lastIndexOf('\n') + 1);
+  // The welcome is plain text.
+  const lines = whole.split('\n').filter((line) => line.includes('"level"') || line.includes('"msg"'));
+  return lines.map((line) => JSON.parse(line));
+}
+
+/** Starts workers, and waits until all are up. */
+export async function startWorkers(env: Env, count = 3, stdout?: number): Promise<WorkersProcess> {
+  const options = stdout === undefined ? {} : { stdout };
+  const server = await startServer({ WORKERS: `${count}`, ...env }, options);
+  await allUp(server);
+  const pids = () => {
+    const ready = linesOf(server.output.stdout).filter(({ msg }) => msg === 'worker ready');
+    return ready.map(({ pid }) => pid as number);
+  };
+  if (stdout === undefined) await eventually(async () => pids().length === count);
+  return { ...server, pids };
+}
+
+/** Waits until the service says that all workers are up. */
+export function allUp({ origin }: Pick<ServerProcess, 'origin'>): Promise<void> {
+  return eventually(async () => (await send(origin, { path: '/readyz' })).text === '{"status":"ok"}');
+}
+
+/** A process that has ended may wait for a while until process 1, whose orphan it is, takes note: that is state Z. */
+export function isRunning(pid: number): boolean {
+  try {
+    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'latin1'));
+  } catch {
+    return false;
+  }
+}
