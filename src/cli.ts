@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { Command } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import { deprecationsCommand } from './deprecations/deprecations.command.ts';
 import { keyCommands } from './keys/key.commands.ts';
 import { startFailure } from './operations/start-failure.ts';
@@ -28,6 +28,18 @@ program
   );
 
 program
+  .command('distribute')
+  .description('migrate, and turn the tables into tables of a Citus cluster; shared tables become reference tables')
+  .option('--reference', 'whole on every node: each node answers reads by itself')
+  .option('--shards <n>', 'by id, over n shards on the workers: for what one machine does not hold', shardsFrom)
+  .action(async ({ reference, shards }: { reference?: true; shards?: number }) => {
+    const layout = reference ? 'reference' : shards;
+    if (layout === undefined || (reference && shards)) throw new Error('Give either --reference or --shards <n>.');
+    const { distributeTables } = await import('./operator.ts');
+    for (const line of await distributeTables(layout)) console.log(line);
+  });
+
+program
   .command('schema')
   .description('write the contracts as served to schema/')
   .option('--check', 'only compare with what is there')
@@ -35,6 +47,12 @@ program
     const [{ emitContracts }, { modules }] = await Promise.all([import('./contracts.ts'), import('./modules.ts')]);
     await emitContracts(modules, 'schema', check === true);
   });
+
+function shardsFrom(text: string): number {
+  // Citus takes up to 64,000, and refuses more.
+  if (!/^[1-9]\d{0,4}$/.test(text)) throw new InvalidArgumentError('A whole number of shards, at least 1.');
+  return Number(text);
+}
 
 program.parseAsync().catch((error: unknown) => {
   console.error(`animal-store: ${startFailure(error)}`);

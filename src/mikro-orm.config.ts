@@ -1,6 +1,7 @@
 import { CreateDeprecatedCall } from '../migrations/2026_11_20_130000_create_deprecated_call.ts';
 import { loadConfig } from './config.ts';
 import { type Model, ormOptions } from './database/options.ts';
+import { sessionsFor } from './database/sessions.ts';
 import { DeprecatedCall } from './deprecations/deprecated-call.entity.ts';
 import { openEmbeddedPostgres } from './embedded/postgres.ts';
 import { ApiKey } from './keys/api-key.entity.ts';
@@ -11,8 +12,10 @@ import { modules } from './modules.ts';
 export function modelOf(modules: Module[]): Model {
   const migrations = modules.flatMap(({ migrations = [] }) => migrations);
   migrations.push({ name: '2026_11_20_130000_create_deprecated_call', class: CreateDeprecatedCall });
+  const shared = [ApiKey, DeprecatedCall];
   return {
-    entities: [...modules.flatMap(({ entities = [] }) => entities), ApiKey, DeprecatedCall],
+    entities: [...modules.flatMap(({ entities = [] }) => entities), ...shared],
+    shared,
     migrations: migrations.sort((a, b) => (a.name < b.name ? -1 : 1)),
   };
 }
@@ -22,5 +25,6 @@ export default async () => {
   const { database } = loadConfig(process.env);
   const embedded = database.url ? undefined : await openEmbeddedPostgres(database.dataDir, () => undefined);
   embedded?.closeAtEnd();
-  return ormOptions(database, modelOf(modules), embedded);
+  const { config } = await sessionsFor(database, embedded);
+  return ormOptions(database, modelOf(modules), config);
 };

@@ -1,12 +1,15 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { Type } from 'typebox';
+import { distribute } from '../../src/database/distribute.ts';
 import { Records, type Row } from '../../src/database/records.ts';
 import { Table } from '../../src/database/table.ts';
 import { enumSchema, int64Schema, moment, nullable } from '../../src/input/check.ts';
 import { pageQueryMembers } from '../../src/input/page.ts';
+import { modelOf } from '../../src/mikro-orm.config.ts';
 import type { Module } from '../../src/module.ts';
 import { sendPage } from '../../src/rest/pages.ts';
 import { success } from '../../src/rest/responses.ts';
+import { citusLayout } from '../support/citus.ts';
 import { sql } from '../support/database-access.ts';
 import { send } from '../support/http.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
@@ -73,6 +76,7 @@ let store: Store;
 beforeAll(async () => {
   store = await startStore({}, { more: [crates] });
   await store.database.orm.schema.update();
+  if (citusLayout) await distribute(store.database, modelOf([crates]), citusLayout);
 });
 beforeEach(() => sql(store.database, 'truncate "Order" restart identity'));
 afterAll(() => store.close());

@@ -1,22 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, rmSync, statfsSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rmSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import pg from 'pg';
 import { type EmbeddedPostgres, openEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { preparedStore } from '../../src/prepared-store.ts';
-
-const gibibyte = 2 ** 30;
-
-/** In memory where there is room: a new store is some 400 files, and a killed process leaves them there as well. */
-const scratch = isRoomy('/dev/shm') ? '/dev/shm' : tmpdir();
-
-function isRoomy(folder: string): boolean {
-  if (!existsSync(folder)) return false;
-  const { bavail, bsize } = statfsSync(folder);
-  return bavail * bsize > 2 * gibibyte;
-}
+import { citusLayout, createOnCluster } from './citus.ts';
+import { newFolder } from './folder.ts';
 
 /** The environment of an empty database of one's own, and how to get rid of it. */
 export interface TestDatabase {
@@ -25,14 +14,20 @@ export interface TestDatabase {
 }
 
 /**
- * With TEST_DATABASE_URL, a new database on that server (not if ''). Else an embedded store that this process keeps
+ * With TEST_DATABASE_URL, a new database on that server (not if ''), which the service reaches through the pooler at
+ * TEST_POOLER_URL, if there is one. Else an embedded store that this process keeps
  * open, since opening one takes longer than most tests: a service opens it as a second process does.
  */
 export async function createTestDatabase(server = process.env.TEST_DATABASE_URL): Promise<TestDatabase> {
   return server ? createOnServer(server) : createKept();
 }
 
-/** As above; but the embedded store is a folder that nobody has opened yet: the service owns it. */
+/** As the first; but without tables on a cluster, where `createTestDatabase` has them migrated and distributed. */
+export async function createEmptyDatabase(server = process.env.TEST_DATABASE_URL): Promise<TestDatabase> {
+  return server && citusLayout ? createOnCluster(server, true) : createTestDatabase(server);
+}
+
+/** As the first; but the embedded store is a folder that nobody has opened yet: the service owns it. */
 export async function createOwnDatabase(server = process.env.TEST_DATABASE_URL): Promise<TestDatabase> {
   if (server) return createOnServer(server);
   const folder = await newFolder();
@@ -69,15 +64,22 @@ async function keep(): Promise<Kept> {
   return { folder, store };
 }
 
-/** A folder that the test removes. */
-export const newFolder = () => mkdtemp(join(scratch, 'animal-store-test-'));
+export { newFolder };
 
 async function createOnServer(server: string): Promise<TestDatabase> {
+  if (citusLayout) return createOnCluster(server);
   const name = `animal_store_test_${randomBytes(8).toString('hex')}`;
   const url = new URL(server);
   url.pathname = `/${name}`;
   await onServer(server, `create database ${name}`);
-  return { env: { DATABASE_URL: url.href }, drop: () => onServer(server, `drop database ${name} with (force)`) };
+  return { env: { DATABASE_URL: pooled(url) }, drop: () => onServer(server, `drop database ${name} with (force)`) };
+}
+
+/** The same database by way of the pooler. */
+function pooled(url: URL): string {
+  const through = new URL(process.env.TEST_POOLER_URL || url);
+  through.pathname = url.pathname;
+  return through.href;
 }
 
 async function onServer(server: string, statement: string): Promise<void> {

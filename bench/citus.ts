@@ -1,0 +1,164 @@
+import { execFileSync } from 'node:child_process';
+import { hash } from 'node:crypto';
+import { availableParallelism, loadavg } from 'node:os';
+import pg from 'pg';
+import { median } from './measure.ts';
+import { type Call, findStatement, listStatement, type Wanted } from './plans.ts';
+import { table, writeResult } from './report.ts';
+import { statuses } from './workloads.ts';
+
+/**
+ * What a list costs on one node, on a reference table read through a worker, and distributed by id.
+ *
+ *     BENCH_CITUS=postgres://postgres@127.0.0.1:7000/shop npm run bench:citus
+ *
+ * BENCH_CITUS is a database without tables of ours on the coordinator; its tables are dropped at the end.
+ */
+const animals = 100_000;
+const runs = 40;
+/** As many lists of a batch that has fallen apart run at a time as there are in a third of the pool. */
+const share = 3;
+
+interface Case {
+  title: string;
+  calls: Call[];
+}
+
+type Place = { title: string; layout?: 'reference' | number; isThroughWorker?: boolean };
+
+const places: Place[] = [
+  { title: 'one node' },
+  { title: 'reference table, through a worker', layout: 'reference', isThroughWorker: true },
+  { title: 'distributed, 8 shards', layout: 8 },
+  { title: 'distributed, 32 shards', layout: 32 },
+];
+
+const heading = `# Growth on Citus
+
+Citus 13.2 on PostgreSQL 15: a coordinator and two workers on one machine, ${animals.toLocaleString('en')} animals, warm connections, median of 30,
+the service's own statements, prepared. How: \`npm run bench:citus\` (bench/citus.ts), load average ${loadavg()[0]?.toFixed(0)} on ${availableParallelism()} cores.
+Machines that do other work give the times; believe the ratios, and the counts. With nodes on machines of their own a
+statement on a shard costs a round trip and no core of the coordinator.
+
+- A reference table is one statement on the node that is asked: lists cost 0.7 to 1.9 times what they do without Citus,
+  finds and batches three times (Citus plans, too). That reads grow with the nodes follows from that; it cannot be
+  measured on one machine.
+- Distributed by id, a find stays one statement on one shard. A list is one on every shard: it gets dearer with the
+  number of shards, not cheaper. Take as few shards as there will ever be workers.
+- Different lists that arrive together fall apart when distributed: ${share} at a time, each on every shard.
+`;
+
+async function main(url: string): Promise<void> {
+  const rows: string[][] = [];
+  for (const place of places) {
+    const coordinator = new pg.Client(url);
+    await coordinator.connect();
+    try {
+      await prepare(url, coordinator, place);
+      const readers: pg.Client[] = [];
+      while (readers.length < share) readers.push(await connect(place, url, coordinator));
+      for (const one of await cases(place)) rows.push([one.title, place.title, ...(await measure(readers, one))]);
+      await Promise.all(readers.map((reader) => reader.end()));
+    } finally {
+      await coordinator.query('drop table if exists pet, api_key, deprecated_call, mikro_orm_migrations');
+      await coordinator.end();
+    }
+    process.stderr.write(`${place.title}\n`);
+  }
+  const order = [...new Set(rows.map(([title]) => title))];
+  rows.sort(([a], [b]) => order.indexOf(a) - order.indexOf(b));
+  const header = ['request', 'table', 'statements of the service', 'statements on shards', 'ms', 'times one node'];
+  const report = [heading, ...table(header, withRatios(rows)), ''].join('\n');
+  process.stdout.write(report);
+  writeResult('citus.md', report);
+}
+
+async function prepare(url: string, coordinator: pg.Client, { layout }: Place): Promise<void> {
+  const shape = layout === 'reference' ? ['--reference'] : ['--shards', `${layout}`];
+  execFileSync(process.execPath, ['dist/src/cli.js', ...(layout ? ['distribute', ...shape] : ['migrate'])], {
+    env: { ...process.env, DATABASE_URL: url },
+  });
+  await coordinator.query(
+    `insert into pet (name, category_id, status) select 'Animal ' || n, 1 + n % 500,
+       case when n % 1000 = 0 then 'sold' when n % 20 = 0 then 'pending' else 'available' end
+     from generate_series(1, ${animals}) n`,
+  );
+  await coordinator.query('vacuum analyze pet');
+}
+
+async function connect({ isThroughWorker }: Place, url: string, coordinator: pg.Client): Promise<pg.Client> {
+  const target = new URL(url);
+  if (isThroughWorker) {
+    const { rows } = await coordinator.query('select nodename, nodeport from pg_dist_node where groupid > 0 limit 1');
+    target.hostname = rows[0].nodename;
+    target.port = `${rows[0].nodeport}`;
+  }
+  const client = new pg.Client({ connectionString: target.href, options: '-c jit=off' });
+  await client.connect();
+  return client;
+}
+
+async function cases({ layout }: Place): Promise<Case[]> {
+  const list = async (title: string, wanted: Wanted) => ({ title, calls: [await listStatement([wanted])] });
+  const batch = Array.from({ length: 16 }, (_, at) => ({
+    limit: 20,
+    after: (at * animals) / 16,
+    status: [undefined, ...statuses][at % 4],
+  }));
+  const isApart = typeof layout === 'number';
+  const calls = isApart ? await Promise.all(batch.map((one) => listStatement([one]))) : [await listStatement(batch)];
+  return [
+    await list('list, first page', { limit: 20 }),
+    await list('list, deep page', { limit: 20, after: animals * 0.9 }),
+    await list('list, first page, sold', { limit: 20, status: 'sold' }),
+    await list('list of 100, first page', { limit: 100 }),
+    { title: 'find', calls: [await findStatement([animals / 2])] },
+    { title: '16 finds at once', calls: [await findStatement(batch.map((_, at) => 1 + at * 6000))] },
+    { title: '16 different lists at once', calls },
+  ];
+}
+
+/** Median time of all calls of a case, by as many connections as the service would use. */
+async function measure(readers: pg.Client[], { calls }: Case): Promise<string[]> {
+  const times: number[] = [];
+  for (let run = 0; run < runs; run += 1) {
+    const start = performance.now();
+    const rest = [...calls];
+    await Promise.all(
+      readers.map(async (reader) => {
+        for (let call = rest.shift(); call; call = rest.shift()) {
+          await reader.query({ name: hash('md5', call.text), text: call.text, values: call.values });
+        }
+      }),
+    );
+    // The first runs open the connections between the nodes and plan the statements.
+    if (run >= 10) times.push(performance.now() - start);
+  }
+  const [reader] = readers as [pg.Client];
+  let tasks = 0;
+  for (const call of calls) tasks += await tasksOf(reader, call);
+  return [`${calls.length}`, `${tasks}`, median(times).toFixed(2)];
+}
+
+/** How many statements Citus makes of one; 1 where it is not distributed. */
+async function tasksOf(reader: pg.Client, { text, values }: Call): Promise<number> {
+  const { rows } = await reader.query({ text: `explain ${text}`, values });
+  const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+  return Number(/Task Count: (\d+)/.exec(plan)?.[1] ?? 1);
+}
+
+function withRatios(rows: string[][]): string[][] {
+  const first = new Map<string, number>();
+  return rows.map((row) => {
+    const [title = '', , , , milliseconds] = row;
+    if (!first.has(title)) first.set(title, Number(milliseconds));
+    return [...row, (Number(milliseconds) / (first.get(title) ?? 1)).toFixed(1)];
+  });
+}
+
+const { BENCH_CITUS: url } = process.env;
+if (url) await main(url);
+else {
+  process.stderr.write('BENCH_CITUS names a database of the coordinator without tables (see bench/citus.ts).\n');
+  process.exitCode = 1;
+}
