@@ -7,6 +7,12 @@ import { send } from './http.ts';
 /** Tests that mean something on one kind of database only are skipped on the other, and say why in their name. */
 export const onPostgres = process.env.TEST_DATABASE_URL !== undefined;
 
+/** For tests that bring servers of their own: once is enough. */
+export const onPlainPostgres = onPostgres && !process.env.TEST_POOLER_URL && !process.env.TEST_CITUS;
+
+/** Whether the sessions are the service's own: a pooler shares them, and keeps old ones. */
+export const ownsSessions = onPostgres && !process.env.TEST_POOLER_URL;
+
 export interface Ended {
   code: number | null;
   signal: NodeJS.Signals | null;
@@ -75,12 +81,17 @@ export interface StartOptions {
   until?: '/livez' | '/readyz';
   /** A file to print to. */
   stdout?: number;
+  /** The `main.js` of another build. */
+  file?: string;
 }
 
 /** Starts `main.js` on a free port and waits until it is ready. @throws Error with its output when it ends instead. */
-export async function startServer(env: Env, { until = '/readyz', stdout }: StartOptions = {}): Promise<ServerProcess> {
+export async function startServer(
+  env: Env,
+  { until = '/readyz', stdout, file = resolve('dist/src/main.js') }: StartOptions = {},
+): Promise<ServerProcess> {
   const port = await freePort();
-  const server = run('main', [], { PORT: `${port}`, ...env }, stdout);
+  const server = runFile(file, [], { PORT: `${port}`, ...env }, stdout);
   const origin = `http://127.0.0.1:${port}`;
   await eventually(async () => {
     if (!running.has(server.child)) throw new Gone(JSON.stringify(await server.ended));

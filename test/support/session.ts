@@ -3,9 +3,11 @@ import pg from 'pg';
 import type { TestDatabase } from './database.ts';
 import { eventually } from './process.ts';
 
-/** Where the database of a test is. PostgreSQL only. */
+/** Where the database of a test is, past a pooler. PostgreSQL only. */
 export function urlOf({ env }: Pick<TestDatabase, 'env'>): string {
-  return (env as { DATABASE_URL: string }).DATABASE_URL;
+  const url = new URL(process.env.TEST_DATABASE_URL as string);
+  url.pathname = new URL((env as { DATABASE_URL: string }).DATABASE_URL).pathname;
+  return url.href;
 }
 
 /** A session beside those of the service. PostgreSQL only. */

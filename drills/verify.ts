@@ -1,0 +1,65 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import pg from 'pg';
+import { Client } from './client.ts';
+import type { Verdict } from './drill.ts';
+import type { Service } from './service.ts';
+import type { Tally } from './tally.ts';
+
+/**
+ * What is there after a load, in the database itself and through each process of the service.
+ *
+ * @param url of the server that is the primary now
+ */
+export async function verify(tally: Tally, url: string, services: Service[]): Promise<Verdict> {
+  const namesById = await stored(url);
+  const seen = await Promise.all(services.map((service) => walkAll(service, tally)));
+  const isLost = (id: number, name: string) => namesById.get(id) !== name || seen.some((ids) => !ids.has(id));
+  const names = [...namesById.values()];
+  const unique = new Set(names);
+  return {
+    lost: [...tally.acknowledged].filter(([id, { name }]) => isLost(id, name)).length,
+    doubled: names.length - unique.size,
+    refusedYetWritten: [...tally.refusedNames].filter((name) => unique.has(name)).length,
+  };
+}
+
+async function stored(url: string): Promise<Map<number, string>> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ id: string; name: string }>('select id, name from pet');
+    return new Map(rows.map(({ id, name }) => [Number(id), name]));
+  } finally {
+    await client.end();
+  }
+}
+
+/** Through replicas the last creations of other processes come a moment later. */
+async function walkAll(service: Service, tally: Tally): Promise<Set<number>> {
+  const client = new Client(service.origin);
+  try {
+    for (let attempt = 1; ; attempt++) {
+      const seen = await walk(client);
+      if (attempt === 3 || [...tally.acknowledged.keys()].every((id) => seen.has(id))) return seen;
+      await pause(1000);
+    }
+  } finally {
+    client.close();
+  }
+}
+
+/** All pages from the first. @throws Error when a page cannot be had or its ids do not ascend */
+async function walk(client: Client): Promise<Set<number>> {
+  const seen = new Set<number>();
+  for (let after = 0; ; ) {
+    const reply = await client.get(`/v1/pets?limit=100&after=${after}`);
+    if (reply.kind !== 'answer' || reply.status !== 200) throw new Error(`A page is missing: ${JSON.stringify(reply)}`);
+    const page: Array<{ id: number }> = JSON.parse(reply.text);
+    if (page.length === 0) return seen;
+    for (const { id } of page) {
+      if (id <= after) throw new Error(`The page after ${after} does not ascend: ${reply.text}`);
+      after = id;
+      seen.add(id);
+    }
+  }
+}
