@@ -6,8 +6,10 @@ const common = {
   NOT_FOUND: 404,
   METHOD_NOT_ALLOWED: 405,
   REQUEST_TIMEOUT: 408,
+  IDEMPOTENCY_KEY_IN_USE: 409,
   PAYLOAD_TOO_LARGE: 413,
   UNSUPPORTED_MEDIA_TYPE: 415,
+  IDEMPOTENCY_KEY_REUSED: 422,
   TOO_MANY_REQUESTS: 429,
   REQUEST_HEADER_FIELDS_TOO_LARGE: 431,
   INTERNAL_SERVER_ERROR: 500,
@@ -47,6 +49,8 @@ export interface StoreErrorOptions {
   cause?: unknown;
   /** Response headers that the failure implies, for example `Allow` or `Retry-After`. */
   headers?: Record<string, string>;
+  /** True when nobody knows whether it has been done nevertheless. */
+  isOutcomeUnknown?: boolean;
 }
 
 /** A failure that a client may see. `message` is public. */
@@ -54,11 +58,13 @@ export class StoreError extends Error {
   override readonly name = 'StoreError';
   readonly code: ErrorCode;
   readonly headers: Record<string, string>;
+  readonly isOutcomeUnknown: boolean;
 
   constructor(code: ErrorCode, message: string, options: StoreErrorOptions = {}) {
     super(message, 'cause' in options ? { cause: options.cause } : undefined);
     this.code = code;
     this.headers = options.headers ?? {};
+    this.isOutcomeUnknown = options.isOutcomeUnknown ?? false;
   }
 
   get status(): number {

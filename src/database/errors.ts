@@ -47,6 +47,24 @@ function isPassing(error: unknown): boolean {
   );
 }
 
+/** True when the database cannot be reached, or the connection has broken. A pool that is used up is not a loss. */
+export function isLoss(error: unknown): boolean {
+  const state = sqlState(error);
+  if (state !== undefined) return /^(?:08|28|3D|57P|53300)/.test(state);
+  return isPassing(error) && !waitedInVain.test((error as Error).message);
+}
+
+/** What pg says when no connection of its pool has become free in time. */
+const waitedInVain = /timeout exceeded when trying to connect|cached plan must not change/;
+
+/** A short name for what has gone wrong: PostgreSQL's code, or that of a system call. */
+export function codeOf(error: unknown): string | undefined {
+  const { code, message, errors: [first] = [] } = error as { code?: string; message?: string; errors?: unknown[] };
+  // pg has no code for a connection that the other end has closed.
+  if (code === undefined && /^Connection terminated/.test(message ?? '')) return 'ECONNRESET';
+  return code ?? (first === undefined ? undefined : codeOf(first));
+}
+
 /** Converts a temporary failure of the database to a StoreError; returns undefined for any other error. */
 export function unavailable(error: unknown): StoreError | undefined {
   if (isUnmigrated(error)) return tryAgain('The database has not been migrated.', error);
@@ -67,7 +85,17 @@ export function isOutcomeUnknown(error: unknown): boolean {
 export function outcomeUnknown(cause?: unknown): StoreError {
   const message =
     'The database did not say whether this was stored: it may have been. Look for it before you send it again.';
-  return new StoreError('SERVICE_UNAVAILABLE', message, cause === undefined ? {} : { cause });
+  return new StoreError('SERVICE_UNAVAILABLE', message, {
+    isOutcomeUnknown: true,
+    ...(cause !== undefined && { cause }),
+  });
+}
+
+/** The same for a write that happens once, however often it is sent. */
+export function outcomeUnknownOfKey(cause?: unknown): StoreError {
+  const message =
+    'The database did not say whether this was stored: it may have been. Send it again with the same Idempotency-Key.';
+  return tryAgain(message, cause);
 }
 
 /** The error when too many inputs are pending: nothing was started. */

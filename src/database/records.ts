@@ -4,7 +4,10 @@ import { type Int64, int64 } from '../input/int64.ts';
 import { type Page, type PageQuery, shared } from '../input/page.ts';
 import type { Batches } from './batches.ts';
 import type { Database } from './database.ts';
-import { isDataError, isUnsupported, isWorthAnotherTry, outcomeUnknown } from './errors.ts';
+import { isUnsupported, isWorthAnotherTry } from './errors.ts';
+import { Insertions } from './insertions.ts';
+import type { Once } from './once.ts';
+import { parameterOf } from './parameter.ts';
 import { longestShortText, type Statements, statementsFor } from './statements.ts';
 import { type Column, frame, Table, textsOf } from './table.ts';
 
@@ -36,16 +39,6 @@ type Query = PageQuery & { readonly filter: unknown };
 const mebibyte = 1024 * 1024;
 
 const reads = { maxBatch: 32, maxInFlight: 4, patience: 10, isRetryable: isWorthAnotherTry, maxSize: 16 * mebibyte };
-// One batch in flight per node: the next one fills while this one becomes durable.
-const writes = {
-  maxBatch: 256,
-  maxInFlight: 1,
-  patience: 1000,
-  isRetryable: isDataError,
-  tooLate: outcomeUnknown,
-  maxSize: mebibyte,
-};
-
 /**
  * Reads and writes the rows of an entity's table: lists, single rows and new rows. Concurrent calls of the same kind
  * share one round trip (`batches.ts`). Services build on it; it knows no rules except paging.
@@ -60,7 +53,7 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
   readonly #loneLists: Batches<Query, ListRow>;
   readonly #longLists: Batches<Query, Read<Item>>;
   readonly #finds: Batches<Int64, Item | null>;
-  readonly #insertions: Batches<New, Item>;
+  readonly #insertions: Insertions<Item, New>;
   readonly #maxPageBytes: number;
   /** Recent size of a row: the next page is expected to be similar. */
   #bytesPerRow = frame;
@@ -74,28 +67,30 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
     this.#table = new Table(database.orm.getMetadata(entity));
     this.#filter = filter === undefined ? undefined : this.#table.column(filter);
     this.#statements = statementsFor(this.#table, this.#filter);
+    const named = (operation: string) => ({ collection: this.#table.name, operation });
     this.#lists = database.batched((queries, servedBy) => this.#readPages(queries, servedBy), {
       ...reads,
+      ...named('list'),
       // Longer texts are not read by this statement, so a request for them must not seem to fill the queue.
       sizeOf: ({ limit }) => limit * Math.min(this.#bytesPerRow, frame + longestShortText),
     });
     this.#loneLists = database.batched(([query], servedBy) => this.#selectList(query as Query, servedBy), {
       ...reads,
+      ...named('list_alone'),
       maxBatch: 1,
     });
     this.#longLists = database.batched(([query], servedBy) => this.#readLongPage(query as Query, servedBy), {
       ...reads,
+      ...named('list_long'),
       maxBatch: 1,
       maxInFlight: 1,
     });
     this.#finds = database.batched((ids, servedBy) => this.#readOnes(ids, servedBy), {
       ...reads,
+      ...named('find'),
       sizeOf: () => this.#bytesPerRow,
     });
-    this.#insertions = database.batched((items: New[]) => this.#insert(items), {
-      ...writes,
-      sizeOf: (item) => this.#table.sizeOf(item),
-    });
+    this.#insertions = new Insertions(database, this.#table, this.#statements);
   }
 
   /**
@@ -132,13 +127,12 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
   /**
    * Durable when the promise resolves.
    *
-   * @throws StoreError SERVICE_UNAVAILABLE, with `Retry-After` when nothing was stored
+   * @param once the client's name for this creation: at most one is carried out under it
+   * @throws StoreError SERVICE_UNAVAILABLE, with `Retry-After` when it may be sent again; IDEMPOTENCY_KEY_REUSED,
+   *   IDEMPOTENCY_KEY_IN_USE
    */
-  async insert(item: New, call: Call = unhurried): Promise<Item> {
-    call.spend(0, this.#table.sizeOf(item));
-    const inserted = await this.#insertions.add(item, call);
-    call.spend(1, 0);
-    return inserted;
+  insert(item: New, call?: Call, once?: Once): Promise<Item> {
+    return this.#insertions.insert(item, call, once);
   }
 
   /** Equal queries are read once and share one page. Returns null for those that must be read alone. */
@@ -202,15 +196,6 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
     return ids.map((id) => found.get(`${id}`) ?? null);
   }
 
-  /** Inserts all or none. Ids ascend in the given order. */
-  async #insert(items: New[]): Promise<Item[]> {
-    const { inserted, itemFrom } = this.#table;
-    const values = inserted.map(({ member }) => items.map((item) => parameterOf(item[member as keyof New])));
-    const rows = await this.#database.rows<ListRow>(this.#statements.insert, values);
-    rows.sort(([a], [b]) => Number(a) - Number(b));
-    return items.map((item, place) => itemFrom(item, rows[place] as ListRow) as Item);
-  }
-
   /** @returns null when it contains text that was too long to be read. */
   #toPage(row: ListRow, limit: number): Read<Item> | null {
     if (row[0] === null) return { items: [], hasNext: false, bytes: 0 };
@@ -228,9 +213,4 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
     while (bytes > this.#maxPageBytes && items.length > 1) bytes -= this.#table.sizeOf(items.pop() as Item);
     return { items: shared(items), hasNext: count > items.length, bytes };
   }
-}
-
-function parameterOf(value: unknown): unknown {
-  if (value instanceof Date) return value.toISOString();
-  return typeof value === 'bigint' ? `${value}` : (value ?? null);
 }

@@ -15,6 +15,7 @@ const exposedHeaders = [
   'WWW-Authenticate',
   'Allow',
   'Retry-After',
+  'Idempotent-Replayed',
   'RateLimit',
   'RateLimit-Policy',
 ];

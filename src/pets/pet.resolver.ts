@@ -4,6 +4,7 @@ import { ConnectionArgs, connectionChecker, ListArgs, toConnection } from '../gr
 import type { GraphQLContext } from '../graphql/context.ts';
 import { pageCost } from '../graphql/cost.ts';
 import { ID } from '../graphql/id.ts';
+import { type Once, Repeatable } from '../idempotency/mutations.ts';
 import { checker } from '../input/check.ts';
 import { int64FromText } from '../input/int64.ts';
 import { getPetDeprecation, getPetRemovalDay } from './pet.deprecation.ts';
@@ -61,11 +62,15 @@ export class PetResolver {
   }
 
   @Authorized('write')
-  @Mutation(() => PetType, { description: 'Adds an animal. It is stored durably when it is answered.' })
+  @Mutation(() => PetType, {
+    description:
+      'Adds an animal. It is stored durably when it is answered. The header Idempotency-Key makes it safe to send again.',
+  })
   async createPet(
     @Arg('input', () => NewPetInput, { description: 'The animal.' }) input: NewPetInput,
     @Ctx() { call }: GraphQLContext,
+    @Repeatable() once: Once | undefined,
   ): Promise<PetType> {
-    return this.service.create(this.newPetOf(input), call);
+    return this.service.create(this.newPetOf(input), call, once);
   }
 }

@@ -29,8 +29,8 @@ export function petRoutes(app: Routes, pets: PetService, maxTextLength: number):
     body: newPetSchema(maxTextLength),
     response: { 201: success(petSchema, 'Animal added.') },
   };
-  app.post('/pets', { schema: createPet, config: { scope: 'write' } }, async ({ body, call }, reply) =>
-    reply.code(201).send(await pets.create(body, call)),
+  app.post('/pets', { schema: createPet, config: { scope: 'write', isRepeatable: true } }, async (request, reply) =>
+    reply.code(201).send(await pets.create(request.body, request.call, request.once)),
   );
 
   const getPet = {

@@ -1,5 +1,6 @@
 import type { Call } from '../call.ts';
 import type { Database } from '../database/database.ts';
+import type { Once } from '../database/once.ts';
 import { Records } from '../database/records.ts';
 import type { Int64 } from '../input/int64.ts';
 import type { Page } from '../input/page.ts';
@@ -26,10 +27,12 @@ export class PetService {
   /**
    * Adds a pet; it is durable when the promise resolves.
    *
-   * @throws StoreError SERVICE_UNAVAILABLE, with `Retry-After` when it was not stored
+   * @param once the client's name for it: sent again under the same name, it is the same pet
+   * @throws StoreError SERVICE_UNAVAILABLE, with `Retry-After` when it may be sent again; IDEMPOTENCY_KEY_REUSED,
+   *   IDEMPOTENCY_KEY_IN_USE
    */
-  create(newPet: NewPet, call?: Call): Promise<Pet> {
-    return this.#pets.insert(newPet, call);
+  create(newPet: NewPet, call?: Call, once?: Once): Promise<Pet> {
+    return this.#pets.insert(newPet, call, once);
   }
 
   /**

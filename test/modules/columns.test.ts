@@ -13,6 +13,7 @@ import { citusLayout } from '../support/citus.ts';
 import { sql } from '../support/database-access.ts';
 import { send } from '../support/http.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
+import { migrationOf } from '../support/migrations.ts';
 import { rest } from '../support/rest.ts';
 import { type Store, startStore } from '../support/store.ts';
 
@@ -55,6 +56,14 @@ const ends = { since: new Date('2026-11-20'), removal: new Date('2030-12-05'), r
 const crates: Module = {
   tag: { name: 'Crates', description: 'Crates.' },
   entities: [CrateEntity],
+  migrations: [
+    migrationOf('2027_01_01_000000_create_crate', [
+      `create table "Order" (
+        id bigserial primary key, place text not null, "order" int, parent bigint, is_open boolean not null, size text,
+        weight double precision, seen_at timestamptz not null, "a ""quote""" text, level text not null default 'basic',
+        added_at timestamptz not null default now())`,
+    ]),
+  ],
   open: ({ database }) => ({
     routes(app) {
       const records = new Records<Crate, NewCrate>(database, CrateEntity);
@@ -75,7 +84,6 @@ const crates: Module = {
 let store: Store;
 beforeAll(async () => {
   store = await startStore({}, { more: [crates] });
-  await store.database.orm.schema.update();
   if (citusLayout) await distribute(store.database, modelOf([crates]), citusLayout);
 });
 beforeEach(() => sql(store.database, 'truncate "Order" restart identity'));

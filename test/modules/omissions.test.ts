@@ -1,18 +1,22 @@
 import Fastify from 'fastify';
-import { Args, Query, Resolver } from 'type-graphql';
+import { Args, Mutation, Query, Resolver } from 'type-graphql';
 import { Type } from 'typebox';
 import { contracts } from '../../src/contracts.ts';
 import type { Records } from '../../src/database/records.ts';
 import { ConnectionArgs } from '../../src/graphql/connection.ts';
 import type { Routes } from '../../src/http/input.ts';
 import { checker, moment } from '../../src/input/check.ts';
+import type { Module } from '../../src/module.ts';
 import type { Pet } from '../../src/pets/pet.entity.ts';
 import type { NewPet } from '../../src/pets/pet.schemas.ts';
 import type { PetService } from '../../src/pets/pet.service.ts';
 import { petsModule } from '../../src/pets/pets.module.ts';
 import { meter } from '../../src/quotas/meter.ts';
 import { success } from '../../src/rest/responses.ts';
+import { graphqlText } from '../support/graphql.ts';
 import { describe, expect, test } from '../support/jest.ts';
+import { rest } from '../support/rest.ts';
+import { startStore } from '../support/store.ts';
 import { ToyConnection, ToyType } from './toys/toy.types.ts';
 
 /** What a module forgets keeps the service from starting, rather than clients from being safe. */
@@ -21,7 +25,7 @@ const open = (faces: { routes?: (app: Routes) => void; resolvers?: object[] }) =
   contracts([petsModule, { tag: { name: 'Forgetful', description: 'A module that forgets.' }, open: () => faces }]);
 const answered = { 200: success(Type.Object({ id: Type.Integer() }, { $id: 'Thing' }), 'A thing.') };
 const post = (schema: object) => (app: Routes) => {
-  app.post('/things', { schema: { operationId: 'addThing', response: answered, ...schema } }, async () => undefined);
+  app.post('/things', { schema: { operationId: 'addThing', response: answered, ...schema } }, async () => ({ id: 1 }));
 };
 const body = (members: Parameters<typeof Type.Object>[0]) => post({ body: Type.Object(members, { $id: 'NewThing' }) });
 
@@ -77,6 +81,39 @@ describe('the service does not start', () => {
     await expect(Fastify().register(meter, { quota: undefined }).ready()).rejects.toThrow(
       /dependency 'bearer' of plugin 'meter'/,
     );
+  });
+});
+
+describe('a module that forgets to pass on Idempotency-Key', () => {
+  @Resolver()
+  class Forgetful {
+    @Mutation(() => Boolean)
+    addThing(): boolean {
+      return true;
+    }
+  }
+  const forgetful: Module = {
+    tag: { name: 'Forgetful', description: 'A module that forgets.' },
+    open: () => ({ routes: body({ isGood: Type.Boolean() }), resolvers: [new Forgetful()] }),
+  };
+  const headers = { 'idempotency-key': 'a-name-for-it' };
+  const message = 'This operation takes no Idempotency-Key: sent again, it happens again.';
+
+  test('refuses it, before anything is done, rather than that its clients rely on it', async () => {
+    const store = await startStore({}, { more: [forgetful] });
+    const add = (headers: Record<string, string>) =>
+      rest(store, '/v1/things', { method: 'POST', json: { isGood: true }, headers });
+    expect((await add(headers)).json).toEqual({ code: 'BAD_USER_INPUT', status: 400, message });
+    expect((await add({})).status).toBe(200);
+    for (const query of ['mutation { addThing }', 'mutation { ...F } fragment F on Mutation { __typename addThing }']) {
+      const { data, errors } = await graphqlText(store, { query }, store.key, headers);
+      expect([data, errors?.[0]]).toMatchObject([
+        undefined,
+        { message, extensions: { code: 'BAD_USER_INPUT', status: 400 } },
+      ]);
+      expect((await graphqlText(store, { query })).data).toMatchObject({ addThing: true });
+    }
+    await store.close();
   });
 });
 

@@ -121,6 +121,23 @@ describe('on both faces', () => {
     expect(errors?.[0]?.message).toBe('madeAt must be a date and time like 2030-12-05T00:00:00Z.');
   });
 
+  test('a toy with an Idempotency-Key is added once, whichever face it comes by', async () => {
+    const headers = { 'idempotency-key': 'a-name-for-it' };
+    const addOnce = (json: unknown) => rest(store, '/v1/toys', { method: 'POST', json, headers });
+    const first = await addOnce(rubber);
+    const second = await addOnce({ ...rubber, madeAt: '2026-11-21T13:34:56.789+01:00' });
+    expect([second.text, second.headers['idempotent-replayed']]).toEqual([first.text, 'true']);
+    const query = `mutation ($input: NewToy!) { createToy(input: $input) { ${fields} } }`;
+    const answer = await graphqlText(store, { query, variables: { input: rubber } }, store.key, headers);
+    expect(answer.headers).toMatchObject({ 'idempotent-replayed': 'true' });
+    expect(answer.data.createToy).toEqual({ ...first.json, id: `${first.json.id}` });
+    expect((await addOnce({ ...rubber, note: null })).json).toMatchObject({ code: 'IDEMPOTENCY_KEY_REUSED' });
+    // A key belongs to one operation: that of the pets does not know it.
+    const pet = { name: 'Rex', categoryId: 5 };
+    expect(await rest(store, '/v1/pets', { method: 'POST', json: pet, headers })).toMatchObject({ status: 201 });
+    expect((await list()).json).toEqual([first.json]);
+  });
+
   test('a key with the scope read cannot add', async () => {
     expect((await add(rubber, reader)).json).toMatchObject({ code: 'FORBIDDEN', status: 403 });
     const query = `mutation { createToy(input: { name: "x", kind: ball, madeAt: "${madeAt}" }) { id } }`;
@@ -179,8 +196,10 @@ test('both contracts have it, beside the pets', async () => {
     '400',
     '401',
     '403',
+    '409',
     '413',
     '415',
+    '422',
     '429',
     '500',
     '503',

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { whileReadsFail } from '../support/database-access.ts';
+import { whileReadsFail, whileWritesWait } from '../support/database-access.ts';
 import { expect, test } from '../support/jest.ts';
 import { onNode } from '../support/nodes.ts';
 import { exchange, requestText } from '../support/raw.ts';
@@ -30,6 +30,7 @@ async function raw(head: string): Promise<Refusal> {
 }
 
 const post = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
+const keyed = { ...post, headers: { 'idempotency-key': 'the-key-of-rex' } };
 
 const heard: Record<string, [status: number, how: () => Promise<Refusal>]> = {
   BAD_USER_INPUT: [400, () => refusal('/v1/pets?limit=0')],
@@ -48,8 +49,26 @@ const heard: Record<string, [status: number, how: () => Promise<Refusal>]> = {
         return JSON.parse(response?.text ?? '');
       }),
   ],
+  IDEMPOTENCY_KEY_IN_USE: [
+    409,
+    () =>
+      onNode(store, { DATABASE_STATEMENT_TIMEOUT_MS: '1' }, (node) =>
+        whileWritesWait(store.database, async () => {
+          const both = await Promise.all([rest(node, '/v1/pets', keyed), rest(node, '/v1/pets', keyed)]);
+          return both.find(({ status }) => status === 409)?.json;
+        }),
+      ),
+  ],
   PAYLOAD_TOO_LARGE: [413, () => raw('Content-Type: application/json\r\nContent-Length: 9999999\r\n')],
   UNSUPPORTED_MEDIA_TYPE: [415, () => refusal('/v1/pets', { ...post, headers: { 'content-type': 'text/plain' } })],
+  IDEMPOTENCY_KEY_REUSED: [
+    422,
+    async () => {
+      const once = { ...keyed, headers: { 'idempotency-key': 'the-key-of-ada' } };
+      await rest(store, '/v1/pets', once);
+      return refusal('/v1/pets', { ...once, json: { name: 'Ada', categoryId: 1 } });
+    },
+  ],
   TOO_MANY_REQUESTS: [
     429,
     () =>

@@ -15,9 +15,12 @@ afterAll(async () => {
   await closed.close();
 });
 
-const preflight = { 'access-control-request-method': 'POST', 'access-control-request-headers': 'authorization' };
+const preflight = {
+  'access-control-request-method': 'POST',
+  'access-control-request-headers': 'authorization, idempotency-key',
+};
 const exposed =
-  'Link, Deprecation, Sunset, X-Request-Id, WWW-Authenticate, Allow, Retry-After, RateLimit, RateLimit-Policy';
+  'Link, Deprecation, Sunset, X-Request-Id, WWW-Authenticate, Allow, Retry-After, Idempotent-Replayed, RateLimit, RateLimit-Policy';
 const grants = (headers: object) => Object.keys(headers).filter((name) => name.startsWith('access-control-allow'));
 
 describe.each(['/v1/pets', '/v1/pets/1', '/graphql', '/v1/nothing'])('at %s', (path) => {
@@ -27,7 +30,7 @@ describe.each(['/v1/pets', '/v1/pets/1', '/graphql', '/v1/nothing'])('at %s', (p
     expect(asked.headers).toMatchObject({
       'access-control-allow-origin': origin,
       'access-control-allow-methods': 'GET, HEAD, POST',
-      'access-control-allow-headers': 'authorization',
+      'access-control-allow-headers': 'authorization, idempotency-key',
       'access-control-max-age': '600',
       vary: expect.stringContaining('Origin'),
     });

@@ -4,6 +4,7 @@ import { ConnectionArgs, connectionChecker, ListArgs, toConnection } from '../..
 import type { GraphQLContext } from '../../../src/graphql/context.ts';
 import { pageCost } from '../../../src/graphql/cost.ts';
 import { ID } from '../../../src/graphql/id.ts';
+import { type Once, Repeatable } from '../../../src/idempotency/mutations.ts';
 import { checker } from '../../../src/input/check.ts';
 import { int64FromText } from '../../../src/input/int64.ts';
 import { ToyKind, type Toys } from './toy.entity.ts';
@@ -50,7 +51,8 @@ export class ToyResolver {
   async createToy(
     @Arg('input', () => NewToyInput) input: NewToyInput,
     @Ctx() { call }: GraphQLContext,
+    @Repeatable() once: Once | undefined,
   ): Promise<ToyType> {
-    return this.records.insert(this.newToyOf(input), call);
+    return this.records.insert(this.newToyOf(input), call, once);
   }
 }

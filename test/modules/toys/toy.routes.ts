@@ -26,8 +26,8 @@ export function toyRoutes(app: Routes, toys: Toys, maxTextLength: number): void 
     body: newToySchema(maxTextLength),
     response: { 201: success(toySchema, 'Toy added.') },
   };
-  app.post('/toys', { schema: createToy, config: { scope: 'write' } }, async ({ body, call }, reply) =>
-    reply.code(201).send(await toys.insert(body, call)),
+  app.post('/toys', { schema: createToy, config: { scope: 'write', isRepeatable: true } }, async (request, reply) =>
+    reply.code(201).send(await toys.insert(request.body, request.call, request.once)),
   );
 
   const getToy = {

@@ -1,0 +1,69 @@
+import { graphqlText } from './graphql.ts';
+import { rest } from './rest.ts';
+import type { Store } from './store.ts';
+
+/** What a client sees of a creation, by either face. */
+export interface Created {
+  /** The animal, its int64 as digits; or the failure. */
+  outcome: Record<string, unknown>;
+  /** The header of that name. */
+  replayed: string | undefined;
+  retryAfter: number | undefined;
+}
+
+export interface Creation {
+  /** Idempotency-Key, as it is sent; none when undefined. */
+  once?: string | undefined;
+  /** The API key, unless it is the store's. */
+  key?: string | undefined;
+}
+
+type Client = Pick<Store, 'origin' | 'key'>;
+
+/** Creates an animal by one of the two faces. */
+export interface Creator {
+  name: 'REST' | 'GraphQL';
+  create(store: Client, newPet: object, creation?: Creation): Promise<Created>;
+}
+
+export const mutation = 'mutation ($input: NewPet!) { createPet(input: $input) { id name categoryId status } }';
+
+const byRest: Creator = {
+  name: 'REST',
+  async create(store, newPet, { once, key } = {}) {
+    const { status, headers, json } = await rest(store, '/v1/pets', {
+      method: 'POST',
+      json: newPet,
+      headers: headerOf(once),
+      key,
+    });
+    const outcome = status === 201 ? { ...json, id: `${json.id}`, categoryId: `${json.categoryId}` } : json;
+    return { outcome, replayed: textOf(headers['idempotent-replayed']), retryAfter: numberOf(headers['retry-after']) };
+  },
+};
+
+const byGraphQL: Creator = {
+  name: 'GraphQL',
+  async create(store, newPet, { once, key } = {}) {
+    const body = { query: mutation, variables: { input: newPet } };
+    const { headers, data, errors: [error] = [] } = await graphqlText(store, body, key, headerOf(once));
+    const outcome = error
+      ? { code: error.extensions.code, message: error.message, status: error.extensions.status }
+      : data.createPet;
+    return { outcome, replayed: textOf(headers['idempotent-replayed']), retryAfter: numberOf(headers['retry-after']) };
+  },
+};
+
+export const creators = [byRest, byGraphQL];
+
+export function headerOf(once: string | undefined): Record<string, string> {
+  return once === undefined ? {} : { 'idempotency-key': once };
+}
+
+function textOf(header: string | string[] | undefined): string | undefined {
+  return header === undefined ? undefined : `${header}`;
+}
+
+function numberOf(header: string | undefined): number | undefined {
+  return header === undefined ? undefined : Number(header);
+}
