@@ -1,3 +1,12 @@
+import type { Span } from '@opentelemetry/api';
+
+/** The spans of a request that is traced. */
+export interface CallTrace {
+  readonly request: Span;
+  /** Of the GraphQL operation, while there is one. */
+  operation?: Span | undefined;
+}
+
 /** The deadline and response size limit of one caller. It travels with a request from its arrival to the database. */
 export interface Call {
   /** The deadline on the `performance.now()` clock (ms). */
@@ -13,6 +22,10 @@ export interface Call {
    *   are in flight
    */
   spend(items: number, bytes: number): void;
+  /** Notes how long (ms) an input has waited until its batch left, and how many inputs that had. */
+  batched?(waited: number, size: number): void;
+  /** Where what is done for this call belongs in a trace; absent when none is kept. */
+  readonly trace?: CallTrace | undefined;
   /** Notes which server has answered a read, where there are several. */
   servedBy?(node: string): void;
 }

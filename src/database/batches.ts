@@ -1,11 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Call, unhurried } from '../call.ts';
 import { busy, isConflict, late } from './errors.ts';
+import type { DatabaseWatcher, QueueState } from './watcher.ts';
 
 /** Carries out a batch. It may say which server has answered. @returns results in the order of the inputs */
 export type Run<In, Out> = (inputs: In[], servedBy: (node: string) => void) => Promise<Array<Out | Error>>;
 
 export interface BatchOptions<In> {
+  /** What it does, for those who watch. */
+  collection: string;
+  operation: string;
+  watchers?: readonly DatabaseWatcher[];
   /** Maximum number of inputs in a batch. */
   maxBatch: number;
   /** Maximum number of batches in flight, including slow ones that no longer hold back the next. */
@@ -22,7 +27,7 @@ export interface BatchOptions<In> {
   /** Whether a batch of several inputs that failed as a whole may be retried, each input alone. */
   isRetryable(error: unknown): boolean;
   /** The error for an input whose deadline passes while its batch is in flight. Defaults to `late`. */
-  tooLate?: () => Error;
+  tooLate?(): Error;
 }
 
 interface Waiting<In, Out> {
@@ -61,18 +66,22 @@ export class Batches<In, Out> {
   #isScheduled = false;
   #isCrowded = false;
   #sweeper: NodeJS.Timeout | undefined;
+  #refused = 0;
 
   /** @param run takes a batch and returns results in the same order; an `Error` among them fails that input alone. */
   constructor(run: Run<In, Out>, options: BatchOptions<In>) {
     this.#run = run;
-    this.#options = { sizeOf: () => 0, maxSize: Number.POSITIVE_INFINITY, tooLate: late, ...options };
+    this.#options = { sizeOf: () => 0, maxSize: Number.POSITIVE_INFINITY, tooLate: late, watchers: [], ...options };
   }
 
   /** @throws StoreError SERVICE_UNAVAILABLE when too much is pending already, or the deadline of the call passes */
   add(input: In, call: Call = unhurried): Promise<Out> {
     const now = performance.now();
     return new Promise((resolve, reject) => {
-      if (this.#isFull(now)) return reject(busy());
+      if (this.#isFull(now)) {
+        this.#refused += 1;
+        return reject(busy());
+      }
       const size = this.#options.sizeOf(input);
       this.#waiting.push({ input, call, since: now, size, isAlone: false, resolve, reject });
       this.#waitingSize += size;
@@ -84,6 +93,13 @@ export class Batches<In, Out> {
   /** True when new inputs are rejected because pending ones make no progress. */
   get isStuck(): boolean {
     return this.#isFull(performance.now());
+  }
+
+  get state(): QueueState {
+    const { collection, operation } = this.#options;
+    const [first] = this.#waiting;
+    const oldest = first ? performance.now() - first.since : 0;
+    return { collection, operation, waiting: this.#waiting.length, oldest, refused: this.#refused };
   }
 
   #isFull(now: number): boolean {
@@ -153,6 +169,8 @@ export class Batches<In, Out> {
   async #send(batch: Waiting<In, Out>[]): Promise<void> {
     this.#inFlight.add(batch);
     this.#holder = batch;
+    const now = performance.now();
+    for (const { call, since } of batch) call.batched?.(now - since, batch.length);
     try {
       const outputs = await this.#attempt(batch);
       batch.forEach(({ resolve, reject }, index) => {
@@ -173,12 +191,7 @@ export class Batches<In, Out> {
   async #attempt(batch: Waiting<In, Out>[]): Promise<Array<Out | Error>> {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await this.#run(
-          batch.map(({ input }) => input),
-          (node) => {
-            for (const { call } of batch) call.servedBy?.(node);
-          },
-        );
+        return await (this.#options.watchers.length > 0 ? this.#watched(batch) : this.#roundTrip(batch));
       } catch (error) {
         if (attempt > retries || !isConflict(error)) throw error;
         // Nothing has been written, so whose time is up meanwhile is told so, and is not sent again.
@@ -188,6 +201,30 @@ export class Batches<In, Out> {
         dropEnded(batch);
         if (batch.length === 0) return [];
       }
+    }
+  }
+
+  #roundTrip(batch: Waiting<In, Out>[]): Promise<Array<Out | Error>> {
+    return this.#run(
+      batch.map(({ input }) => input),
+      (node) => {
+        for (const { call } of batch) call.servedBy?.(node);
+      },
+    );
+  }
+
+  async #watched(batch: Waiting<In, Out>[]): Promise<Array<Out | Error>> {
+    const { collection, operation, watchers } = this.#options;
+    const size = batch.length;
+    const ends = watchers.map((one) => one.sent({ collection, operation, size, calls: batch.map(({ call }) => call) }));
+    let failure: unknown;
+    try {
+      return await this.#roundTrip(batch);
+    } catch (error) {
+      failure = error;
+      throw error;
+    } finally {
+      for (const end of ends) end(failure);
     }
   }
 

@@ -1,5 +1,6 @@
 import type { MikroORM, PostgreSqlConnection } from '@mikro-orm/postgresql';
 import { Pool, type PoolClient, type PoolConfig } from 'pg';
+import type { PoolState } from './watcher.ts';
 
 /**
  * The connection pool of an ORM. MikroORM never releases a connection that breaks in a transaction, because the
@@ -24,6 +25,11 @@ export function poolWith(config: PoolConfig): Pool {
   pool.on('error', () => undefined);
   pool.on('connect', (client) => client.on('error', () => undefined));
   return pool;
+}
+
+export function stateOfPool(pool: string, { totalCount, idleCount, waitingCount, options }: Pool): PoolState {
+  const used = totalCount - idleCount;
+  return { pool, idle: idleCount, used, max: options.max, pending: waitingCount };
 }
 
 /** MikroORM ends the pool only if one of its entity managers has used it. */

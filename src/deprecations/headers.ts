@@ -39,7 +39,7 @@ export const deprecations = fastifyPlugin<{ usage: DeprecationUsage }>(
         done();
       };
       const count: onResponseHookHandler = ({ caller }, _reply, done) => {
-        if (caller) usage.called(caller.id, operation, removal);
+        if (caller) usage.called(caller, operation, removal);
         done();
       };
       route.onSend = [route.onSend ?? [], announce].flat();

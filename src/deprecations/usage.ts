@@ -1,6 +1,7 @@
 import type { Database } from '../database/database.ts';
 import { Gathered } from '../database/gathered.ts';
 import type { Statement } from '../database/statement.ts';
+import type { Caller } from '../keys/key-lookup.ts';
 import { DeprecatedCall } from './deprecated-call.entity.ts';
 
 interface Calls {
@@ -22,13 +23,20 @@ const addCalls: Statement = {
       last_call_at = greatest(known.last_call_at, excluded.last_call_at)`,
 };
 
+export interface DeprecationUsageOptions {
+  /** Called for every call, with the name of the caller's key. */
+  onCall?: ((operation: string, key: string) => void) | undefined;
+}
+
 /** Counts the calls of deprecated operations, in REST and GraphQL. */
 export class DeprecationUsage {
   readonly #database: Database;
   readonly #calls: Gathered<Calls>;
+  readonly #onCall: DeprecationUsageOptions['onCall'];
 
-  constructor(database: Database) {
+  constructor(database: Database, { onCall }: DeprecationUsageOptions = {}) {
     this.#database = database;
+    this.#onCall = onCall;
     this.#calls = new Gathered<Calls>(
       (calls) => database.rows(addCalls, columnsOf(calls)),
       (earlier, later) => ({ ...later, calls: earlier.calls + later.calls }),
@@ -36,8 +44,9 @@ export class DeprecationUsage {
   }
 
   /** Counts a call. @param operation the name in the API: `getPet`, `Query.pet` */
-  called(keyId: number, operation: string, removal: Date): void {
+  called({ id: keyId, name }: Caller, operation: string, removal: Date): void {
     this.#calls.add(`${keyId} ${operation}`, { keyId, operation, removal, calls: 1, lastCallAt: new Date() });
+    this.#onCall?.(operation, name);
   }
 
   /** Writes the collected counts. @throws the database's error; the counts are kept */

@@ -20,6 +20,7 @@ import { explorerPage } from './explorer.ts';
 import { apolloHandler, isNavigation, preventionHeaders, textsForHashes } from './http.ts';
 import { lifecycle } from './lifecycle.ts';
 import { existingOperationTypes, type OperationLimits, operationLimits } from './limits.ts';
+import type { OperationObserver } from './observers.ts';
 import { readTrustedDocuments } from './trusted-documents.ts';
 
 export interface GraphQLOptions {
@@ -27,6 +28,7 @@ export interface GraphQLOptions {
   /** Operations to try in the explorer. */
   examples: string[];
   usage: DeprecationUsage;
+  observers: readonly OperationObserver[];
   introspection: boolean;
   /** Whether browsers get Apollo Sandbox at `/graphql`. */
   explorer: boolean;
@@ -82,6 +84,7 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
         cost: new CostLimit(schema, limits.maxCost),
         deprecated: new DeprecatedFields(schema),
         usage: options.usage,
+        observers: options.observers,
         executor,
         formatError: format,
       }),

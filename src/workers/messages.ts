@@ -1,7 +1,15 @@
+import type { LogSettings } from '../http/log-control.ts';
+
 /** What a worker tells its parent. */
 export interface FromWorker {
   /** The address on which it listens. */
   ready: string;
+}
+
+/** An answer to the question with this number. */
+export interface Answer {
+  answerTo: number;
+  answer: unknown;
 }
 
 /** What the parent tells a worker. */
@@ -10,6 +18,13 @@ export interface FromParent {
   workersUp: string | null;
   /** Whether all of them have been up. */
   hasStarted: boolean;
+  /** As they have been changed since the start, perhaps. */
+  log: LogSettings;
+}
+
+/** The parent asks a worker for what it has to report. */
+export interface Question {
+  question: number;
 }
 
 /** A worker's place and the number of all, like `1/4`; in its environment, not in the configuration. */

@@ -1,7 +1,8 @@
 import cluster from 'node:cluster';
+import type { LogSettings } from '../http/log-control.ts';
 import type { Budget, Counting, Limiter } from '../quotas/limiter.ts';
 import { CountedByParent } from './counted-by-parent.ts';
-import { type FromParent, type FromWorker, placeVariable } from './messages.ts';
+import { type Answer, type FromParent, type FromWorker, placeVariable, type Question } from './messages.ts';
 
 /** A worker's side of what it shares with its parent. */
 export class Parent implements Counting {
@@ -9,6 +10,10 @@ export class Parent implements Counting {
   workersUp: string | undefined;
   /** Whether all workers have been up. */
   hasStarted = false;
+  /** What this worker answers when its parent asks it to report. */
+  onQuestion: (() => Promise<unknown>) | undefined;
+
+  #onLog: ((settings: LogSettings) => void) | undefined;
 
   private constructor(
     /** The worker's, from 1. */
@@ -16,9 +21,11 @@ export class Parent implements Counting {
     /** Of all workers. */
     readonly processes: number,
   ) {
-    process.on('message', ({ workersUp, hasStarted }: Partial<FromParent>) => {
+    process.on('message', ({ workersUp, hasStarted, log, question }: Partial<FromParent & Question>) => {
+      if (log) this.#onLog?.(log);
       if (workersUp !== undefined) this.workersUp = workersUp ?? undefined;
       if (hasStarted !== undefined) this.hasStarted = hasStarted;
+      if (question !== undefined) void this.#answer(question);
     });
     // A message to a parent that has gone; `onLost` tells what there is to tell.
     process.on('error', () => undefined);
@@ -30,6 +37,11 @@ export class Parent implements Counting {
     if (!place) return undefined;
     const [number, processes] = place.split('/').map(Number) as [number, number];
     return new Parent(number, processes);
+  }
+
+  /** @param take how much is to be logged: told when this worker is ready, and at each change */
+  onLog(take: (settings: LogSettings) => void): void {
+    this.#onLog = take;
   }
 
   /** @param drain what to do when the parent has died: without it no connection arrives any more */
@@ -45,6 +57,12 @@ export class Parent implements Counting {
   /** Tells the parent that this worker listens. */
   ready(address: string): void {
     process.send?.({ ready: address } satisfies FromWorker);
+  }
+
+  async #answer(question: number): Promise<void> {
+    // Whatever goes wrong here: the parent goes on without an answer.
+    const answer = await this.onQuestion?.().catch(() => undefined);
+    if (process.connected) process.send?.({ answerTo: question, answer } satisfies Answer);
   }
 
   readonly limiter = (budget: Budget): Limiter => new CountedByParent(budget);

@@ -1,12 +1,13 @@
 import cluster from 'node:cluster';
-import type { Logger } from 'pino';
 import { RateLimiterClusterMaster } from 'rate-limiter-flexible';
+import type { LogControl } from '../http/log-control.ts';
 import type { FromParent } from './messages.ts';
-import { Place } from './place.ts';
+import { Place, type Report } from './place.ts';
 
 export interface WorkersOptions {
   count: number;
-  log: Logger;
+  /** Its settings hold for the workers, too. */
+  control: LogControl;
   /** Takes what the workers print, in whole lines. */
   output: { write(lines: string): void };
   /** Milliseconds that a drain may take; then those that are left are killed. */
@@ -24,12 +25,16 @@ export class Workers {
   readonly listening: Promise<string>;
   readonly #places: Place[];
   readonly #patience: number;
+  readonly #control: LogControl;
   #hasGivenUp = false;
   #isDraining = false;
   #hasStarted = false;
 
-  private constructor({ count, log, output, patience, onGiveUp }: WorkersOptions) {
+  private constructor({ count, control, output, patience, onGiveUp }: WorkersOptions) {
+    const { log } = control;
     this.#patience = patience;
+    this.#control = control;
+    control.onChange = () => this.#tellAll();
     // Counts for all workers what counts by machine: wrong keys, and quotas without Redis.
     new RateLimiterClusterMaster();
     cluster.setupPrimary({ stdio: ['ignore', 'pipe', 'inherit', 'ipc'] });
@@ -79,10 +84,26 @@ export class Workers {
     return !this.#hasGivenUp && ends.every(Boolean);
   }
 
+  /** How many are up. */
+  get up(): number {
+    return this.#places.filter(({ isUp }) => isUp).length;
+  }
+
+  /** Asks all that are up to report, within this time (ms). */
+  async ask(milliseconds: number): Promise<Report[]> {
+    const reports = await Promise.all(this.#places.map((place) => place.ask(milliseconds)));
+    return reports.filter((report) => report !== undefined);
+  }
+
+  left(): { workers: number } {
+    return { workers: this.up };
+  }
+
   #tellAll(): void {
-    const up = this.#places.filter(({ isUp }) => isUp).length;
+    const { up } = this;
     const workersUp = up < this.#places.length ? `${up} of ${this.#places.length}` : null;
     this.#hasStarted ||= workersUp === null;
-    for (const place of this.#places) place.tell({ workersUp, hasStarted: this.#hasStarted } satisfies FromParent);
+    const message: FromParent = { workersUp, hasStarted: this.#hasStarted, log: this.#control.settings };
+    for (const place of this.#places) place.tell(message);
   }
 }

@@ -1,0 +1,40 @@
+import { send } from './http.ts';
+import { type Env, freePort, type ServerProcess, type StartOptions, startServer } from './process.ts';
+
+/** Values by series, as in Prometheus' text: `name{label="value"}`. */
+export type Series = Map<string, number>;
+
+/** @throws Error for a line that is none of the text format, or a series that is there twice */
+export function seriesIn(text: string): Series {
+  const series: Series = new Map();
+  for (const line of text.split('\n')) {
+    if (line === '' || /^# (?:HELP|TYPE) [a-z\d_]+ ./.test(line)) continue;
+    const [, name, value] = /^([a-z\d_]+(?:\{(?:[a-z\d_]+="(?:[^"\\]|\\.)*",?)*\})?) (\S+)$/.exec(line) ?? [];
+    if (!name || series.has(name) || Number.isNaN(Number(value))) throw new Error(`Not a series of its own: ${line}`);
+    series.set(name, Number(value));
+  }
+  return series;
+}
+
+/** What a histogram knows of its values. */
+export function histogram(series: Series, name: string, labels: string): { count: number; sum: number } {
+  const of = (part: string) => series.get(`${name}_${part}{${labels}}`) ?? 0;
+  return { count: of('count'), sum: of('sum') };
+}
+
+export interface MeasuredServer extends ServerProcess {
+  operations: string;
+  metrics(): Promise<Series>;
+}
+
+/** Starts a server with a port for operators. */
+export async function startMeasured(env: Env, options: StartOptions = {}): Promise<MeasuredServer> {
+  const port = await freePort();
+  const operations = `http://127.0.0.1:${port}`;
+  const server = await startServer({ OPERATIONS_PORT: `${port}`, ...env }, options);
+  return {
+    ...server,
+    operations,
+    metrics: async () => seriesIn((await send(operations, { path: '/metrics' })).text),
+  };
+}

@@ -1,0 +1,168 @@
+import { connect } from 'node:net';
+import { catalogue } from '../../src/telemetry/catalogue.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { graphqlText } from '../support/graphql.ts';
+import { send } from '../support/http.ts';
+import { afterAll, beforeAll, beforeEach, expect, test } from '../support/jest.ts';
+import { histogram, type MeasuredServer, type Series, startMeasured } from '../support/metrics.ts';
+import { cli, eventually, freePort, killAll, startServer } from '../support/process.ts';
+import { requestText } from '../support/raw.ts';
+
+const key = 'a-key-for-these-tests-only';
+let database: TestDatabase;
+let server: MeasuredServer;
+/** Before the test: one server counts for all of them. */
+let before: Series;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  server = await startMeasured({ ...database.env, BOOTSTRAP_API_KEY: key });
+});
+beforeEach(async () => {
+  before = await server.metrics();
+});
+afterAll(async () => {
+  await killAll();
+  await database.drop();
+});
+
+const authorization = `Bearer ${key}`;
+const rest = (path: string, method = 'GET', body?: object, headers: Record<string, string> = { authorization }) =>
+  send(server.origin, {
+    path,
+    method,
+    headers: { ...headers, ...(body && { 'content-type': 'application/json' }) },
+    body: body && JSON.stringify(body),
+  });
+const rex = { name: 'Rex', categoryId: 1 };
+
+/**
+ * Requests are counted when the last byte has been handed over: the client may know before.
+ *
+ * @returns how much everything has grown in this test
+ */
+async function counted(series: string, value: number): Promise<Series> {
+  let grown: Series = new Map();
+  await eventually(async () => {
+    const now = await server.metrics();
+    grown = new Map([...now].map(([name, at]) => [name, at - (before.get(name) ?? 0)]));
+    return grown.get(series) === value;
+  });
+  return grown;
+}
+
+const operations = (face: string, operation: string, code: string) =>
+  `animal_store_operations_total{face="${face}",operation="${operation}",code="${code}"}`;
+
+test('what is served is what the catalogue lists, in Prometheus’ text format', async () => {
+  const { status, headers, text } = await send(server.operations, { path: '/metrics' });
+  expect([status, headers['content-type']]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8']);
+  const types = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name, type]).sort();
+  // Of the parent of workers alone.
+  const { animal_store_workers_silent: _, ...ofOneProcess } = catalogue;
+  expect(types).toEqual(
+    Object.entries(ofOneProcess)
+      .map(([name, { type }]) => [name, type])
+      .sort(),
+  );
+});
+
+test('requests are counted by method, route and status, with their durations', async () => {
+  await rest('/v1/pets?limit=5');
+  await rest('/v1/pets', 'POST', rex);
+  await rest('/v1/pets/1');
+  await rest('/v1/pets/999999');
+  await rest('/v1/pets/none');
+  const of = (method: string, route: string, status: number) =>
+    `http_request_method="${method}",http_route="${route}",http_response_status_code="${status}"`;
+  const name = 'http_server_request_duration_seconds';
+  const series = await counted(`${name}_count{${of('GET', '/v1/pets/:petId', 404)}}`, 2);
+  for (const labels of [of('GET', '/v1/pets', 200), of('POST', '/v1/pets', 201), of('GET', '/v1/pets/:petId', 200)]) {
+    const { count, sum } = histogram(series, name, labels);
+    expect([labels, count, sum > 0]).toEqual([labels, 1, true]);
+    expect(series.get(`${name}_bucket{${labels},le="+Inf"}`)).toBe(1);
+  }
+  expect(series.get('http_server_active_requests')).toBe(0);
+});
+
+test('operations are counted by API, name and code; of GraphQL each root field, by the error at its path', async () => {
+  await rest('/v1/pets');
+  await rest('/v1/pets?limit=0');
+  await graphqlText(server, {
+    query: '{ first: pets(limit: 1) { id } second: pets(limit: 0) { id } pet(id: 1) { id } }',
+  });
+  await graphqlText(server, { query: '{ pets { none } }' });
+  await graphqlText(server, { query: 'query ($n: Int!) { petsConnection(first: $n) { edges { node { id } } } }' });
+  // The third time it is compiled.
+  for (let time = 0; time < 3; time += 1)
+    await graphqlText(server, { query: '{ petsConnection { edges { node { id } } } }' });
+  const series = await counted(operations('graphql', 'petsConnection', 'OK'), 3);
+  const grown = [...series].filter(([name, value]) => name.startsWith('animal_store_operations_total') && value > 0);
+  expect(grown.sort()).toEqual(
+    [
+      [operations('rest', 'listPets', 'OK'), 1],
+      [operations('graphql', 'pets', 'OK'), 1],
+      [operations('graphql', 'petsConnection', 'OK'), 3],
+      [operations('graphql', 'pet', 'OK'), 1],
+      [operations('rest', 'listPets', 'BAD_USER_INPUT'), 1],
+      [operations('graphql', 'pets', 'BAD_USER_INPUT'), 1],
+      [operations('graphql', 'other', 'GRAPHQL_VALIDATION_FAILED'), 1],
+      [operations('graphql', 'petsConnection', 'BAD_USER_INPUT'), 1],
+    ].sort(),
+  );
+  const { count } = histogram(series, 'animal_store_operation_duration_seconds', 'face="graphql",operation="pets"');
+  expect(count).toBe(2);
+});
+
+test('round trips are counted with what they serve, and what waits is told', async () => {
+  await Promise.all(Array.from({ length: 40 }, () => rest('/v1/pets', 'POST', rex)));
+  const name = 'db_client_operation_batch_size';
+  const series = await counted(`${name}_sum{db_collection_name="pet",db_operation_name="insert"}`, 40);
+  const { count } = histogram(series, name, 'db_collection_name="pet",db_operation_name="insert"');
+  expect(count).toBeLessThan(40);
+  const labels = 'db_collection_name="pet",db_operation_name="insert",error_type=""';
+  expect(histogram(series, 'db_client_operation_duration_seconds', labels).count).toBe(count);
+  expect(series.get('animal_store_queue_waiting{collection="pet",operation="insert"}')).toBe(0);
+  const now = await server.metrics();
+  expect(now.get('db_client_connection_max{pool="primary"}')).toBe(10);
+  expect(now.get('db_client_connection_count{pool="primary",state="idle"}')).toBeGreaterThan(0);
+  expect(now.get('animal_store_database_up')).toBe(1);
+  expect(now.get('animal_store_workers_up')).toBe(1);
+});
+
+test('refusals of keys, look-ups and calls of what is deprecated are counted', async () => {
+  const issue = async (name: string, scope: string) => {
+    const { stdout } = await cli(['keys', 'issue', '--name', name, '--scope', scope, '--json'], database.env);
+    return { authorization: `Bearer ${JSON.parse(stdout).key}` };
+  };
+  const reader = await issue('shop “front”\\', 'read');
+  await rest('/v1/pets', 'GET', undefined, {});
+  await rest('/v1/pets', 'GET', undefined, { authorization: `Bearer ask_${'0'.repeat(48)}` });
+  await rest('/v1/pets', 'POST', rex, reader);
+  await rest('/v1/pets/1', 'GET', undefined, reader);
+  await graphqlText(server, { query: '{ pet(id: 1) { id } }' }, reader.authorization.slice(7));
+  const series = await counted('animal_store_deprecated_calls_total{operation="Query.pet",key="shop “front”\\\\"}', 1);
+  expect(series.get('animal_store_deprecated_calls_total{operation="getPet",key="shop “front”\\\\"}')).toBe(1);
+  expect(series.get('animal_store_auth_refusals_total{code="UNAUTHENTICATED"}')).toBe(2);
+  expect(series.get('animal_store_auth_refusals_total{code="FORBIDDEN"}')).toBe(1);
+  expect(series.get('animal_store_key_lookups_total{result="known"}')).toBeGreaterThanOrEqual(1);
+});
+
+test('a client that goes before it has its answer is counted as that, and has no status', async () => {
+  const socket = connect(Number(new URL(server.origin).port), '127.0.0.1');
+  const headers = `Authorization: ${authorization}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n`;
+  socket.write(requestText('POST /v1/pets', headers, '{"name":'));
+  await counted('http_server_active_requests', 1);
+  expect((await server.metrics()).get('animal_store_connections')).toBeGreaterThanOrEqual(1);
+  socket.destroy();
+  const series = await counted('http_server_aborted_requests_total', 1);
+  const labels = 'http_request_method="POST",http_route="/v1/pets",http_response_status_code=""';
+  expect(histogram(series, 'http_server_request_duration_seconds', labels).count).toBe(1);
+});
+
+test('without OPERATIONS_PORT there is no such port, and nothing on the other', async () => {
+  const plain = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key });
+  expect((await send(plain.origin, { path: '/metrics', headers: { authorization } })).status).toBe(404);
+  expect((await send(server.origin, { path: '/metrics', headers: { authorization } })).status).toBe(404);
+  const port = await freePort();
+  await expect(send(`http://127.0.0.1:${port}`, { path: '/metrics' })).rejects.toThrow('ECONNREFUSED');
+});
