@@ -16,6 +16,14 @@ export const wholeNumber = (min: number, max: number, spec: NumberSpec) =>
     return value;
   })(spec);
 
+/** A part of a whole, from 0 to 1. */
+export const share = makeValidator((text: string) => {
+  if (!/^(?:0|1|[01]?\.\d{1,9})$/.test(text) || Number(text) > 1) {
+    throw new EnvError(`must be a number between 0 and 1, not "${text}"`);
+  }
+  return Number(text);
+});
+
 /** A number of processes, or `auto`. */
 export const processes = makeValidator((text: string): number | 'auto' => {
   if (text === 'auto') return text;
@@ -85,4 +93,27 @@ function listOf(text: string): string[] {
     .split(',')
     .map((one) => one.trim())
     .filter(Boolean);
+}
+
+/**
+ * Every variable with its value in force, for the log: of keys only that they are set, of URLs only where they lead. A
+ * password may be in the user's place, or among the parameters.
+ */
+export function withoutSecrets(values: object): Record<string, unknown> {
+  const entries = Object.entries(values).map(([name, value]) => [
+    name,
+    value === undefined ? value : shown(name, value),
+  ]);
+  return Object.fromEntries(entries);
+}
+
+function shown(name: string, value: unknown): unknown {
+  if (/_(?:KEY|SECRET|PASSWORD|TOKEN)$/.test(name)) return 'set';
+  if (!/_URLS?$/.test(name)) return value;
+  return Array.isArray(value) ? value.map(placeOf) : placeOf(`${value}`);
+}
+
+function placeOf(url: string): string {
+  const { protocol, host, pathname } = new URL(url);
+  return `${protocol}//${host}${pathname}`;
 }

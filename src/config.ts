@@ -8,7 +8,9 @@ import {
   proxies,
   redisUrl,
   secret,
+  share,
   wholeNumber,
+  withoutSecrets,
 } from './config.checks.ts';
 
 /** Thrown for an invalid configuration. The message lists every mistake. */
@@ -22,6 +24,11 @@ const none = undefined as string | undefined;
 export const variables = {
   PORT: port({ default: 4000, desc: 'TCP port to listen on.' }),
   HOST: str({ default: '127.0.0.1', desc: 'Address to listen on; `0.0.0.0` or `::` for all.' }),
+  OPERATIONS_PORT: wholeNumber(0, 65_535, {
+    default: 0,
+    desc: 'TCP port for operators: `/metrics`, `/log`. It needs no key; 0 for none.',
+  }),
+  OPERATIONS_HOST: str({ default: '127.0.0.1', desc: 'Address of that port.' }),
   WORKERS: processes({ default: 1 as number | 'auto', desc: 'Processes that serve; `auto` for one per core.' }),
   DATABASE_URL: postgresUrl({ default: none, desc: 'PostgreSQL; without it, the embedded store.' }),
   DATABASE_DIRECT_URL: postgresUrl({
@@ -52,12 +59,17 @@ export const variables = {
     default: 'info',
     desc: 'How much is logged.',
   }),
+  LOG_SAMPLE: share({ default: 1, desc: 'Share of the requests without a fault that get a line, 0 to 1.' }),
   TRUST_PROXY: proxies({
     default: false as false | number | string[],
     desc: 'Proxies whose `X-Forwarded-*` count: addresses and networks, or a number of hops.',
   }),
   REQUEST_TIMEOUT_MS: milliseconds({ default: 30_000, desc: 'Until a request must have arrived whole.' }),
   KEEP_ALIVE_TIMEOUT_MS: milliseconds({ default: 72_000, desc: 'How long an idle connection stays open.' }),
+  MAX_CONNECTIONS: wholeNumber(0, 1_000_000, {
+    default: 0,
+    desc: 'Connections of clients at a time, to each worker; 0 for as many as there are file descriptors for, up to 10000.',
+  }),
   DRAIN_TIMEOUT_MS: milliseconds({ default: 10_000, desc: 'How long requests in flight may take at shutdown.' }),
   DRAIN_DELAY_MS: wholeNumber(0, 600_000, {
     default: 0,
@@ -70,6 +82,10 @@ export const variables = {
     desc: 'Wrong keys per client address until it gets 429; 0 for no limit.',
   }),
   TEXT_MAX_LENGTH: wholeNumber(1, 1_000_000, { default: 10_000, desc: 'Characters of a text in an input.' }),
+  IDEMPOTENCY_TTL_HOURS: wholeNumber(1, 720, {
+    default: 24,
+    desc: 'How long a creation is known by its `Idempotency-Key`, at least.',
+  }),
   RESPONSE_LIMIT_BYTES: wholeNumber(1_048_576, 1_073_741_824, {
     default: 33_554_432,
     desc: 'Largest answer; eight times as much may be under way at a time.',
@@ -119,12 +135,15 @@ export function loadConfig(env: Record<string, string | undefined>) {
     },
   });
   return {
+    shown: withoutSecrets(values),
     port: values.PORT,
     host: values.HOST,
+    operations: { port: values.OPERATIONS_PORT, host: values.OPERATIONS_HOST },
     workers: values.WORKERS,
-    logLevel: values.LOG_LEVEL,
+    log: { level: values.LOG_LEVEL, sample: values.LOG_SAMPLE },
     migrateOnStart: values.MIGRATE_ON_START,
     maxTextLength: values.TEXT_MAX_LENGTH,
+    idempotencyHours: values.IDEMPOTENCY_TTL_HOURS,
     drainDelay: values.DRAIN_DELAY_MS,
     drainTimeout: values.DRAIN_TIMEOUT_MS,
     database: {
@@ -144,6 +163,7 @@ export function loadConfig(env: Record<string, string | undefined>) {
       trustProxy: values.TRUST_PROXY,
       requestTimeout: values.REQUEST_TIMEOUT_MS,
       keepAliveTimeout: values.KEEP_ALIVE_TIMEOUT_MS,
+      maxConnections: values.MAX_CONNECTIONS,
       bodyLimit: values.BODY_LIMIT_BYTES,
       responseLimit: values.RESPONSE_LIMIT_BYTES,
       corsOrigins: values.CORS_ORIGINS,

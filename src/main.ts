@@ -1,16 +1,24 @@
 import { availableParallelism } from 'node:os';
 import closeWithGrace from 'close-with-grace';
-import { loadConfig } from './config.ts';
+import type { Logger } from 'pino';
+import { type Config, loadConfig } from './config.ts';
 import { Database } from './database/database.ts';
+import type { DatabaseWatcher } from './database/watcher.ts';
+import { KeyMask } from './http/key-mask.ts';
+import { LogControl } from './http/log-control.ts';
 import { LogOutput } from './http/log-output.ts';
-import { createLog } from './http/logging.ts';
-import { ApiKeyService } from './keys/api-key.service.ts';
+import { actorOf } from './keys/actor.ts';
+import { ApiKeyService, type IssuedKey } from './keys/api-key.service.ts';
 import { issueFirstKey, welcome } from './keys/first-key.ts';
 import { modelOf } from './mikro-orm.config.ts';
 import { modules } from './modules.ts';
+import { logSettings } from './operations/log-settings.ts';
+import { openOperationsPort } from './operations/port.ts';
 import { startFailure } from './operations/start-failure.ts';
 import { preparedStore } from './prepared-store.ts';
 import type { Service } from './serve.ts';
+import { Telemetry } from './telemetry/telemetry.ts';
+import { releasedVersion } from './version.ts';
 import { Parent } from './workers/parent.ts';
 import { Workers } from './workers/workers.ts';
 
@@ -29,63 +37,135 @@ const grace = 3000;
  */
 async function main(): Promise<void> {
   // Until there is something to drain, a signal ends the process at once, even while a migration waits.
-  let stop: () => void = () => process.exit(0);
+  let stop: (reason: string) => void = () => process.exit(0);
   // Ctrl-C under `npm start` arrives twice, from the terminal and from npm: the second must not cut the drain short.
-  for (const signal of stopSignals) process.on(signal, () => stop());
+  for (const signal of stopSignals) process.on(signal, () => stop(signal));
   const parent = Parent.ofThisProcess();
-  parent?.onLost(() => stop());
+  parent?.onLost(() => stop('the parent has gone'));
 
   const config = loadConfig(process.env);
   const count = config.workers === 'auto' ? availableParallelism() : config.workers;
   const isParent = count > 1 && !parent;
   const output = new LogOutput();
-  const log = createLog(config.logLevel, output, parent?.number);
-  const prepared = config.migrateOnStart ? preparedStore(config.database) : undefined;
-  const readUrls = isParent ? undefined : config.database.readUrls;
-  const options = { ...config.database, readUrls, log, prepared, onLost: fail };
-  const database = await Database.open(options, modelOf(modules));
-  // What the parent has done need not be done again, nor keep a worker from starting while the database is away.
-  if (!parent) {
-    const { advice } = database;
-    if (advice) log.warn({ statements: advice }, 'a pooler drops session settings: set them on the role');
-    await database.reach();
-    if (config.migrateOnStart) await database.migrate();
-  }
+  const control = new LogControl(config.log, output, parent?.number);
+  const { log } = control;
+  parent?.onLog((settings) => control.set(settings));
+  const mask = new KeyMask(config.keys.bootstrapKey);
+  const telemetry = await Telemetry.open({
+    version: releasedVersion(),
+    isMeasured: config.operations.port > 0,
+    serves: !isParent,
+    database: config.database.url ? 'postgres' : 'embedded',
+    hasTrustedDocuments: config.graphql.trustedDocuments !== undefined,
+    env: process.env,
+    log,
+    output,
+    mask,
+  });
+  if (parent) parent.onQuestion = () => telemetry.report();
+  stop = (reason) => {
+    log.info({ reason }, 'ended before it was open');
+    process.exit(0);
+  };
+  const watchers = telemetry.instrumentation.databases;
+  const database = await openDatabase(config, { log, watchers, isParent, isWorker: parent !== undefined });
   // The embedded store stays with the parent: a worker that is killed does not take it along.
   if (isParent && !database.isEmbedded) await database.close();
 
   const drainTime = config.drainDelay + config.drainTimeout;
   const onGiveUp = (reason: string | undefined) => {
     if (reason) tell(reason);
-    stop();
+    stop('workers cannot serve');
   };
-  const service: Service = isParent
-    ? Workers.start({ count, log, output, patience: drainTime + grace, onGiveUp })
-    : await (await import('./serve.ts')).serve({ config, database, modules, log, parent });
+  let workers: Workers | undefined;
+  // One port for all workers: their parent's. It is opened first, so that a port that is taken stops the start.
+  const operations =
+    config.operations.port > 0 && !parent
+      ? await openOperationsPort({
+          ...config.operations,
+          plugins: [logSettings(control), ...(await telemetry.pages(isParent ? () => workers : undefined))],
+        })
+      : undefined;
+  if (isParent) workers = Workers.start({ count, control, output, patience: drainTime + grace, onGiveUp });
+  const { instrumentation } = telemetry;
+  const service: Service =
+    workers ??
+    (await (await import('./serve.ts')).serve({ config, database, modules, log: control, parent, instrumentation }));
+
+  let reason: string | undefined;
 
   const { close } = closeWithGrace(
-    { delay: drainTime + (isParent ? 2 * grace : 0), logger: log, skip: [...stopSignals, ...faults] },
+    {
+      delay: drainTime + (isParent ? 2 * grace : telemetry.lastSpans),
+      logger: log,
+      skip: [...stopSignals, ...faults],
+      onTimeout: (ms: number) => log.error({ ms, ...service.left() }, 'closed before all was finished'),
+    },
     async ({ err }) => {
+      const began = performance.now();
       if (err) log.fatal({ err }, 'unforeseen failure');
-      else log.info('draining');
+      else log.info({ reason }, 'draining');
       const isClean = await service.drain(err ? 0 : config.drainDelay);
+      await telemetry.close();
+      await operations?.close();
       if (!isParent || database.isEmbedded) await database.close();
+      log.info({ ms: Math.round(performance.now() - began), isClean, ...service.left() }, 'closed');
       await output.close(lastWords);
       if (!isClean) process.exit(1);
     },
   );
-  stop = () => {
+  stop = (why) => {
     stop = () => undefined;
+    reason = why;
     close();
   };
   const address = await service.listening;
-  const key = !parent && database.isEmbedded && !config.keys.bootstrapKey && (await firstKey(database));
-  if (key) process.stdout.write(welcome(address, key));
+  if (!parent) await announce(config, database, log, address);
+}
+
+interface OpenOptions {
+  log: Logger;
+  watchers: DatabaseWatcher[];
+  /** Of workers, which do what is left to do. */
+  isParent: boolean;
+  isWorker: boolean;
+}
+
+/** Opens the database and migrates it. A worker's parent has done that: nothing keeps a worker from starting. */
+async function openDatabase(config: Config, { log, watchers, isParent, isWorker }: OpenOptions): Promise<Database> {
+  const prepared = config.migrateOnStart ? preparedStore(config.database) : undefined;
+  const readUrls = isParent ? undefined : config.database.readUrls;
+  const options = { ...config.database, readUrls, log, prepared, onLost: fail, watchers };
+  const database = await Database.open(options, modelOf(modules));
+  if (isWorker) return database;
+  const { advice } = database;
+  if (advice) log.warn({ statements: advice }, 'a pooler drops session settings: set them on the role');
+  await database.reach();
+  if (config.migrateOnStart) await database.migrate();
+  else await reportPending(database, log);
+  return database;
+}
+
+/** Says that the service can be reached, and prints the first key of a new store. */
+async function announce(config: Config, database: Database, log: Logger, address: string): Promise<void> {
+  log.info({ version: releasedVersion(), nodejs: process.version, address, config: config.shown }, 'started');
+  if (config.keys.bootstrapKey) log.warn({ key: 0 }, 'a bootstrap key is set: it may do everything, and has no end');
+  const first = database.isEmbedded && !config.keys.bootstrapKey && (await firstKey(database));
+  if (!first) return;
+  log.info({ key: first.id }, 'first key issued');
+  process.stdout.write(welcome(address, first.key));
 }
 
 /** Two servers that start at once on an empty store print only one key. */
-function firstKey(database: Database): Promise<string | undefined> {
-  return database.exclusively(() => issueFirstKey(new ApiKeyService(database)));
+function firstKey(database: Database): Promise<IssuedKey | undefined> {
+  const actor = actorOf('start', process.env.SUDO_USER);
+  return database.exclusively(() => issueFirstKey(new ApiKeyService(database, { actor })));
+}
+
+/** Until somebody applies them, `/readyz` says 503. */
+async function reportPending(database: Database, log: Logger): Promise<void> {
+  const migrations = await database.pending();
+  if (migrations.length > 0) log.warn({ migrations }, 'migrations are waiting to be applied');
 }
 
 function tell(reason: string): void {

@@ -10,6 +10,8 @@ export interface Service {
    * @returns whether all that was in hand has been finished
    */
   drain(delay: number): Promise<boolean>;
+  /** What is under way, for the log. */
+  left(): { requests: number } | { workers: number };
 }
 
 /** Serves in this process. */
@@ -26,5 +28,6 @@ export async function serve(options: AppOptions): Promise<Service> {
       await app.close();
       return true;
     },
+    left: () => ({ requests: app.underWay.count }),
   };
 }

@@ -1,5 +1,6 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
+import type { FastifyInstance } from 'fastify';
 import { StoreError } from '../errors.ts';
 import { dataHeaders } from './headers.ts';
 
@@ -20,19 +21,27 @@ interface ParserError extends Error {
   bytesParsed?: number;
 }
 
-/** Responds to bytes that are not HTTP, or to a request that never ends. There is no request object yet. */
-export function answerBrokenRequest(error: ParserError, socket: Socket): void {
+/**
+ * Responds to bytes that are not HTTP, or to a request that never ends. There is no request object yet, so no observer
+ * sees it: the line in the log is written here.
+ */
+export function answerBrokenRequest(this: Pick<FastifyInstance, 'log'>, error: ParserError, socket: Socket): void {
   if (error.code === 'ECONNRESET') return void socket.destroy();
   const isUnknown = error.code === 'HPE_INVALID_METHOD' && isRequestLine(error);
   const failure = isUnknown ? unknownMethod : (ofParser[error.code ?? ''] ?? malformed);
   const response = latest.get(socket);
   const isUnderWay = response && !response.writableFinished && !response.destroyed;
+  const answer = () => {
+    const { status, code } = failure;
+    this.log.info({ address: socket.remoteAddress, face: 'other', status, code }, 'answered what is no request');
+    answerOnSocket(failure, socket);
+  };
   const afterResponse = (work: () => void) => (isUnderWay ? response.once('close', work) : work());
   // The body of an answered request is broken: a second response would be taken for that to another request.
   if (response?.headersSent && !response.req.complete) afterResponse(() => socket.destroySoon());
   // The broken part follows a complete request, which is answered first.
-  else if (response?.req.complete) afterResponse(() => answerOnSocket(failure, socket));
-  else answerOnSocket(failure, socket);
+  else if (response?.req.complete) afterResponse(answer);
+  else answer();
 }
 
 /** An unknown method is 501 (RFC 9110 section 9.1); anything else that is not a method is not HTTP. */

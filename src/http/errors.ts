@@ -26,17 +26,24 @@ export function sendFailure(
 ): void {
   const failure = toStoreError(error);
   logFailure(failure, request);
+  if (request.call) request.call.code ??= failure.code;
   reply.code(failure.status).headers(failure.headers).type(mediaType).serializer(JSON.stringify).send(toBody(failure));
 }
 
-/** Logs an underlying failure as an error, with its cause; a rejection, of too many requests for example, as debug. */
-export function logFailure(failure: StoreError, request: FastifyRequest): void {
-  if (failure.status < 500 || failure.cause === undefined) {
-    // Without the message, which may quote what the client sent.
-    request.log.debug({ code: failure.code }, 'refused');
-  } else {
-    request.log.error({ err: failure.cause, code: failure.code }, failure.message);
-  }
+/**
+ * Logs a failure. What passes by itself has a line in the log when it begins and one when it is over (`Episode`), and its
+ * code is in the line of each request that it hits. Whoever repeats a creation whose outcome is unknown must look for
+ * it: so each has a line of its own.
+ */
+export function logFailure(
+  { code, status, cause, isOutcomeUnknown, message }: StoreError,
+  { log }: FastifyRequest,
+): void {
+  // Without the message, which may quote what the client sent.
+  if (status < 500 || (cause === undefined && !isOutcomeUnknown)) log.debug({ code }, 'refused');
+  else if (isOutcomeUnknown) log.warn({ code, reason: (cause as Error | undefined)?.message }, 'outcome unknown');
+  else if (code === 'SERVICE_UNAVAILABLE') log.debug({ err: cause, code }, message);
+  else log.error({ err: cause, code }, message);
 }
 
 const ofFastify: Record<string, [ErrorCode, string]> = {

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { latest } from './broken-requests.ts';
 import { dataHeaders } from './headers.ts';
+import type { RequestObserver } from './observers.ts';
 import { RequestCall, type RequestCallOptions } from './request-call.ts';
 
 declare module 'fastify' {
@@ -17,9 +18,14 @@ declare module 'fastify' {
   }
 }
 
-/** The first and last steps of every request: clock, log line, headers, connection. */
-export const everyRequest = fastifyPlugin<RequestCallOptions>(
-  async (app: FastifyInstance, call) => {
+export interface EveryRequestOptions {
+  call: RequestCallOptions;
+  observers: RequestObserver[];
+}
+
+/** The first and last steps of every request: clock, observers, headers, connection. */
+export const everyRequest = fastifyPlugin<EveryRequestOptions>(
+  async (app: FastifyInstance, options) => {
     let isDraining = false;
     const startDraining = () => {
       isDraining = true;
@@ -30,7 +36,7 @@ export const everyRequest = fastifyPlugin<RequestCallOptions>(
 
     app.decorateRequest('call', null as never);
     app.addHook('onRequest', (request, reply, done) => {
-      begin(request, reply, call);
+      begin(request, reply, options);
       done();
     });
     // Node closes idle connections at once, but keeps one that is serving a request alive after the response. The drain
@@ -44,16 +50,15 @@ export const everyRequest = fastifyPlugin<RequestCallOptions>(
 );
 
 /** The first step of every request. */
-export function begin(request: FastifyRequest, reply: FastifyReply, options: RequestCallOptions): void {
+export function begin(request: FastifyRequest, reply: FastifyReply, { call, observers }: EveryRequestOptions): void {
   const arrived = performance.now();
   latest.set(request.raw.socket, reply.raw);
-  request.call = new RequestCall(request.raw, reply.raw, options);
+  request.call = new RequestCall(request.raw, reply.raw, call);
   reply.headers(dataHeaders).header('x-request-id', request.id);
+  for (const observer of observers) observer.began?.(request);
   reply.raw.once('close', () => {
-    const ms = Math.round((performance.now() - arrived) * 100) / 100;
-    const fields = { req: request, status: reply.statusCode, ms, key: request.caller?.id, node: request.call.node };
-    if (reply.raw.writableFinished) request.log.info(fields, 'answered');
-    else request.log.info({ ...fields, status: undefined }, 'aborted by the client');
+    const end = { milliseconds: performance.now() - arrived, isAnswered: reply.raw.writableFinished };
+    for (const observer of observers) observer.ended(request, reply, end);
   });
 }
 

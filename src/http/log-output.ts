@@ -16,6 +16,8 @@ export class LogOutput {
   #lines: string[] = [];
   #waiting = 0;
   #dropped = 0;
+  /** How many lines have been dropped so far. */
+  droppedInAll = 0;
   #writing: Promise<void> | undefined;
   readonly #write = writerOf(stdout);
   readonly #timer = setInterval(() => this.#flush(), bundle.milliseconds).unref();
@@ -27,7 +29,7 @@ export class LogOutput {
   /** Takes one line, as pino writes it, or several that a worker has bundled. */
   write(lines: string): void {
     if (this.#waiting + lines.length > maxWaiting) {
-      this.#dropped += countOf(lines);
+      this.#drop(lines);
       return;
     }
     this.#waiting += lines.length;
@@ -37,12 +39,18 @@ export class LogOutput {
   /** Writes the pending lines, as far as possible within this time. */
   async close(milliseconds: number): Promise<void> {
     clearInterval(this.#timer);
-    const giveUpAt = Date.now() + milliseconds;
+    const giveUpAt = performance.now() + milliseconds;
     const clock = new Promise((done) => setTimeout(done, milliseconds).unref());
-    while (this.#waiting > 0 && Date.now() < giveUpAt) {
+    while (this.#waiting > 0 && performance.now() < giveUpAt) {
       this.#flush();
       await Promise.race([this.#writing, clock]);
     }
+  }
+
+  #drop(lines: string): void {
+    const count = countOf(lines);
+    this.#dropped += count;
+    this.droppedInAll += count;
   }
 
   #flush(): void {
@@ -53,7 +61,8 @@ export class LogOutput {
     const text = lines.join('');
     this.#writing = this.#write(text + noteOf(dropped))
       .catch(() => {
-        this.#dropped += dropped + countOf(text);
+        this.#dropped += dropped;
+        this.#drop(text);
       })
       .then(() => {
         this.#waiting -= text.length;

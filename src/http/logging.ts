@@ -1,51 +1,39 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { type FastifyRequest, type FastifyServerOptions, LogController } from 'fastify';
+import { type FastifyServerOptions, LogController } from 'fastify';
 import { type DestinationStream, type Logger, pino } from 'pino';
-import { secretPrefix } from '../keys/secret.ts';
+import type { KeyMask } from './key-mask.ts';
 
 const acceptableId = /^[\w.:-]{1,64}$/;
 
-/**
- * The log of a process: JSON lines.
- *
- * @param stream standard output when absent, one write per line
- * @param worker the number of the worker, for each line; none where one process is the service
- */
-export function createLog(level: string, stream: DestinationStream = process.stdout, worker?: number): Logger {
-  return pino({ level, base: worker ? { worker } : null, serializers: { req: requestOf, err: errorOf } }, stream);
+/** What every line has. */
+export interface LogBase {
+  pid: number;
+  host: string;
+  /** Absent where one process is the service, and in the parent of workers. */
+  worker?: number;
+}
+
+/** The log of a process: JSON lines. */
+export function createLog(level: string, stream: DestinationStream, base: LogBase): Logger {
+  // Without one of ours, Fastify's own would turn `req` into something else.
+  return pino({ level, base, serializers: { req: (req) => req, err: errorOf } }, stream);
 }
 
 /** Fastify's options for logging: one line per request, each with the request's id. */
-export function loggingOptions(log: Logger): FastifyServerOptions {
+export function loggingOptions(log: Logger, mask: KeyMask): FastifyServerOptions {
   return {
-    // Fastify's own logger does nothing at all.
-    ...(log.level === 'silent' ? { logger: false } : { loggerInstance: log }),
+    // Also when it is silent: that may change while the service runs.
+    loggerInstance: log,
     logController: new LogController({ disableRequestLogging: true }),
-    genReqId: requestId,
+    genReqId: ({ headers }: Pick<IncomingMessage, 'headers'>) => requestId(headers['x-request-id'], mask),
   };
 }
 
 /** The client's `X-Request-Id` when it is plain, so that a trace can be followed; a new one otherwise. */
-function requestId({ headers }: Pick<IncomingMessage, 'headers'>): string {
-  const given = headers['x-request-id'];
+function requestId(given: string | string[] | undefined, mask: KeyMask): string {
   // A key that a client sends here by mistake must not reach a log.
-  return typeof given === 'string' && acceptableId.test(given) && !given.includes(secretPrefix) ? given : randomUUID();
-}
-
-const longestPath = 256;
-const key = new RegExp(`${secretPrefix}\\w*`, 'g');
-
-// Without headers and query, where keys and other secrets end up. A key in the path is cut.
-function requestOf({ method, url }: FastifyRequest) {
-  const [path = ''] = url.slice(0, longestPath).split('?', 1);
-  const plain = path.includes('%') ? decoded(path) : path;
-  return { method, path: plain.includes(secretPrefix) ? plain.replaceAll(key, `${secretPrefix}...`) : path };
-}
-
-/** A key in the path may be percent-encoded. */
-function decoded(path: string): string {
-  return path.replace(/%([2-7][\da-f])/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  return typeof given === 'string' && acceptableId.test(given) && !mask.hasKey(given) ? given : randomUUID();
 }
 
 /** Without what drivers attach to an error: Redis's failed command may contain its password. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Call } from '../call.ts';
+import type { Call, CallTrace } from '../call.ts';
 import { StoreError } from '../errors.ts';
 import type { InFlight } from './in-flight.ts';
 
@@ -28,12 +28,30 @@ export class RequestCall implements Call {
   copies = 1;
   /** The server that answered the last read, where there are several. */
   node: string | undefined;
+  /** How long (ms) the request has waited for batches to leave, in all; undefined when it needed no database. */
+  waited: number | undefined;
+  /** With how many others, itself included, it shared its largest batch. */
+  batch: number | undefined;
+  /** True when all that the request asked for had been created at an earlier one; undefined when it had no key. */
+  isReplay: boolean | undefined;
+  /** GraphQL's operation: its name as the client gave it, and its root fields, each once. */
+  operation: { name: string | undefined; fields: readonly string[] | undefined } | undefined;
+  /** The code of the error that the response carries; the first of several. */
+  code: string | undefined;
+  /** When its GraphQL operation began (`performance.now()`), for those who watch; undefined when there is none. */
+  operationBegan: number | undefined;
+  trace: CallTrace | undefined;
 
   constructor({ socket }: IncomingMessage, response: ServerResponse, options: RequestCallOptions) {
     this.#socket = socket;
     this.#response = response;
     this.#options = options;
     this.deadline = performance.now() + options.milliseconds;
+  }
+
+  /** The id of the trace that the request is part of; undefined when none is kept. */
+  get traceId(): string | undefined {
+    return this.trace?.request.spanContext().traceId;
   }
 
   get isOver(): boolean {
@@ -43,6 +61,11 @@ export class RequestCall implements Call {
   /** Restarts the clock when the body has arrived: the upload depends on the client, and has its own limit. */
   restart(): void {
     this.deadline = performance.now() + this.#options.milliseconds;
+  }
+
+  batched(waited: number, size: number): void {
+    this.waited = (this.waited ?? 0) + waited;
+    this.batch = Math.max(this.batch ?? 0, size);
   }
 
   servedBy(node: string): void {

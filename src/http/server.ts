@@ -4,9 +4,8 @@ import fastifyPlugin from 'fastify-plugin';
 import { StoreError } from '../errors.ts';
 import { answerBrokenRequest } from './broken-requests.ts';
 import { sendError } from './errors.ts';
-import { begin, isUnread } from './every-request.ts';
+import { begin, type EveryRequestOptions, isUnread } from './every-request.ts';
 import { buildValidator } from './input.ts';
-import type { RequestCallOptions } from './request-call.ts';
 
 export interface ServerOptions {
   trustProxy: false | number | string[];
@@ -15,7 +14,7 @@ export interface ServerOptions {
   keepAliveTimeout: number;
   /** In bytes. */
   bodyLimit: number;
-  call: RequestCallOptions;
+  everyRequest: EveryRequestOptions;
   /** For requests that pass no hook. @throws StoreError UNAUTHENTICATED and similar */
   authenticate(request: FastifyRequest): Promise<unknown>;
 }
@@ -24,7 +23,7 @@ const maxHeaderSize = 16_384;
 
 /** Fastify's options for the HTTP server: its limits, and the handling of malformed requests. */
 export function serverOptions(options: ServerOptions): FastifyServerOptions {
-  const { trustProxy, requestTimeout, keepAliveTimeout, bodyLimit, call, authenticate } = options;
+  const { trustProxy, requestTimeout, keepAliveTimeout, bodyLimit, everyRequest, authenticate } = options;
   return {
     bodyLimit,
     requestTimeout,
@@ -49,7 +48,7 @@ export function serverOptions(options: ServerOptions): FastifyServerOptions {
     clientErrorHandler: answerBrokenRequest,
     // A path that cannot be decoded passes no hooks, so their work is done here. Authentication comes first, too.
     frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
-      begin(request, reply, call);
+      begin(request, reply, everyRequest);
       if (isUnread(request)) reply.header('connection', 'close');
       void authenticate(request)
         .then(

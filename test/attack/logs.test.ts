@@ -15,7 +15,10 @@ afterAll(async () => {
   await database.drop();
 });
 
-const bootstrapKey = 'bootstrap-secret-0123456789';
+// Nothing marks it as a key, and it could be the name of an operation.
+const bootstrapKey = 'bootstrap_secret_0123456789';
+const encoded = (text: string) => Buffer.from(text).toString('hex').replace(/../g, '%$&');
+const encodedTwice = (text: string) => encoded(text).replaceAll('%', '%25');
 /** A word that no line of a log has of itself, for every place of a request. */
 const secret = (place: string) => `SECRET-${place}`;
 
@@ -38,7 +41,7 @@ function requests(key: string): HttpRequest[] {
       path: '/v1/pets',
       headers: {
         authorization,
-        'x-request-id': key.startsWith('ask_') ? key : 'plain',
+        'x-request-id': key,
         'x-api-key': key,
         cookie: `key=${secret('cookie')}`,
       },
@@ -48,10 +51,21 @@ function requests(key: string): HttpRequest[] {
       headers: {
         authorization,
         referer: `http://a/?${key}`,
-        'user-agent': secret('agent'),
+        'user-agent': `shop/1 (${key})`,
         'x-forwarded-for': secret('address'),
       },
     },
+    { path: '/v1/pets', headers: { authorization, 'user-agent': encoded(key), 'x-forwarded-for': key } },
+    { path: '/v1/pets', headers: { authorization, 'user-agent': `${'x'.repeat(110)} ${key}` } },
+    { path: '/v1/pets', headers: { authorization, 'x-request-id': `shop-${key}` } },
+    { path: `/v1/${key}`, headers: { authorization } },
+    { path: `/v1/${encoded(key)}/pets`, headers: { authorization } },
+    { path: `/v1/${encodedTwice(key)}/pets`, headers: { authorization } },
+    { path: `/v1/${'x'.repeat(240)}${encoded(key)}`, headers: { authorization } },
+    graphql(`query ${key} { pets { id } }`),
+    graphql(`query Shop_${key} { pets { id } }`),
+    post('/graphql', JSON.stringify({ query: '{', operationName: key })),
+    post('/graphql', JSON.stringify({ query: '{', operationName: secret('operation') })),
     { path: `/v1/pets?api_key=${key}&status=${secret('query')}`, headers: { authorization } },
     { path: `/v1/pets?limit=${secret('limit')}`, headers: { authorization } },
     { path: `/v1/pets?access_token=${key}` },
@@ -91,7 +105,13 @@ function requests(key: string): HttpRequest[] {
 
 describe.each(['info', 'trace'])('at the level %s', (level) => {
   test('no key, no header, no query, no body and no variable is printed; every request is', async () => {
-    const env = { ...database.env, BOOTSTRAP_API_KEY: bootstrapKey, LOG_LEVEL: level, QUOTA_PER_MINUTE: '100000' };
+    const env = {
+      ...database.env,
+      BOOTSTRAP_API_KEY: bootstrapKey,
+      LOG_LEVEL: level,
+      QUOTA_PER_MINUTE: '100000',
+      TRUST_PROXY: '1',
+    };
     const server = await startServer(env);
     const issued = await cli(['keys', 'issue', '--name', 'logged', '--json'], database.env);
     const { key } = JSON.parse(issued.stdout);
@@ -126,8 +146,15 @@ describe.each(['info', 'trace'])('at the level %s', (level) => {
     expect(printed).not.toContain('SECRET');
     expect(printed).not.toContain(bootstrapKey);
     expect(printed).not.toMatch(/ask_\w{9,}/);
-    // Nor a part of one long enough to be of use.
-    for (let at = 4; at + 12 <= key.length; at += 1) expect(printed).not.toContain(key.slice(at, at + 12));
+    // Nor a part of one long enough to be of use, nor one that can be decoded.
+    for (const secret of [key.slice(4), bootstrapKey]) {
+      for (let at = 0; at + 12 <= secret.length; at += 1) {
+        const part = secret.slice(at, at + 12);
+        for (const form of [part, encoded(part), encodedTwice(part)]) expect(printed).not.toContain(form);
+      }
+    }
+    expect(printed).toContain('"userAgent":"shop/1 (ask_...)"');
+    expect(printed).toContain('"userAgent":"shop/1 ([key])"');
     expect(printed).not.toMatch(/authorization|Bearer/i);
     expect(printed).not.toMatch(/"level":[56]0/);
     for (const line of stdout.trim().split('\n')) expect(() => JSON.parse(line)).not.toThrow();
