@@ -1,10 +1,14 @@
 import { CreateDeprecatedCall } from '../migrations/2026_11_20_130000_create_deprecated_call.ts';
+import { CreateIdempotencyKey } from '../migrations/2026_11_22_120000_create_idempotency_key.ts';
+import { CreateKeyEvent } from '../migrations/2026_11_22_130000_create_key_event.ts';
 import { loadConfig } from './config.ts';
 import { type Model, ormOptions } from './database/options.ts';
 import { sessionsFor } from './database/sessions.ts';
 import { DeprecatedCall } from './deprecations/deprecated-call.entity.ts';
 import { openEmbeddedPostgres } from './embedded/postgres.ts';
+import { IdempotencyKey } from './idempotency/idempotency-key.entity.ts';
 import { ApiKey } from './keys/api-key.entity.ts';
+import { KeyEvent } from './keys/key-event.entity.ts';
 import type { Module } from './module.ts';
 import { modules } from './modules.ts';
 
@@ -12,7 +16,9 @@ import { modules } from './modules.ts';
 export function modelOf(modules: Module[]): Model {
   const migrations = modules.flatMap(({ migrations = [] }) => migrations);
   migrations.push({ name: '2026_11_20_130000_create_deprecated_call', class: CreateDeprecatedCall });
-  const shared = [ApiKey, DeprecatedCall];
+  migrations.push({ name: '2026_11_22_120000_create_idempotency_key', class: CreateIdempotencyKey });
+  migrations.push({ name: '2026_11_22_130000_create_key_event', class: CreateKeyEvent });
+  const shared = [ApiKey, DeprecatedCall, IdempotencyKey, KeyEvent];
   return {
     entities: [...modules.flatMap(({ entities = [] }) => entities), ...shared],
     shared,

@@ -1,10 +1,12 @@
-import { LockMode } from '@mikro-orm/core';
+import { type EntityManager, LockMode } from '@mikro-orm/core';
 import { LRUCache } from 'lru-cache';
 import { type Call, unhurried } from '../call.ts';
 import type { Batches } from '../database/batches.ts';
 import type { Database } from '../database/database.ts';
 import { StoreError } from '../errors.ts';
+import { type Actor, actorOf } from './actor.ts';
 import { ApiKey, KeyScope } from './api-key.entity.ts';
+import { KeyChange, KeyEvent } from './key-event.entity.ts';
 import { type Caller, isBelieved, type KnownKey, lookUpKeys } from './key-lookup.ts';
 import { createSecret, hashSecret, hintOf, type PresentedKey } from './secret.ts';
 
@@ -36,9 +38,24 @@ export interface ApiKeyServiceOptions {
   bootstrapKey?: string | undefined;
   /** Called after every look-up that found a key: about once a second for a key in use. */
   onUse?: ((keyId: number) => void) | undefined;
+  /** Called after every look-up. */
+  onLookUp?: ((result: LookUpResult) => void) | undefined;
+  /** Called when the secret from the configuration is used from an address for the first time. */
+  onBootstrapUse?: ((address: string) => void) | undefined;
+  /** Who issues, rotates and revokes with this service. */
+  actor?: Actor;
 }
 
-const lookups = { maxBatch: 256, maxInFlight: 4, patience: 100, isRetryable: () => false };
+export type LookUpResult = 'known' | 'unknown' | 'failed';
+
+const lookups = {
+  collection: 'api_key',
+  operation: 'look_up',
+  maxBatch: 256,
+  maxInFlight: 4,
+  patience: 100,
+  isRetryable: () => false,
+};
 const bootstrapCaller: Caller = { id: 0, name: 'bootstrap', scope: KeyScope.write };
 
 /** API keys: authentication, and the life of a key. */
@@ -52,11 +69,20 @@ export class ApiKeyService {
   readonly #bootstrapHash: string | undefined;
   readonly #database: Database;
   readonly #onUse: ((keyId: number) => void) | undefined;
+  readonly #onLookUp: ApiKeyServiceOptions['onLookUp'];
+  readonly #actor: Actor;
+  readonly #onBootstrapUse: ((address: string) => void) | undefined;
   readonly #lookUps: Batches<string, KnownKey | null>;
 
-  constructor(database: Database, { bootstrapKey, onUse }: ApiKeyServiceOptions = {}) {
+  constructor(
+    database: Database,
+    { bootstrapKey, onUse, onLookUp, onBootstrapUse, actor = actorOf('code') }: ApiKeyServiceOptions = {},
+  ) {
     this.#database = database;
     this.#onUse = onUse;
+    this.#onLookUp = onLookUp;
+    this.#onBootstrapUse = onBootstrapUse;
+    this.#actor = actor;
     this.#bootstrapHash = bootstrapKey && hashSecret(bootstrapKey);
     this.#lookUps = database.batched((hashes) => lookUpKeys(database, hashes), lookups);
   }
@@ -91,31 +117,52 @@ export class ApiKeyService {
     if (recalled !== undefined) return recalled;
     const { hash, mayBeIssued } = key;
     if (hash === this.#bootstrapHash) {
+      this.#onBootstrapUse?.(address);
       this.#bootstrapAddresses.set(address, true);
       return bootstrapCaller;
     }
-    const found = mayBeIssued ? await this.#lookUps.add(hash, call) : null;
+    const found = mayBeIssued ? await this.#lookUp(hash, call) : null;
     if (!found || Date.now() >= found.validUntil) {
       this.#good.delete(hash);
       this.#refused.set(hash, true);
       return null;
     }
-    this.#good.set(hash, found);
-    this.#onUse?.(found.caller.id);
-    return found.caller;
+    const caller = { ...found.caller, hint: key.hint };
+    this.#good.set(hash, { ...found, caller });
+    this.#onUse?.(caller.id);
+    return caller;
+  }
+
+  async #lookUp(hash: string, call: Call): Promise<KnownKey | null> {
+    try {
+      const found = await this.#lookUps.add(hash, call);
+      this.#onLookUp?.(found ? 'known' : 'unknown');
+      return found;
+    } catch (error) {
+      this.#onLookUp?.('failed');
+      throw error;
+    }
   }
 
   async issue({ name, scope = KeyScope.write, expiresAt = null }: NewKey): Promise<IssuedKey> {
     const secret = createSecret();
-    const em = this.#database.orm.em.fork();
-    const created = em.create(ApiKey, { name, scope, expiresAt, hint: hintOf(secret), hash: hashSecret(secret) });
-    await em.flush();
-    return { id: created.id, name, scope, key: secret, expiresAt };
+    const id = await this.#database.orm.em.fork().transactional(async (em) => {
+      const key = em.create(ApiKey, { name, scope, expiresAt, hint: hintOf(secret), hash: hashSecret(secret) });
+      await em.flush();
+      this.#note(em, key, KeyChange.issued);
+      return key.id;
+    });
+    return { id, name, scope, key: secret, expiresAt };
   }
 
   /** All keys, including revoked ones, by id. */
   async list(): Promise<ApiKey[]> {
     return this.#database.orm.em.fork().find(ApiKey, {}, { orderBy: { id: 'asc' } });
+  }
+
+  /** Every issue, rotation and revocation, the oldest first. */
+  async history(): Promise<KeyEvent[]> {
+    return this.#database.orm.em.fork().find(KeyEvent, {}, { orderBy: { id: 'asc' } });
   }
 
   /**
@@ -135,6 +182,7 @@ export class ApiKeyService {
       key.previousExpiresAt = overlap > 0 ? new Date(Date.now() + overlap) : null;
       key.hash = hashSecret(secret);
       key.hint = hintOf(secret);
+      return KeyChange.rotated;
     });
     return { id, name, scope, key: secret, expiresAt: expiresAt ?? null, previousExpiresAt: previousExpiresAt ?? null };
   }
@@ -142,17 +190,25 @@ export class ApiKeyService {
   /** Revokes the key with all its secrets: on every node within a second. @throws StoreError NOT_FOUND */
   async revoke(id: number): Promise<ApiKey> {
     return this.#change(id, (key) => {
-      key.revokedAt ??= new Date();
+      if (key.revokedAt) return undefined;
+      key.revokedAt = new Date();
+      return KeyChange.revoked;
     });
   }
 
-  async #change(id: number, change: (key: ApiKey) => void): Promise<ApiKey> {
+  /** @param change returns what it has done, which is recorded in the same transaction */
+  async #change(id: number, change: (key: ApiKey) => KeyChange | undefined): Promise<ApiKey> {
     return this.#database.orm.em.fork().transactional(async (em) => {
       // Concurrent rotations run one after the other: the first one's secret is the second one's previous.
       const key = await em.findOne(ApiKey, { id }, { lockMode: LockMode.PESSIMISTIC_WRITE });
       if (!key) throw new StoreError('NOT_FOUND', `There is no key with the id ${id}.`);
-      change(key);
+      const done = change(key);
+      if (done) this.#note(em, key, done);
       return key;
     });
+  }
+
+  #note(em: EntityManager, { id: keyId, hint }: ApiKey, change: KeyChange): void {
+    em.create(KeyEvent, { keyId, hint, change, ...this.#actor });
   }
 }

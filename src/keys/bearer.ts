@@ -58,6 +58,11 @@ function presentedIn({ headers }: FastifyRequest): PresentedKey | undefined {
   return secret === undefined ? undefined : new PresentedKey(secret);
 }
 
+/** What may be shown of the key in a request that was refused: it was issued once, or looks like it. */
+export function presentedHint(request: FastifyRequest): string | undefined {
+  return presentedIn(request)?.hint;
+}
+
 /** @throws StoreError UNAUTHENTICATED with the challenge of RFC 6750 section 3; TOO_MANY_REQUESTS */
 export async function authenticate(
   options: BearerOptions,

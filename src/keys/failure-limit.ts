@@ -4,6 +4,7 @@ import { StoreError } from '../errors.ts';
 import { type Counting, inMemory, type Limiter } from '../quotas/limiter.ts';
 
 const repeating = 10;
+const windowSeconds = 60;
 
 /**
  * Limits wrong keys per client address. This protects the database from look-ups, and the bootstrap key from guessing;
@@ -24,13 +25,14 @@ export class FailureLimit {
     this.#perMinute = perMinute;
     this.#processes = processes;
     if (perMinute === 0) return;
-    this.#limiter = limiter({ points: perMinute, duration: 60, keyPrefix: 'failures' });
+    this.#limiter = limiter({ points: perMinute, duration: windowSeconds, keyPrefix: 'failures' });
     if (processes > 1) this.#countedByAny = limiter({ points: 1, duration: repeating, keyPrefix: 'failed' });
   }
 
   /**
    * Looks up a key that may be wrong, by its hash. At a time, as many look-ups run as may still fail; others wait. Each
-   * worker has its share of them, and at least one: so many more may fail than the limit says, at most.
+   * worker has its share of them, and at least one. What the parent says of the rest may be out of date when it arrives:
+   * so as many more may fail than the limit says as the shares of all workers, at most.
    *
    * @param recall what is known of it without a look-up, undefined for nothing: other requests may have looked it up
    *   meanwhile.
@@ -115,7 +117,8 @@ interface Network {
 }
 
 function tooMany(milliseconds: number): StoreError {
-  const seconds = Math.max(1, Math.ceil(milliseconds / 1000));
+  // A clock that is set back does not prolong the window, only what the limiter says of it.
+  const seconds = Math.min(windowSeconds, Math.max(1, Math.ceil(milliseconds / 1000)));
   return new StoreError('TOO_MANY_REQUESTS', 'Too many requests with a wrong API key came from this address.', {
     headers: { 'retry-after': `${seconds}` },
   });

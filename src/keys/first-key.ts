@@ -1,10 +1,9 @@
-import type { ApiKeyService } from './api-key.service.ts';
+import type { ApiKeyService, IssuedKey } from './api-key.service.ts';
 
-/** Issues the first key of a new store. @returns the secret; undefined when keys exist already. */
-export async function issueFirstKey(keys: ApiKeyService): Promise<string | undefined> {
+/** Issues the first key of a new store. @returns undefined when keys exist already. */
+export async function issueFirstKey(keys: ApiKeyService): Promise<IssuedKey | undefined> {
   if ((await keys.list()).length > 0) return undefined;
-  const { key } = await keys.issue({ name: 'first key' });
-  return key;
+  return keys.issue({ name: 'first key' });
 }
 
 /** The message for a new user, with commands to paste into a shell. */

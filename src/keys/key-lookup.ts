@@ -7,12 +7,14 @@ export interface Caller {
   readonly id: number;
   readonly name: string;
   readonly scope: KeyScope;
+  /** The first characters of the secret that it has sent: after a rotation there are two. */
+  readonly hint?: string | undefined;
 }
 
 /** The result of a look-up. */
 export interface KnownKey {
   caller: Caller;
-  /** `Date.now()` when the look-up began. */
+  /** `performance.now()` when the look-up began: a clock that is set does not extend the life of a look-up. */
   lookedUpAt: number;
   /** The time (`Date.now()`) from which the secret is rejected. */
   validUntil: number;
@@ -22,8 +24,7 @@ export interface KnownKey {
 const believedFor = 900;
 
 export function isBelieved({ lookedUpAt }: KnownKey): boolean {
-  // A clock that is set back must not extend the life of a look-up.
-  return Math.abs(Date.now() - lookedUpAt) < believedFor;
+  return performance.now() - lookedUpAt < believedFor;
 }
 
 const selectKeys: Statement = {
@@ -52,7 +53,7 @@ type KeyRow = [
  * @returns the key of every hash, current or before a rotation; null when there is none.
  */
 export async function lookUpKeys(database: Database, hashes: string[]): Promise<Array<KnownKey | null>> {
-  const lookedUpAt = Date.now();
+  const lookedUpAt = performance.now();
   const found = new Map<string, KnownKey>();
   const learn = (rows: KeyRow[]) => {
     for (const [hash, id, name, scope, expires, replaced] of rows) {

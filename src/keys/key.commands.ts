@@ -2,6 +2,7 @@ import { Command, Option } from 'commander';
 import type { ApiKey, KeyScope } from './api-key.entity.ts';
 import type { ApiKeyService, IssuedKey } from './api-key.service.ts';
 import { duration, momentFrom, wholeNumber } from './key.arguments.ts';
+import type { KeyEvent } from './key-event.entity.ts';
 import { table } from './table.ts';
 
 /** Runs `work` on the configured database, open and migrated. */
@@ -79,11 +80,26 @@ export function keyCommands(withKeys: WithKeys, print: (text: string) => void): 
       }),
     );
 
+  group
+    .command('history')
+    .description('who has issued, rotated and revoked keys, and when')
+    .addOption(json())
+    .action(({ json }: Flags) =>
+      withKeys(async (keys) => {
+        const rows = (await keys.history()).map(rowOfEvent);
+        show(rows, json, table(rows, 'Nothing has been done to any key.'));
+      }),
+    );
+
   return group;
 }
 
 function withSecret({ id, name, scope, key }: IssuedKey): string {
   return `key ${id} (${name}, ${scope}): ${key}`;
+}
+
+function rowOfEvent({ id, at, change, keyId, hint, user, sudoUser, host, command }: KeyEvent) {
+  return { id, at, change, key: keyId, hint: `${hint}...`, user, sudoUser, host, command };
 }
 
 function rowOfKey({ id, name, scope, hint, createdAt, expiresAt, lastUsedAt, revokedAt }: ApiKey) {

@@ -40,6 +40,11 @@ export class PresentedKey {
     this.hash = hashSecret(secret);
   }
 
+  /** What may be shown of it; undefined when it is no key of ours, but a password perhaps. */
+  get hint(): string | undefined {
+    return this.mayBeIssued ? hintOf(this.secret) : undefined;
+  }
+
   /** False when it was never issued, or is mistyped. */
   get mayBeIssued(): boolean {
     return isSecret(this.secret);

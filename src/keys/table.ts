@@ -16,5 +16,6 @@ export function table(rows: Array<Record<string, unknown>>, whenEmpty: string): 
 
 function cell(value: unknown): string {
   if (value instanceof Date) return value.toISOString().slice(0, 19).replace('T', ' ');
-  return value === null || value === undefined ? '-' : `${value}`;
+  // A terminal obeys control characters, and SUDO_USER for instance may have any.
+  return value === null || value === undefined ? '-' : `${value}`.replace(/\p{Cc}/gu, '?');
 }
