@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { Command, InvalidArgumentError } from 'commander';
+import { backupCommands } from './backup/backup.commands.ts';
 import { deprecationsCommand } from './deprecations/deprecations.command.ts';
 import { keyCommands } from './keys/key.commands.ts';
 import { startFailure } from './operations/start-failure.ts';
@@ -38,6 +39,11 @@ program
     const { distributeTables } = await import('./operator.ts');
     for (const line of await distributeTables(layout)) console.log(line);
   });
+
+backupCommands(program, async () => (await import('./operator.ts')).backupWork(), {
+  print: console.log,
+  note: console.error,
+});
 
 program
   .command('schema')

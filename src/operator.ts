@@ -1,8 +1,10 @@
+import type { BackupWork } from './backup/backup.commands.ts';
 import { loadConfig } from './config.ts';
 import { Database } from './database/database.ts';
 import { distribute, type Layout } from './database/distribute.ts';
 import type { Log } from './database/options.ts';
 import { DeprecationUsage } from './deprecations/usage.ts';
+import { actorOf } from './keys/actor.ts';
 import { ApiKeyService } from './keys/api-key.service.ts';
 import { modelOf } from './mikro-orm.config.ts';
 import { modules } from './modules.ts';
@@ -25,7 +27,9 @@ export async function atDesk(work: (desk: Desk) => Promise<void>, always = false
   try {
     await database.reach();
     const applied = always || migrateOnStart ? await database.migrate() : [];
-    await work({ keys: new ApiKeyService(database), usage: new DeprecationUsage(database), applied });
+    // The words that have led here: `keys issue`.
+    const actor = actorOf(process.argv.slice(2, 4).join(' '), process.env.SUDO_USER);
+    await work({ keys: new ApiKeyService(database, { actor }), usage: new DeprecationUsage(database), applied });
   } finally {
     await database.close();
   }
@@ -46,6 +50,45 @@ export async function distributeTables(layout: Layout): Promise<string[]> {
     await database.close();
   }
 }
+
+/** The work of `backup`, `restore` and `promote`. What they need is loaded now: other commands need none of it. */
+export async function backupWork(): Promise<BackupWork> {
+  const [{ backupTo, backupToStream }, { restoreFrom }, { promote }] = await Promise.all([
+    import('./backup/backup.ts'),
+    import('./backup/restore.ts'),
+    import('./backup/promote.ts'),
+  ]);
+  const known = modelOf(modules).migrations.map(({ name }) => name);
+  const embedded = (remedy: string) => {
+    const { database } = loadConfig(process.env);
+    if (database.url) throw new Error(`DATABASE_URL is set, and PostgreSQL has its own tools: ${remedy}`);
+    return database;
+  };
+  return {
+    backup(file, force, progress) {
+      const options = embedded(`pg_dump --format=custom --file=${file} "$DATABASE_URL"`);
+      return file === '-'
+        ? backupToStream(process.stdout, options, progress)
+        : backupTo(file, options, force, progress);
+    },
+    async restore(file, progress) {
+      const options = embedded(`psql -v ON_ERROR_STOP=1 -f ${file} "$DATABASE_URL"`);
+      const tables = await restoreFrom(file, { ...options, prepared: preparedStore(options) }, known, progress);
+      let applied: string[] = [];
+      await atDesk(async (desk) => {
+        applied = desk.applied;
+      }, true);
+      return { tables, applied };
+    },
+    promote(url, progress) {
+      const { database: source } = loadConfig({ ...process.env, ...withoutUrls });
+      const { database: target } = loadConfig({ ...process.env, ...withoutUrls, DATABASE_URL: url });
+      return promote(source, { ...target, url, log: waiting }, known, progress);
+    },
+  };
+}
+
+const withoutUrls = { DATABASE_URL: '', DATABASE_DIRECT_URL: '', DATABASE_READ_URLS: '' };
 
 /** What a command waits for: standard output is for its results. */
 const waiting: Log = {

@@ -1,6 +1,7 @@
 import type { MikroORM } from '@mikro-orm/postgresql';
 import { tryAgain } from '../errors.ts';
 import { citusNode, isWorkerOfCitus } from './citus.ts';
+import { countersBehind } from './counters.ts';
 import { isUnmigrated, sqlState } from './errors.ts';
 import type { Model } from './options.ts';
 import type { Server } from './server.ts';
@@ -30,6 +31,8 @@ export async function assertServable(orm: MikroORM, primary: Server, { migration
   }
   if (mayWrite !== 't') throw tryAgain(mayNot);
   if (Number(applied) < migrations.length) throw tryAgain('The database lacks migrations.');
+  const [behind] = await countersBehind(primary.ask, orm);
+  if (behind) throw tryAgain(`Every creation fails: the ids of ${behind.table} are behind its rows. Run \`migrate\`.`);
 }
 
 const mayNot = 'The role in DATABASE_URL may not read and write all tables.';
@@ -45,13 +48,14 @@ const readiness: Statement = {
       (select count(*) from mikro_orm_migrations where name = any($3::text[]))`,
 };
 
-/** Whether all migrations have been applied there. */
-export async function isMigrated(server: Server, { migrations }: Model): Promise<boolean> {
-  const text = 'select count(*) from mikro_orm_migrations where name = any($1::text[])';
-  const rows = server.rows<[string]>({ name: 'migrated', text }, [migrations.map(({ name }) => name)]);
-  const [[applied] = []] = await rows.catch((error) => {
+/** The names of the migrations that have not been applied there. */
+export async function pendingMigrations(server: Server, { migrations }: Model): Promise<string[]> {
+  const names = migrations.map(({ name }) => name);
+  const text = 'select name from mikro_orm_migrations where name = any($1::text[])';
+  const rows = await server.rows<[string]>({ name: 'migrated', text }, [names]).catch((error) => {
     if (isUnmigrated(error)) return [];
     throw error;
   });
-  return Number(applied ?? 0) === migrations.length;
+  const applied = new Set(rows.map(([name]) => name));
+  return names.filter((name) => !applied.has(name));
 }

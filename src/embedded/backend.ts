@@ -20,8 +20,13 @@ export class SharedBackend {
   /** The connection whose query or transaction others must not interrupt. */
   #holder: BackendConnection | undefined;
   #isBusy = false;
+  #silence: NodeJS.Timeout | undefined;
 
-  constructor(engine: PGlite) {
+  /** @param patience how long (ms) a connection may do nothing within its transaction: all others wait for it */
+  constructor(
+    engine: PGlite,
+    private readonly patience = 30_000,
+  ) {
     this.#engine = engine;
     this.#server = createServer((socket) => this.#accept(socket));
   }
@@ -36,6 +41,7 @@ export class SharedBackend {
   close(): void {
     this.#server.close();
     for (const { socket } of this.#connections) socket.destroy();
+    clearTimeout(this.#silence);
   }
 
   #accept(socket: Socket): void {
@@ -73,6 +79,7 @@ export class SharedBackend {
   }
 
   async #serve(connection: BackendConnection): Promise<void> {
+    clearTimeout(this.#silence);
     for (let bytes = connection.take(); bytes; bytes = connection.take()) {
       let end = Buffer.alloc(0);
       await this.#engine.execProtocolRawStream(bytes, {
@@ -85,6 +92,8 @@ export class SharedBackend {
       if (isBroken) throw new Error('The embedded store has stopped working.');
     }
     this.#holder = connection.isAmidQuery || this.#engine.isInTransaction() ? connection : undefined;
+    // A process that was stopped, or a person at psql who went away. The transaction is undone.
+    if (this.#holder) this.#silence = setTimeout(() => connection.socket.destroy(), this.patience).unref();
     if (connection.isOver) connection.socket.destroySoon();
   }
 

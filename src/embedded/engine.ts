@@ -49,8 +49,15 @@ async function openExisting(folder: string, version: string): Promise<PGlite> {
   if (version !== engineVersion) {
     throw new Error(
       `${folder} was made by PostgreSQL ${version}, and this release has PostgreSQL ${engineVersion}. ` +
-        'Start the release that made it, copy its data with psql, and load them into a new DATA_DIR of this one.',
+        'Nothing was changed. Move its data: `npm run backup -- FILE` with the release that made it, and ' +
+        '`npm run restore -- FILE` with this one and a new DATA_DIR.',
     );
   }
-  return PGlite.create(folder);
+  try {
+    return await PGlite.create(folder);
+  } catch (cause) {
+    // The engine says no more than "PGlite failed to initialize properly".
+    const why = `PostgreSQL cannot start on ${folder} (${(cause as Error).message}): a file of it is damaged or missing, perhaps.`;
+    throw new Error(`${why} Restore a backup into a new DATA_DIR.`, { cause });
+  }
 }

@@ -27,10 +27,10 @@ export function lockFile(path: string): (() => void) | undefined {
 
 /** Waits for the lock to be released. Signals are handled meanwhile, which SQLite's own waiting would prevent. */
 export async function lockFileWithin(path: string, milliseconds: number): Promise<(() => void) | undefined> {
-  const giveUpAt = Date.now() + milliseconds;
+  const giveUpAt = performance.now() + milliseconds;
   for (;;) {
     const release = lockFile(path);
-    if (release || Date.now() > giveUpAt) return release;
+    if (release || performance.now() > giveUpAt) return release;
     await sleep(50);
   }
 }

@@ -8,13 +8,19 @@ import { Worker } from 'node:worker_threads';
 import { fullDisk } from './full-disk.ts';
 import { lockFileWithin } from './lock.ts';
 import type { WorkerData } from './postgres.worker.ts';
+import { assertInUse } from './retired.ts';
 
 /** The embedded PostgreSQL: where it listens, and how to close it. */
 export interface EmbeddedPostgres {
   /** The folder of the Unix socket, as `host` for libpq and pg. */
   host: string;
+  port: number;
   user: 'postgres';
   database: 'postgres';
+  /** False while another process has it open, and this one is connected to that. */
+  readonly isOwner: boolean;
+  /** Resolves when this process has it open: at once, or when that other one has ended. */
+  owned: Promise<void>;
   /** Excludes other processes on the same folder. @returns a function that readmits them; undefined after a timeout */
   exclude(milliseconds: number): Promise<(() => void) | undefined>;
   close(): Promise<void>;
@@ -31,27 +37,42 @@ const longestSocketPath = 107;
  *
  * @param onLost called when the store's thread dies; nothing can be served after that.
  * @param prepared what a new store begins with; see `openEngine`.
+ * @param evenRetired opens it although its data have gone elsewhere; see `retired.ts`.
  * @throws Error with a readable message when the folder cannot be used.
  */
 export async function openEmbeddedPostgres(
   dataDir: string,
   onLost: (error: Error) => void,
   prepared?: string,
+  evenRetired = false,
 ): Promise<EmbeddedPostgres> {
   const folder = usableFolder(dataDir);
+  if (!evenRetired) assertInUse(folder);
   const host = socketFolder(folder);
   const socketPath = join(host, `.s.PGSQL.${port}`);
   const worker = new Worker(new URL(`./postgres.worker${extname(import.meta.url)}`, import.meta.url), {
-    workerData: { dataDir: folder, socketPath, prepared } satisfies WorkerData,
+    workerData: { dataDir: folder, socketPath, prepared, evenRetired } satisfies WorkerData,
     stdout: true,
   });
   const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
+  let isOwner = false;
+  const owned = new Promise<void>((resolve) => {
+    worker.on('message', (message) => {
+      isOwner = message === 'owner';
+      if (isOwner) resolve();
+    });
+  });
   await answering(worker, socketPath, folder);
   worker.on('error', (error) => onLost(new Error(reasonOf(error, folder), { cause: error })));
   return {
     host,
+    port,
     user: 'postgres',
     database: 'postgres',
+    get isOwner() {
+      return isOwner;
+    },
+    owned,
     exclude: (milliseconds) => lockFileWithin(join(folder, 'migration.lock'), milliseconds),
     close: () => closed(worker, exited),
     closeAtEnd() {

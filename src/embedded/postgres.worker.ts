@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import { lockFile } from './lock.ts';
+import { assertInUse } from './retired.ts';
 
 /**
  * The thread that owns the embedded store, or waits to. PGlite has no lock of its own, and a second process that opened
@@ -14,9 +15,11 @@ export interface WorkerData {
   socketPath: string;
   /** What a new store begins with; see `openEngine`. */
   prepared: string | undefined;
+  /** Whether a store is opened although its data have gone elsewhere. */
+  evenRetired: boolean;
 }
 
-const { dataDir, socketPath, prepared } = workerData as WorkerData;
+const { dataDir, socketPath, prepared, evenRetired } = workerData as WorkerData;
 const port = parentPort as NonNullable<typeof parentPort>;
 
 let closing = false;
@@ -29,6 +32,8 @@ port.once('message', async () => {
 
 const release = await ownership();
 if (release) {
+  // The owner before may have moved it while this process waited.
+  if (!evenRetired) assertInUse(dataDir);
   // Only the owner needs the engine.
   const [{ openEngine }, { SharedBackend }] = await Promise.all([import('./engine.ts'), import('./backend.ts')]);
   const postgres = await openEngine(join(dataDir, 'postgres'), prepared);

@@ -40,11 +40,20 @@ onEmbedded('the embedded store (skipped on PostgreSQL, which has its own)', () =
     writeFileSync(version, '17\n');
     const message =
       `The embedded store could not be opened: ${folder} was made by PostgreSQL 17, and this release has PostgreSQL ${mine.trim()}. ` +
-      'Start the release that made it, copy its data with psql, and load them into a new DATA_DIR of this one.';
+      'Nothing was changed. Move its data: `npm run backup -- FILE` with the release that made it, and `npm run restore -- FILE` with this one and a new DATA_DIR.';
     expect(await startAndFail(env)).toMatchObject(said(message));
     expect(await cli(['keys', 'list'], env)).toMatchObject(said(message));
     writeFileSync(version, mine);
     expect((await rest(await startServer(env), '/v1/pets')).json).toEqual([rex]);
+  });
+
+  test('14.17: a store with a damaged file says what to do', async () => {
+    await (await startServer(env)).stop();
+    writeFileSync(join(folder, 'global', 'pg_control'), Buffer.alloc(8192));
+    const message =
+      `The embedded store could not be opened: PostgreSQL cannot start on ${folder} (PGlite failed to initialize properly): ` +
+      'a file of it is damaged or missing, perhaps. Restore a backup into a new DATA_DIR.';
+    expect(await startAndFail(env)).toMatchObject(said(message));
   });
 
   test('14.17: a folder that holds something else is left as it is', async () => {

@@ -196,7 +196,7 @@ where('reads go to replicas (where TEST_DATABASE_URL names a plain PostgreSQL an
   });
 
   test('a server that fails every read is left alone, and the log says why, once in a while', async () => {
-    const foreign = await TestPostgres.start();
+    const foreign = await TestPostgres.startForeign();
     try {
       await startWith([foreign.url()]);
       await readUntil(() => said('relation "pet" does not exist', foreign));

@@ -3,6 +3,8 @@ import { rmSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
+import { SharedBackend } from '../../src/embedded/backend.ts';
+import { openEngine } from '../../src/embedded/engine.ts';
 import { type EmbeddedPostgres, openEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { preparedStore } from '../../src/prepared-store.ts';
 import { newFolder } from '../support/database.ts';
@@ -46,6 +48,8 @@ const begin = message('Q', 'begin; create table unfinished (id int)');
 const parse = message('P', '', 'select 1', [0, 0]);
 const flush = message('H');
 
+const clientOf = (host: string) => ({ host, port: 5432, user: 'postgres', database: 'postgres' });
+
 /** A session whose bytes the test writes itself, and that has been greeted. */
 async function session(): Promise<Socket> {
   const socket = connect(join(store.host, '.s.PGSQL.5432'));
@@ -61,6 +65,24 @@ async function answer(socket: Socket): Promise<void> {
 const onEmbedded = onPostgres ? describe.skip : describe;
 
 onEmbedded('the backend of the embedded store (skipped on PostgreSQL, which has one for each connection)', () => {
+  test('is not held by a connection that falls silent in a transaction, which is undone', async () => {
+    const own = await newFolder();
+    const engine = await openEngine(join(own, 'postgres'), preparedStore());
+    const backend = new SharedBackend(engine, 50);
+    await backend.listen(join(own, '.s.PGSQL.5432'));
+    const [silent, other] = [1, 2].map(() => new pg.Client(clientOf(own))) as [pg.Client, pg.Client];
+    for (const client of [silent, other]) client.on('error', () => undefined);
+    await silent.connect();
+    await silent.query('begin; create table held (id int)');
+    await other.connect();
+    expect((await other.query(`select to_regclass('held') as held`)).rows).toEqual([{ held: null }]);
+    await expect(silent.query('commit')).rejects.toThrow();
+    await other.end();
+    backend.close();
+    await engine.close();
+    rmSync(own, { recursive: true });
+  });
+
   test('keeps statements apart that come in many pieces, whatever their parameters', async () => {
     const long = 'x'.repeat(300_000);
     const calls = Array.from({ length: 60 }, async (_, n) => {

@@ -1,0 +1,31 @@
+import type { ClientBase } from 'pg';
+import { appliedMigrations } from './applied.ts';
+import { quoted, readCatalogue } from './catalogue.ts';
+import { definitionOf } from './definition.ts';
+import { Counter, linesOf, type Progress, piecesOf, type Tally } from './rows.ts';
+import type { ScriptWriter } from './script.ts';
+
+/** Writes a database as a script. Within a transaction, so that it is the database of one moment. */
+export async function writeSnapshot(session: ClientBase, script: ScriptWriter, progress: Progress): Promise<Tally[]> {
+  const catalogue = await readCatalogue(session);
+  if (catalogue.tables.length === 0) throw new Error('There are no tables in the store: nobody has migrated it.');
+  const { tables, rest } = definitionOf(catalogue);
+  await script.begin({ migrations: await appliedMigrations(session, catalogue) });
+  await script.statements(tables);
+  const tallies: Tally[] = [];
+  for (const table of catalogue.tables) {
+    const counter = new Counter(table.name);
+    const columns = table.columns.map(({ name }) => quoted(name)).join(', ');
+    await script.text(`copy ${quoted(table.name)} (${columns}) from stdin;\n`);
+    for await (const rows of piecesOf(session, table)) {
+      const lines = linesOf(rows);
+      counter.add(lines, rows.length);
+      await script.text(lines);
+      progress(table.name, counter.rows);
+    }
+    await script.text('\\.\n');
+    tallies.push(counter.tally());
+  }
+  await script.statements(rest);
+  return tallies;
+}

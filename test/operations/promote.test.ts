@@ -1,0 +1,175 @@
+import { existsSync, rmSync } from 'node:fs';
+import { connect, createServer, type Server } from 'node:net';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { contentsOf, foldersForEach, onceMore, sessionWith, usedStoreIn } from '../support/embedded.ts';
+import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
+import { openNode } from '../support/migrations.ts';
+import { cli, eventually, freePort, onPlainPostgres, run, startAndFail, startServer } from '../support/process.ts';
+import { rest } from '../support/rest.ts';
+
+const folders = foldersForEach();
+const env = () => ({ DATA_DIR: folders.store });
+const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
+
+let database: TestDatabase;
+let url: string;
+const title = 'promoting an embedded store (needs a PostgreSQL without a pooler: skipped elsewhere)';
+(onPlainPostgres ? describe : describe.skip)(title, () => {
+  beforeEach(async () => {
+    database = await createTestDatabase();
+    url = (database.env as { DATABASE_URL: string }).DATABASE_URL;
+  });
+  afterEach(() => database.drop());
+
+  async function contentsOfTarget() {
+    const session = await sessionWith(url);
+    const contents = await contentsOf(session);
+    await session.end();
+    return contents;
+  }
+
+  test('moves every value, definition, counter and key, and the service goes on there', async () => {
+    const { key, contents } = await usedStoreIn(folders.store);
+    const withPassword = new URL(url);
+    withPassword.password = 'a-secret-of-the-database';
+    const promoted = await cli(['promote', withPassword.href], env());
+    expect(promoted).toMatchObject({ code: 0, stderr: '' });
+    expect(promoted.stdout).toMatch(
+      /^table .*\n(?:\w+ +\d+ +[\da-f]{16}\n)+.* is the same; start the service with DATABASE_URL now\n$/,
+    );
+    expect(promoted.stdout).not.toContain('a-secret');
+    expect(await contentsOfTarget()).toEqual(contents);
+    const server = { ...(await startServer({ DATABASE_URL: url })), key };
+    const replayed = await rest(server, '/v1/pets', onceMore);
+    expect(replayed.headers['idempotent-replayed']).toBe('true');
+    expect(replayed.json.id).toBe(29);
+    expect((await rest(server, '/v1/pets', newPet)).json.id).toBe(30);
+  });
+
+  test('retires the store: nobody writes there by mistake, and it can be backed up; the next run finds its copy', async () => {
+    const { contents } = await usedStoreIn(folders.store);
+    expect(await cli(['promote', url], env())).toMatchObject({ code: 0, stderr: '' });
+    const { host, pathname } = new URL(url);
+    const retired = `The data of ${folders.store} are in ${host}${pathname} now: set DATABASE_URL. To use this store again nevertheless, remove ${folders.store}/retired.`;
+    for (const ended of [await startAndFail(env()), await cli(['keys', 'list'], env())]) {
+      expect(ended).toMatchObject({ code: 1, stdout: '', stderr: `animal-store: ${retired}\n` });
+    }
+    expect(await cli(['backup', folders.file('retired.sql')], env())).toMatchObject({ code: 0, stderr: '' });
+    // As if it had been killed between the two commits: all that the end of it does on this side is undone.
+    rmSync(`${folders.store}/retired`);
+    expect(await cli(['keys', 'list'], env())).toMatchObject({ code: 0, stderr: '' });
+    const { code, stdout } = await cli(['promote', url, '--json'], env());
+    expect({ code, ...JSON.parse(stdout) }).toMatchObject({ code: 0, wasThere: true });
+    expect(existsSync(`${folders.store}/retired`)).toBe(true);
+    expect(await contentsOfTarget()).toEqual(contents);
+    rmSync(`${folders.store}/retired`);
+    const target = await sessionWith(url);
+    await target.query(`select setval('pet_id_seq', 5)`);
+    await target.end();
+    expect((await cli(['promote', url], env())).stderr).toMatch(/is not empty: /);
+  });
+
+  test('takes tables that a service has made there, and refuses any row', async () => {
+    await usedStoreIn(folders.store);
+    const { database: empty } = await openNode(database);
+    await empty.migrate();
+    await empty.close();
+    const target = await sessionWith(url);
+    await target.query('create table theirs (id int)');
+    const refused = async () => {
+      const { code, stderr } = await cli(['promote', url], env());
+      expect({ code, isRetired: existsSync(`${folders.store}/retired`) }).toEqual({ code: 1, isRetired: false });
+      return stderr;
+    };
+    expect(await refused()).toMatch(/is not empty: it has other tables \(theirs\)\. Promote to a new database\.\n$/);
+    await target.query('drop table theirs');
+    await target.query(`insert into pet (name, category_id, status) values ('theirs', 1, 'sold')`);
+    expect(await refused()).toMatch(/is not empty: pet has 1 rows\. Promote to a new database\.\n$/);
+    await target.query('delete from pet');
+    await target.end();
+    expect(await cli(['promote', url], env())).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  test('refuses a store that is in use, since what is written there afterwards would be lost', async () => {
+    const { database: user } = await openNode({ env: env() });
+    expect(await cli(['promote', url], env())).toMatchObject({
+      code: 1,
+      stderr: `animal-store: Somebody has the store in ${folders.store} (DATA_DIR) open: stop the service, which would go on writing there, and run this again.\n`,
+    });
+    await user.ping();
+    await user.close();
+  });
+
+  test('acknowledges nothing to whoever has waited for the store meanwhile: it would be lost', async () => {
+    const { contents } = await usedStoreIn(folders.store);
+    const target = await sessionWith(url);
+    const turn = `hashtext('animal-store migrations')`;
+    await target.query('create table pet (id int)');
+    await target.query(`begin; lock table pet; select pg_advisory_lock(${turn})`);
+    const { ended } = run('cli', ['promote', url], env());
+    let guest = undefined as Awaited<ReturnType<typeof sessionWith>> | undefined;
+    await eventually(async () => {
+      guest = await sessionWith(folders.store);
+      return true;
+    });
+    await target.query(`select pg_advisory_unlock(${turn})`);
+    await eventually(async () => {
+      const { rowCount } = await target.query(`select from pg_locks where relation = 'pet'::regclass and not granted`);
+      return rowCount === 1;
+    });
+    const late = guest?.query(`insert into pet (name, category_id, status) values ('late', 1, 'sold')`);
+    const outcome = late?.then(
+      () => 'stored',
+      () => 'refused',
+    );
+    await target.query('rollback');
+    expect(await outcome).toBe('refused');
+    expect(await ended).toMatchObject({ code: 0, stderr: '' });
+    await target.end();
+    expect(await contentsOfTarget()).toEqual(contents);
+  });
+
+  test('killed in the middle it leaves nothing, and is done by the next run', async () => {
+    const { contents } = await usedStoreIn(folders.store);
+    const proxy = await startBottleneck(url, 400_000);
+    const { child, ended } = run('cli', ['promote', proxy.url], env());
+    await eventually(async () => proxy.isFull());
+    child.kill('SIGKILL');
+    expect(await ended).toMatchObject({ signal: 'SIGKILL' });
+    proxy.close();
+    expect((await contentsOfTarget()).pet).toBeUndefined();
+    expect(await cli(['promote', url], env())).toMatchObject({ code: 0, stderr: '' });
+    expect(await contentsOfTarget()).toEqual(contents);
+  });
+
+  test('asks of the target the TLS that its address asks for', async () => {
+    await usedStoreIn(folders.store);
+    const { code, stderr } = await cli(['promote', `${url}?sslmode=require`], env());
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: 'animal-store: The server does not support SSL connections\n',
+    });
+  });
+});
+
+/** A way to a PostgreSQL that lets so many bytes in, and then nothing. */
+async function startBottleneck(target: string, bytes: number) {
+  const { hostname, port } = new URL(target);
+  let passed = 0;
+  const server: Server = createServer((client) => {
+    const upstream = connect(Number(port), hostname);
+    for (const socket of [client, upstream]) socket.on('error', () => undefined);
+    client.on('close', () => upstream.destroy());
+    upstream.on('close', () => client.destroy());
+    upstream.pipe(client);
+    client.on('data', (chunk) => {
+      passed += chunk.length;
+      if (passed < bytes) upstream.write(chunk);
+    });
+  });
+  const own = await freePort();
+  await new Promise<void>((done) => server.listen(own, '127.0.0.1', done));
+  const url = new URL(target);
+  url.port = `${own}`;
+  return { url: url.href, isFull: () => passed >= bytes, close: () => server.close() };
+}

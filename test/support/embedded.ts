@@ -1,0 +1,160 @@
+import { cpSync, rmSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import pg from 'pg';
+import { openEmbeddedPostgres } from '../../src/embedded/postgres.ts';
+import { newFolder } from './folder.ts';
+import { afterEach, beforeEach } from './jest.ts';
+import { cli, killAll, startServer } from './process.ts';
+import { rest } from './rest.ts';
+
+export interface Folders {
+  /** Where an embedded store may be, or come to be. */
+  store: string;
+  /** The path of a file that is not there yet. */
+  file(name: string): string;
+  /** A folder for another store. */
+  another(): Promise<string>;
+}
+
+/** Gives each test folders of its own, whatever database this run is on. */
+export function foldersForEach(): Folders {
+  let folders: string[] = [];
+  const another = async () => {
+    const folder = await newFolder();
+    folders.push(folder);
+    return folder;
+  };
+  beforeEach(async () => void (await another()));
+  afterEach(async () => {
+    await killAll();
+    for (const folder of folders) await rm(folder, { recursive: true, force: true });
+    folders = [];
+  });
+  return {
+    get store() {
+      return join(folders[0] as string, 'store');
+    },
+    file: (name) => join(folders[0] as string, name),
+    another,
+  };
+}
+
+/** A session with the embedded store that a process has open, or with a PostgreSQL. */
+export async function sessionWith(place: string): Promise<pg.Client> {
+  const isAddress = place.startsWith('postgres');
+  const session = new pg.Client(
+    isAddress ? place : { host: place, port: 5432, user: 'postgres', database: 'postgres' },
+  );
+  session.on('error', () => undefined);
+  await session.connect();
+  return session;
+}
+
+export interface UsedStore {
+  /** A key of it. */
+  key: string;
+  /** What `contentsOf` says of it. */
+  contents: Record<string, string[]>;
+}
+
+let used: Promise<UsedStore & { folder: string }> | undefined;
+
+/** Puts a store that has been in use, and is closed, into a folder. It is made once, and copied. */
+export async function usedStoreIn(place: string): Promise<UsedStore> {
+  used ??= makeUsedStore();
+  const { folder, ...about } = await used;
+  cpSync(folder, place, { recursive: true });
+  return about;
+}
+
+async function makeUsedStore(): Promise<UsedStore & { folder: string }> {
+  const folder = await newFolder();
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  const env = { DATA_DIR: folder };
+  const { key } = JSON.parse((await cli(['keys', 'issue', '--name', 'shop', '--json'], env)).stdout);
+  const server = await startServer(env);
+  const session = await sessionWith(folder);
+  await addOddities(session);
+  await rest({ ...server, key }, '/v1/pets', onceMore);
+  await session.end();
+  // At its end it writes when keys were used.
+  await server.stop();
+  const store = await openEmbeddedPostgres(folder, () => undefined);
+  const after = await sessionWith(folder);
+  const contents = await contentsOf(after);
+  await after.end();
+  await store.close();
+  return { key, contents, folder };
+}
+
+/** The last request to that store, with animal 29: whoever sends it again gets the same answer. */
+export const onceMore = {
+  method: 'POST',
+  json: { name: 'once', categoryId: 1 },
+  headers: { 'idempotency-key': '"once"' },
+};
+
+/** What any column may hold: characters that COPY and SQL write in their own way, extremes, nulls, long texts. */
+async function addOddities(session: pg.Client): Promise<void> {
+  const names = [
+    ...['', ' ', '\\.', '\\N', '\\', '\t\b\f\v', 'a\nb', 'a\r\nb\r', 'a\u2028b\u2029c', 'it\'s "quoted", {and} more'],
+    ...[
+      'NULL',
+      'é ü 日本 🐈',
+      'e\u0301',
+      '\u202Ereversed',
+      '\u007f\u0001',
+      '-- complete {}',
+      'commit;',
+      'x'.repeat(1_000_000),
+    ],
+    // As long as those that are read in small pieces, and just shorter.
+    ...Array.from({ length: 9 }, (_, at) => 'é'.repeat(8180 + at)),
+  ];
+  for (const name of names) await session.query(insertPet, [name, '-9223372036854775808', 'sold']);
+  await session.query(insertPet, ['greatest', '9223372036854775807', 'pending']);
+  await session.query(
+    `insert into pet (id, name, category_id, status) values (-9223372036854775808, 'least id', 0, 'available')`,
+  );
+  await session.query(
+    `insert into api_key (name, scope, hint, hash, previous_hash, previous_expires_at, created_at, expires_at)
+     values ('old', 'read', 'ask_0000', 'no hash', 'another', '0001-01-01 00:00:00+00 BC', '1969-12-31 23:59:59.999999+00', '9999-12-31 23:59:59.999999+00')`,
+  );
+  await session.query(
+    `insert into deprecated_call values (1, 'getPet', '2030-12-05', 9223372036854775807, '2026-11-22 01:02:03.000001+05:45')`,
+  );
+  await session.query(
+    `insert into idempotency_key values (0, 'createPet', '\\x00095c0a0dff', '', array['1', null, '', 'NULL', '{,}"\\'], default)`,
+  );
+}
+
+const insertPet = 'insert into pet (name, category_id, status) values ($1, $2, $3)';
+
+/** Every row of every table, and every definition, as PostgreSQL itself writes them. */
+export async function contentsOf(session: pg.Client): Promise<Record<string, string[]>> {
+  await session.query(`set timezone = 'UTC'`);
+  const rows = async (text: string) => (await session.query({ text, rowMode: 'array' })).rows.map(([value]) => value);
+  const contents: Record<string, string[]> = {};
+  const tables = await rows(
+    `select relname from pg_class where relkind in ('r', 'S') and relnamespace = 'public'::regnamespace`,
+  );
+  for (const table of tables.toSorted()) {
+    // What a sequence writes to the log ahead of time is nobody's value.
+    const value = table.endsWith('_seq') ? `(one.last_value, one.is_called)::text` : 'one::text';
+    contents[table] = await rows(
+      `select text from (select ${value} as text from "${table}" as one) as all_rows order by text collate "C"`,
+    );
+  }
+  contents.definitions = await rows(`
+    select definition from (
+      select format('%s %s', conname, pg_get_constraintdef(oid)) as definition from pg_constraint
+        where connamespace = 'public'::regnamespace and contype <> 'n'
+      union all select indexdef from pg_indexes where schemaname = 'public'
+      union all select concat_ws(' ', table_name, ordinal_position, column_name, data_type, is_nullable, column_default,
+        character_maximum_length, datetime_precision) from information_schema.columns where table_schema = 'public'
+      union all select concat_ws(' ', sequencename, data_type, start_value, min_value, max_value, increment_by, cycle,
+        pg_get_serial_sequence(replace(sequencename, '_id_seq', ''), 'id')) from pg_sequences where schemaname = 'public'
+    ) as everything order by definition collate "C"`);
+  return contents;
+}
