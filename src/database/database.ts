@@ -5,20 +5,22 @@ import { type EmbeddedPostgres, openEmbeddedPostgres } from '../embedded/postgre
 import { StoreError, tryAgain } from '../errors.ts';
 import { Batches, type BatchOptions, type Run } from './batches.ts';
 import { citusNode, isWorkerOfCitus } from './citus.ts';
+import { advanceCounters } from './counters.ts';
 import { isWorthAnotherServer, unavailable } from './errors.ts';
 import { type AssertHeld, exclusivelyOn } from './exclusive.ts';
 import { applyMigrations, migrationPatience } from './migrations.ts';
 import { type DatabaseOptions, type Model, ormOptions } from './options.ts';
-import { endPool, poolOf } from './pool.ts';
+import { endPool, poolOf, stateOfPool } from './pool.ts';
 import { ReadNodes } from './read-nodes.ts';
-import { assertServable, isMigrated } from './readiness.ts';
+import { assertServable, pendingMigrations } from './readiness.ts';
 import { Server } from './server.ts';
 import { findSessions, type Sessions, sessionsFor } from './sessions.ts';
 import type { Statement } from './statement.ts';
+import type { PoolState, QueueState } from './watcher.ts';
 
 /** PostgreSQL through MikroORM: entities and migrations. The statements of hot paths use the same connection pool. */
 export class Database {
-  readonly #queues: Array<{ isStuck: boolean }> = [];
+  readonly #queues: Array<{ isStuck: boolean; state: QueueState }> = [];
 
   private constructor(
     readonly orm: MikroORM,
@@ -35,6 +37,7 @@ export class Database {
     const embedded = options.url
       ? undefined
       : await openEmbeddedPostgres(options.dataDir, options.onLost ?? (() => undefined), options.prepared);
+    if (embedded) reportRole(embedded, options);
     const sessions = await sessionsFor(options, embedded);
     const orm = new MikroORM(ormOptions(options, model, sessions.config));
     const primary = new Server(await poolOf(orm), { ...sessions, log: options.log });
@@ -88,29 +91,50 @@ export class Database {
     servedBy: (node: string) => void,
   ): Promise<Row[]> {
     const node = nodes.pick();
+    const sentTo = (name: string) => {
+      servedBy(name);
+      for (const watcher of this.options.watchers ?? []) watcher.readOn?.(name);
+    };
     if (node) {
-      servedBy(node.name);
+      sentTo(node.name);
       try {
         return await node.read<Row>(statement, values);
       } catch (error) {
         if (!isWorthAnotherServer(error)) throw error;
       }
     }
-    servedBy('primary');
+    sentTo('primary');
     return this.rows<Row>(statement, values);
   }
 
   /** Creates the batches of a read or write. Their maximum waiting time follows from the statement timeout. */
-  batched<In, Out>(run: Run<In, Out>, options: Omit<BatchOptions<In>, 'maxWaiting' | 'maxAge'>): Batches<In, Out> {
+  batched<In, Out>(
+    run: Run<In, Out>,
+    options: Omit<BatchOptions<In>, 'maxWaiting' | 'maxAge' | 'watchers'>,
+  ): Batches<In, Out> {
     const maxAge = this.options.statementTimeout / 2;
     // One slow table must leave connections for the other tables and for the keys.
     const maxInFlight = Math.min(options.maxInFlight, Math.max(1, Math.floor(this.options.poolMax / 3)));
-    const batches = new Batches(run, { maxWaiting: 4096, maxAge, ...options, maxInFlight });
+    const { watchers = [] } = this.options;
+    const batches = new Batches(run, { maxWaiting: 4096, maxAge, ...options, maxInFlight, watchers });
     this.#queues.push(batches);
     return batches;
   }
 
-  /** Applies pending migrations, one node at a time (`migrations.ts`). @returns the names of those applied. */
+  /** What waits for the database now. */
+  get queues(): QueueState[] {
+    return this.#queues.map(({ state }) => state);
+  }
+
+  get pools(): PoolState[] {
+    return [stateOfPool('primary', this.primary.pool), ...(this.readNodes?.pools ?? [])];
+  }
+
+  /**
+   * Applies pending migrations, one node at a time (`migrations.ts`), and sets counters that are behind their rows.
+   *
+   * @returns the names of those applied
+   */
   async migrate(patience = migrationPatience): Promise<string[]> {
     const { model, embedded } = this;
     const { directUrl, url } = this.options;
@@ -118,10 +142,16 @@ export class Database {
     const applied = await this.exclusively((assertHeld) =>
       applyMigrations({ options, model, embedded, assertHeld, patience }),
     );
-    if (directUrl && !(await isMigrated(this.primary, model))) {
+    if (directUrl && (await this.pending()).length > 0) {
       throw new Error('DATABASE_DIRECT_URL has been migrated, and is not the database that DATABASE_URL leads to.');
     }
+    await advanceCounters(this.primary.ask, this.orm, this.options.log);
     return applied;
+  }
+
+  /** The names of the migrations that the database lacks. @throws StoreError SERVICE_UNAVAILABLE */
+  pending(): Promise<string[]> {
+    return pendingMigrations(this.primary, this.model);
   }
 
   /**
@@ -182,15 +212,21 @@ export class Database {
   }
 }
 
+/** One process has the store open; the others are its guests, and one of them takes over when it ends. */
+function reportRole({ isOwner, owned }: EmbeddedPostgres, { dataDir, log }: DatabaseOptions): void {
+  log?.info({ folder: dataDir, role: isOwner ? 'owner' : 'guest' }, 'embedded store opened');
+  if (!isOwner) void owned.then(() => log?.info({ folder: dataDir, role: 'owner' }, 'embedded store taken over'));
+}
+
 /** Retries work that failed because the owner of the embedded store has ended; this process or another takes over. */
 async function whileItMoves<T>(work: () => Promise<T>): Promise<T> {
-  const giveUpAt = Date.now() + 30_000;
+  const giveUpAt = performance.now() + 30_000;
   for (;;) {
     try {
       return await work();
     } catch (error) {
       const moves = error instanceof StoreError || unavailable(error);
-      if (!moves || Date.now() > giveUpAt) throw error;
+      if (!moves || performance.now() > giveUpAt) throw error;
       await sleep(100);
     }
   }

@@ -2,12 +2,13 @@ import { performance } from 'node:perf_hooks';
 import { tryAgain } from '../errors.ts';
 import type { DatabaseOptions, Log } from './options.ts';
 import { within } from './patience.ts';
-import { poolWith } from './pool.ts';
+import { poolWith, stateOfPool } from './pool.ts';
 import { History, type Position, positionOf } from './positions.ts';
 import { ReadNode } from './read-node.ts';
 import { Server } from './server.ts';
 import type { Sessions } from './sessions.ts';
 import type { Rows } from './statement.ts';
+import type { PoolState } from './watcher.ts';
 
 /** How often (ms) the primary is asked how far it is, even when this process writes nothing. */
 const interval = 250;
@@ -46,6 +47,10 @@ export class ReadNodes {
     this.#nodes = urls.map((url) => new ReadNode(url, { ...options, onNews: (node) => this.#tell(node) }));
     primary.onWrite = (session) => this.#wrote(session);
     void this.#look();
+  }
+
+  get pools(): PoolState[] {
+    return this.#nodes.map(({ name, server }) => stateOfPool(name, server.pool));
   }
 
   /** The next node that may answer. */

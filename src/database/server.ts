@@ -1,4 +1,5 @@
 import type { Pool, PoolClient, QueryArrayResult } from 'pg';
+import { Availability } from './availability.ts';
 import { isOutcomeUnknown, outcomeUnknown, sqlState, unavailable } from './errors.ts';
 import type { Log } from './options.ts';
 import type { Sessions } from './sessions.ts';
@@ -21,6 +22,7 @@ export class Server {
    */
   onWrite: ((session: Rows | undefined) => Promise<void>) | undefined;
   readonly #log: Log | undefined;
+  readonly #availability: Availability | undefined;
   #keepStatements: boolean;
   #find: (() => Promise<Sessions>) | undefined;
   #finding: Promise<void> | undefined;
@@ -32,6 +34,7 @@ export class Server {
   constructor(pool: Pool, { keepStatements, find, log }: ServerOptions) {
     this.pool = pool;
     this.#log = log;
+    this.#availability = log && new Availability(pool, log);
     this.#keepStatements = keepStatements;
     this.#find = find;
     pool.on('connect', (client) => {
@@ -55,6 +58,7 @@ export class Server {
       const { rows } = await this.#send<Row>(client, statement, values, (error) => {
         failure = error;
       });
+      this.#availability?.answered();
       if (statement.isWrite) afterwards = this.onWrite?.(rowsIn(client));
       return rows;
     } catch (error) {
@@ -94,6 +98,7 @@ export class Server {
   readonly ask: Rows = (statement, values) => this.rows(statement, values);
 
   #refuse(error: unknown, isWrite = false): never {
+    this.#availability?.failed(error);
     if (isWrite && isOutcomeUnknown(error)) {
       void this.onWrite?.(undefined);
       throw outcomeUnknown(error);
@@ -116,12 +121,14 @@ export class Server {
     try {
       if (this.#find) await this.#findOut(this.#find);
       for (;;) {
-        const client = await this.pool.connect();
+        const connecting = this.pool.connect();
+        this.#availability?.look();
+        const client = await connecting.finally(() => this.#availability?.look());
         if (this.#generations.get(client) === this.#generation) return client;
         client.release(true);
       }
     } catch (error) {
-      throw unavailable(error) ?? error;
+      return this.#refuse(error);
     }
   }
 

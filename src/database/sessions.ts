@@ -24,9 +24,11 @@ type Limits = Pick<DatabaseOptions, 'connectTimeout' | 'statementTimeout' | 'pre
  */
 export async function sessionsFor(options: DatabaseOptions, embedded?: EmbeddedPostgres): Promise<Sessions> {
   if (embedded) {
-    const { host, user, database } = embedded;
+    const { host, port, user, database } = embedded;
+    // Said, because PGPORT and PGSSLMODE are about another server.
+    const config = { host, port, user, database, ssl: false, ...common(options) };
     // All of them share one backend, where names of prepared statements would collide.
-    return { config: { host, user, database, ...common(options) }, keepStatements: false };
+    return { config, keepStatements: false };
   }
   const url = options.url ?? '';
   const plain = sessionsTo(url, options);

@@ -11,6 +11,8 @@ export interface QuotaOptions {
   counting?: Counting;
   /** Called when Redis is unavailable: until it is back, every process counts for itself. */
   onTrouble(error: Error): void;
+  /** Called when it is back. */
+  onRecovery?(): void;
 }
 
 /** The remaining quota of a key. */
@@ -37,7 +39,7 @@ export class Quota {
   /** The units taken by operations in flight in this process, by key. */
   readonly #taken = new Map<number, number>();
 
-  constructor({ perMinute, redis, onTrouble, counting = inMemory }: QuotaOptions) {
+  constructor({ perMinute, redis, onTrouble, onRecovery = () => undefined, counting = inMemory }: QuotaOptions) {
     this.#limit = perMinute;
     const budget = { points: perMinute, duration: windowSeconds, keyPrefix: 'animal-store:quota' };
     this.#redis = redis;
@@ -46,6 +48,7 @@ export class Quota {
       : counting.limiter(budget);
     let isTold = false;
     redis?.on('ready', () => {
+      if (isTold) onRecovery();
       isTold = false;
     });
     redis?.on('error', (error) => {
@@ -62,7 +65,7 @@ export class Quota {
    */
   async take(keyId: number, units: number): Promise<{ state: QuotaState; settle: Settle }> {
     const used = await this.#limiter.penalty(keyId, units);
-    const endOfWindow = Date.now() + used.msBeforeNext;
+    const endOfWindow = performance.now() + used.msBeforeNext;
     const taken = this.#taken.get(keyId) ?? 0;
     if (used.consumedPoints - units >= this.#limit) {
       const state = await this.#giveBack(keyId, units);
@@ -74,7 +77,7 @@ export class Quota {
       if (left > 0) this.#taken.set(keyId, left);
       else this.#taken.delete(keyId);
       // Units taken in the previous minute are not credited to this one.
-      const isOver = Date.now() >= endOfWindow;
+      const isOver = performance.now() >= endOfWindow;
       return unused === 0 ? undefined : this.#giveBack(keyId, isOver ? 0 : unused);
     };
     return { state: this.#stateOf(used), settle };
@@ -111,14 +114,16 @@ export class Quota {
 
   #stateOf({ consumedPoints, msBeforeNext }: RateLimiterRes): QuotaState {
     const remaining = Math.max(0, this.#limit - Math.max(0, consumedPoints));
-    return { limit: this.#limit, remaining, reset: Math.max(1, Math.ceil(msBeforeNext / 1000)) };
+    // A clock that is set back does not prolong the window, only what the limiter says of it.
+    const reset = Math.min(windowSeconds, Math.max(1, Math.ceil(msBeforeNext / 1000)));
+    return { limit: this.#limit, remaining, reset };
   }
 }
 
-/** The configured quota; undefined when there is none. A failure of Redis is logged once, until it is over. */
+/** The configured quota; undefined when there is none. A failure of Redis is logged once, and its end. */
 export async function createQuota(
   { quotaPerMinute, redisUrl }: { quotaPerMinute: number; redisUrl: string | undefined },
-  log: { warn(fields: object, message: string): void },
+  log: Record<'info' | 'warn', (fields: object, message: string) => void>,
   counting?: Counting,
 ): Promise<Quota | undefined> {
   if (quotaPerMinute === 0) return undefined;
@@ -127,6 +132,7 @@ export async function createQuota(
     ...(counting && { counting }),
     redis: redisUrl ? await connectTo(redisUrl) : undefined,
     onTrouble: (err) => log.warn({ err }, 'Redis cannot be used: every node counts quotas for itself'),
+    onRecovery: () => log.info({}, 'Redis can be used again'),
   });
 }
 
