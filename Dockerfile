@@ -1,6 +1,9 @@
 # syntax=docker/dockerfile:1
 
-FROM node:24-slim AS build
+# A tag moves. To build the same image again, name its digest: --build-arg NODE_IMAGE=node:24-slim@sha256:...
+ARG NODE_IMAGE=node:24-slim
+
+FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 # The lock file also describes the workspace of the test clients: its manifest must be there, its packages need not.
 COPY package.json package-lock.json .npmrc ./
@@ -11,27 +14,34 @@ COPY src src
 COPY migrations migrations
 RUN npm run build && rm -rf dist/compile-cache
 
-FROM node:24-slim AS production
+FROM ${NODE_IMAGE} AS production
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 COPY test/clients/package.json test/clients/
 # Without the Node that the lock file brings for machines that have an older one: the image has its own.
 RUN npm ci --omit=dev --omit=optional && npm cache clean --force
 
-FROM node:24-slim
+FROM ${NODE_IMAGE}
+ARG VERSION=unknown REVISION=unknown
 LABEL org.opencontainers.image.title="animal-store" \
       org.opencontainers.image.description="The animal store service: REST to the letter of its specification, and GraphQL." \
-      org.opencontainers.image.licenses="MIT"
-# A proxy in front needs a moment to notice that `/readyz` says no: DRAIN_DELAY_MS.
-ENV NODE_ENV=production HOST=0.0.0.0 PORT=4000 DATA_DIR=/data DRAIN_DELAY_MS=5000
+      org.opencontainers.image.licenses="MIT" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+# Nothing installs or builds in the container, so nothing is there to do it with.
+RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack /usr/local/bin/yarn* /opt/yarn*
+# A proxy in front needs a moment to notice that `/readyz` says no: DRAIN_DELAY_MS. The operations port opens where
+# OPERATIONS_PORT is set; nobody could reach it on the container's own loopback.
+ENV NODE_ENV=production HOST=0.0.0.0 PORT=4000 OPERATIONS_HOST=0.0.0.0 DATA_DIR=/data DRAIN_DELAY_MS=5000
 WORKDIR /app
 RUN install -d -o node -g node -m 700 /data
-COPY package.json LICENSE ./
+COPY package.json LICENSE operations/healthcheck.mjs ./
 COPY --from=production /app/node_modules node_modules
 COPY --from=build /app/dist dist
-USER node
+# By number, so that Kubernetes can see that it is not root: `node` in the official image.
+USER 1000:1000
 VOLUME /data
-EXPOSE 4000
-HEALTHCHECK --interval=10s --timeout=3s --start-period=30s \
-  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/livez`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+EXPOSE 4000 9464
+HEALTHCHECK --interval=10s --timeout=3s --start-period=30s CMD ["node", "healthcheck.mjs"]
+# Without a shell in between: signals reach Node.js.
 CMD ["node", "dist/src/main.js"]

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { creators } from '../support/creations.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { eventually, onPostgres } from '../support/process.ts';
@@ -28,7 +29,7 @@ const onServer = onPostgres ? describe : describe.skip;
 
 onServer.each(Object.entries(operations))(
   'a creation by %s that fails (PostgreSQL only: there is no road to the embedded store)',
-  (_, { create }) => {
+  (face, { create }) => {
     let road: Road;
     let store: Store;
     let session: pg.Client;
@@ -71,6 +72,33 @@ onServer.each(Object.entries(operations))(
       expect((await rest(store, '/v1/pets')).status).toBe(200);
       road.isSilent = true;
       expect(await create(store, 'Rex')).toEqual(unknown);
+    });
+
+    test.each([
+      ['the connection breaks after the commit', () => (road.cutsAt = 'SELECT 1')],
+      ['PostgreSQL falls silent after it was sent', () => (road.isSilent = true)],
+    ])('with an Idempotency-Key it is sent again when %s, and is there once', async (_what, fails) => {
+      const { create } = creators.find(({ name }) => name === face) as (typeof creators)[number];
+      const send = () => create(store, { name: 'Rex', categoryId: 5 }, { once: 'a-name-for-it' });
+      await session.query('delete from idempotency_key');
+      expect((await rest(store, '/v1/pets')).status).toBe(200);
+      fails();
+      const message =
+        'The database did not say whether this was stored: it may have been. Send it again with the same Idempotency-Key.';
+      expect(await send()).toMatchObject({
+        outcome: { code: 'SERVICE_UNAVAILABLE', status: 503, message },
+        retryAfter: 1,
+      });
+      const before = await stored();
+      road.cut();
+      road.isSilent = false;
+      road.cutsAt = undefined;
+      await road.open();
+      await eventually(async () => (await rest(store, '/v1/pets')).status === 200);
+      const { outcome, replayed } = await send();
+      expect(outcome).toMatchObject({ name: 'Rex' });
+      expect(replayed).toBe(before.length === 1 ? 'true' : undefined);
+      expect(await stored()).toEqual(['Rex']);
     });
 
     test('14.2: when it was never sent it may be sent again', async () => {

@@ -43,6 +43,22 @@ test('a port that is taken is named in one line', async () => {
   expect(ended.stderr).toBe(`animal-store: Port ${port} on 127.0.0.1 is taken (PORT, HOST).\n`);
 });
 
+test('the port for operators, too, with the variables that name it', async () => {
+  const holder = await listening();
+  const { port } = holder.address() as { port: number };
+  const env = { ...database.env, OPERATIONS_PORT: `${port}`, LOG_LEVEL: 'error' };
+  for (const WORKERS of ['1', '2']) {
+    expect(await startAndFail({ ...env, WORKERS })).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: `animal-store: Port ${port} on 127.0.0.1 is taken (OPERATIONS_PORT, OPERATIONS_HOST).\n`,
+    });
+  }
+  holder.close();
+  const nowhere = await startAndFail({ ...env, OPERATIONS_HOST: '203.0.113.77' });
+  expect(nowhere.stderr).toBe('animal-store: 203.0.113.77 is no address of this machine (OPERATIONS_HOST).\n');
+});
+
 test('an address that this machine does not have is named in one line', async () => {
   const ended = await startAndFail({ ...database.env, HOST: '203.0.113.77', LOG_LEVEL: 'error' });
   expect(ended).toMatchObject({

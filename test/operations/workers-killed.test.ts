@@ -80,7 +80,7 @@ test('a worker that is killed under load costs only the requests that it had in 
     await eventually(async () => made.length > before + 100);
     process.kill(victim, 'SIGKILL');
     await eventually(async () =>
-      linesOf(server.output.stdout).some(({ msg, pid }) => msg === 'worker died' && pid === victim),
+      linesOf(server.output.stdout).some(({ msg, workerPid }) => msg === 'worker died' && workerPid === victim),
     );
     await allUp(server);
   }

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { type AddressInfo } from 'node:net';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/config.ts';
 import { createOwnDatabase, newFolder } from '../support/database.ts';
@@ -67,8 +68,10 @@ test('a worker that dies is followed by another, and the log says so', async () 
       level: 50,
       time: expect.any(Number),
       worker: expect.any(Number),
-      pid: victim,
-      code: null,
+      pid: server.child.pid,
+      host: hostname(),
+      workerPid: victim,
+      exitCode: null,
       signal: 'SIGKILL',
       restartInMs: 100,
       msg: 'worker died',
@@ -106,7 +109,7 @@ describe('while a worker cannot be restarted', () => {
     const lines = linesOf(stdout);
     const pauses = lines.filter(({ msg }) => msg === 'worker died').map(({ restartInMs }) => restartInMs);
     expect(pauses).toEqual([100, 200, 400, 800, 1600, 3200]);
-    expect(lines.filter(({ msg, code: end }) => msg === 'worker ended' && end === 0)).toHaveLength(1);
+    expect(lines.filter(({ msg, exitCode }) => msg === 'worker ended' && exitCode === 0)).toHaveLength(1);
   });
 });
 
