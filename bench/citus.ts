@@ -60,7 +60,9 @@ async function main(url: string): Promise<void> {
       for (const one of await cases(place)) rows.push([one.title, place.title, ...(await measure(readers, one))]);
       await Promise.all(readers.map((reader) => reader.end()));
     } finally {
-      await coordinator.query('drop table if exists pet, api_key, deprecated_call, mikro_orm_migrations');
+      await coordinator.query(
+        'drop table if exists pet, api_key, deprecated_call, idempotency_key, mikro_orm_migrations',
+      );
       await coordinator.end();
     }
     process.stderr.write(`${place.title}\n`);

@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 
-/** How a request ended: well; not with 2xx; with GraphQL errors; with its connection; not at all. */
-export type Outcome = 'ok' | 'status' | 'graphql' | 'socket' | 'hung';
+/** How a request ended: well; with 503; not with 2xx; with GraphQL errors; with its connection; not at all. */
+export type Outcome = 'ok' | 'unavailable' | 'status' | 'graphql' | 'socket' | 'hung';
 
 /** One HTTP/1.1 connection that sends a request, waits for the whole answer, and stands up again when it is closed. */
 export class Connection {
@@ -75,6 +75,6 @@ function outcomeOf(answer: Buffer): Outcome | undefined {
     ? answer.length >= headEnd + 4 + Number(length)
     : answer.subarray(-lastChunk.length).equals(lastChunk);
   if (!isComplete) return undefined;
-  if (head[9] !== '2') return 'status';
+  if (head[9] !== '2') return head.startsWith('503', 9) ? 'unavailable' : 'status';
   return answer.includes('"errors":') ? 'graphql' : 'ok';
 }

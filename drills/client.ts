@@ -3,38 +3,51 @@ import { Agent, request } from 'node:http';
 /** Of the services under drill, and of their users. */
 export const serviceKey = 'the-key-of-the-drills-alone';
 
-/** How long a request may take until it counts as hung. */
-const patience = 30_000;
+/** How long (ms) a request may take until it counts as hung. */
+const longest = 30_000;
 
 export type Reply =
   | { kind: 'answer'; status: number; retryAfter: boolean; text: string }
   | { kind: 'broken' }
+  /** Nobody listens: the request has not been sent. */
+  | { kind: 'closed' }
   | { kind: 'hung' };
+
+export interface ClientOptions {
+  /** Whether each request has a connection of its own. */
+  isFresh?: boolean;
+  /** How long (ms) a request may take until it counts as hung. */
+  patience?: number;
+}
 
 /** One user of one process of the service, on one connection that stays open. */
 export class Client {
   readonly origin: string;
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  readonly #agent: Agent;
+  readonly #patience: number;
 
-  constructor(origin: string) {
+  constructor(origin: string, { isFresh = false, patience = longest }: ClientOptions = {}) {
     this.origin = origin;
+    this.#agent = new Agent({ keepAlive: !isFresh, maxSockets: 1 });
+    this.#patience = patience;
   }
 
   get(path: string): Promise<Reply> {
     return this.#ask('GET', path);
   }
 
-  post(path: string, input: object): Promise<Reply> {
-    return this.#ask('POST', path, JSON.stringify(input));
+  post(path: string, input: object, more: Record<string, string> = {}): Promise<Reply> {
+    return this.#ask('POST', path, JSON.stringify(input), more);
   }
 
   close(): void {
     this.#agent.destroy();
   }
 
-  #ask(method: string, path: string, body?: string): Promise<Reply> {
+  #ask(method: string, path: string, body?: string, more: Record<string, string> = {}): Promise<Reply> {
     const headers = {
       authorization: `Bearer ${serviceKey}`,
+      ...more,
       ...(body && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
     };
     return new Promise((resolve) => {
@@ -52,12 +65,14 @@ export class Client {
       const clock = setTimeout(() => {
         answer({ kind: 'hung' });
         outgoing.destroy();
-      }, patience);
+      }, this.#patience);
       const answer = (reply: Reply) => {
         clearTimeout(clock);
         resolve(reply);
       };
-      outgoing.on('error', () => answer({ kind: 'broken' }));
+      outgoing.on('error', ({ code }: NodeJS.ErrnoException) =>
+        answer({ kind: code === 'ECONNREFUSED' ? 'closed' : 'broken' }),
+      );
       outgoing.end(body);
     });
   }

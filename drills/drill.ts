@@ -21,13 +21,17 @@ export interface Outcome {
   note?: string;
   /** What must not be, beyond the columns of the table. */
   faults?: string[];
+  /** How often it was broken. */
+  rounds?: number;
 }
 
 export interface Drill {
   name: string;
+  /** How often it breaks something, unless it is told to do so less often. */
+  rounds?: number;
   /** What this machine or this build lacks. */
   missing(): Promise<string | undefined>;
-  run(parts: Parts, seconds: number): Promise<Outcome>;
+  run(parts: Parts, seconds: number, rounds: number): Promise<Outcome>;
 }
 
 /** A part that is not there, or does not start here: no fault of the service. */

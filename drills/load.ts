@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Client } from './client.ts';
+import { Client, type ClientOptions } from './client.ts';
 import { type Answer, Reader } from './reader.ts';
 import type { Service } from './service.ts';
 import { Tally } from './tally.ts';
@@ -14,6 +14,8 @@ export interface LoadOptions {
   clients?: number;
   /** Whether what one process has acknowledged is at once seen through all: not so behind replicas. */
   isShared?: boolean;
+  /** Of each client, by its number. */
+  client?(at: number): ClientOptions;
 }
 
 const statuses = ['available', 'pending', 'sold'] as const;
@@ -26,17 +28,26 @@ export class Load {
   readonly #loops: Promise<void>[];
   #isStopped = false;
 
-  constructor({ writers, readers, clients = 16, isShared = true }: LoadOptions) {
+  constructor({ writers, readers, clients = 16, isShared = true, client: optionsOf }: LoadOptions) {
     this.clients = clients;
     this.#loops = Array.from({ length: clients }, (_, at) => {
       const services = at % 2 === 0 ? writers : readers;
-      const client = new Client(services[(at >> 1) % services.length]?.origin ?? '');
+      const client = new Client(services[(at >> 1) % services.length]?.origin ?? '', optionsOf?.(at));
       const reader = new Reader(client, this.tally, isShared);
       return this.#repeat(
         client,
         at % 2 === 0 ? (turn) => this.#write(client, reader, `${at}-${turn}`) : () => reader.any(),
       );
     });
+  }
+
+  /** How long (ms) after this moment a creation was acknowledged that was sent after it: within half a minute. */
+  async recoveryAfter(moment: number): Promise<number> {
+    while ((this.tally.latest?.sentAt ?? 0) <= moment) {
+      if (performance.now() - moment > 30_000) throw new Error('No creation has been acknowledged for 30 s.');
+      await pause(5);
+    }
+    return (this.tally.latest?.answeredAt ?? 0) - moment;
   }
 
   /** Waits until every request has its answer. */

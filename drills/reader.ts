@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Client, Reply } from './client.ts';
-import { broken, refused, type Tally, unknown } from './tally.ts';
+import { broken, closed, refused, type Tally, unknown } from './tally.ts';
 
 export type Answer = 'answered' | 'failed';
 
@@ -77,6 +77,7 @@ export class Reader {
     const reply = await asked;
     if (reply.kind === 'hung') tally.hung++;
     else if (reply.kind === 'broken') tally.fail(broken);
+    else if (reply.kind === 'closed') tally.fail(closed);
     else if (reply.status === expected || reply.status === other) return reply.text;
     else if (reply.status !== 503) tally.fail(`${reply.status} ${reply.text.slice(0, 200)}`);
     else {

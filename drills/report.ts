@@ -1,21 +1,41 @@
 import type { Outcome } from './drill.ts';
 
-const columns = ['drill', 'requests', 'acknowledged', 'lost', 'doubled', 'stale', 'hung', 'errors', 'recovery', 'note'];
+const columns = [
+  'drill',
+  'rounds',
+  'requests',
+  'acknowledged',
+  'lost',
+  'doubled',
+  'stale',
+  'hung',
+  '5xx but 503',
+  'other errors',
+  'recovery',
+  'note',
+];
+const texts = ['drill', 'recovery', 'note'];
 
-export const head = [row(columns), row(columns.map((_, at) => (at > 0 && at < 8 ? '---:' : '---')))].join('\n');
+export const head = [row(columns), row(columns.map((column) => (texts.includes(column) ? '---' : '---:')))].join('\n');
 
-export const rowOfMissing = (name: string, what: string) => row([name, ...Array(8).fill('-'), `not run: ${what}`]);
+export const rowOfMissing = (name: string, what: string) =>
+  row([name, ...Array(columns.length - 2).fill('-'), `not run: ${what}`]);
 
 export const rowOfFailure = (name: string, error: Error) =>
-  row([name, ...Array(8).fill('-'), `FAILED: ${error.message.slice(0, 300)}`]);
+  row([name, ...Array(columns.length - 2).fill('-'), `FAILED: ${error.message.slice(0, 300)}`]);
 
-export function rowOf(name: string, { tally, verdict, allowed, recovery = '-', note, faults = [] }: Outcome): string {
+export function rowOf(
+  name: string,
+  { tally, verdict, allowed, recovery = '-', note, faults = [], rounds = 1 }: Outcome,
+): string {
   const { failures } = tally;
   const expected = [...failures].filter(([kind]) => allowed.includes(kind)).map(([kind, count]) => `${count} ${kind}`);
   const notes = [note, ...expected, ...faults.map((fault) => `FAILED: ${fault}`)].filter((one) => one);
   const { lost, doubled } = verdict;
-  const counts = [tally.requests, tally.acknowledged.size, lost, doubled, tally.stale.length, tally.hung];
-  return row([name, ...counts, errors(tally.failures, allowed), recovery, notes.join('; ')]);
+  const counts = [rounds, tally.requests, tally.acknowledged.size, lost, doubled, tally.stale.length, tally.hung];
+  const wrong = [...failures].filter(([kind]) => !allowed.includes(kind));
+  const [broken, others] = [wrong.filter(isServerError), wrong.filter((one) => !isServerError(one))].map(sum);
+  return row([name, ...counts, broken, others, recovery, notes.join('; ')]);
 }
 
 /** What must not be, in words; empty when the drill has passed. */
@@ -33,8 +53,8 @@ export function failuresOf({ tally, verdict, allowed, faults = [] }: Outcome): s
   return [...musts.filter(([, count]) => count > 0).map(([what, count]) => `${count} ${what}`), ...idle, ...faults];
 }
 
-const errors = (failures: Map<string, number>, allowed: string[]) =>
-  [...failures].filter(([kind]) => !allowed.includes(kind)).reduce((sum, [, count]) => sum + count, 0);
+const isServerError = ([kind]: [string, number]) => /^5(?!03)/.test(kind);
+const sum = (failures: Array<[string, number]>) => failures.reduce((total, [, count]) => total + count, 0);
 
 function row(cells: unknown[]): string {
   return `| ${cells.map((cell) => `${cell}`.replaceAll('|', '\\|').replaceAll(/\s+/g, ' ')).join(' | ')} |`;

@@ -14,6 +14,8 @@ export interface Service {
   pid: number;
   /** Its log lines so far. */
   lines(): Array<Record<string, unknown>>;
+  /** Sends a signal and waits for the end. @returns the exit code; null after SIGKILL */
+  stop(signal: NodeJS.Signals): Promise<number | null>;
 }
 
 /** Starts it and waits until it is ready. @throws Error with what it has said when it is not within 30 seconds */
@@ -34,7 +36,12 @@ export async function startService(parts: Parts, env: Env): Promise<Service> {
     clearTimeout(impatience);
     forget();
   });
-  return { origin: server.origin, pid: server.child.pid ?? 0, lines: () => linesOf(log) };
+  return {
+    origin: server.origin,
+    pid: server.child.pid ?? 0,
+    lines: () => linesOf(log),
+    stop: async (signal) => (await server.stop(signal)).code,
+  };
 }
 
 function linesOf(log: string): Array<Record<string, unknown>> {

@@ -1,6 +1,7 @@
 export const refused = '503 with Retry-After';
 export const unknown = '503 without Retry-After';
 export const broken = 'connection broken';
+export const closed = 'connection refused';
 
 /** An acknowledged creation: what must be there for ever. */
 export interface Acknowledged {
@@ -21,12 +22,15 @@ export class Tally {
   /** Answers that lack what was acknowledged before the question, or contradict it. */
   readonly stale: string[] = [];
   readonly failures = new Map<string, number>();
+  /** The last one by the time of its answer. */
+  latest: Acknowledged | undefined;
   readonly #idsOf = new Map<string, number[]>();
 
   acknowledge(id: number, creation: Acknowledged): void {
     const before = this.acknowledged.get(id);
     if (before) this.stale.push(`the id ${id} was given to ${before.name} and to ${creation.name}`);
     this.acknowledged.set(id, creation);
+    this.latest = creation;
     const ids = this.#idsOf.get(creation.origin) ?? [];
     ids.push(id);
     this.#idsOf.set(creation.origin, ids);

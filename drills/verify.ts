@@ -5,13 +5,16 @@ import type { Verdict } from './drill.ts';
 import type { Service } from './service.ts';
 import type { Tally } from './tally.ts';
 
+/** How the names of animals begin that nobody looks for: of a load that only makes work. */
+export const bulk = 'bulk ';
+
 /**
  * What is there after a load, in the database itself and through each process of the service.
  *
- * @param url of the server that is the primary now
+ * @param database the server that is the primary now
  */
-export async function verify(tally: Tally, url: string, services: Service[]): Promise<Verdict> {
-  const namesById = await stored(url);
+export async function verify(tally: Tally, database: string | pg.ClientConfig, services: Service[]): Promise<Verdict> {
+  const namesById = await stored(database);
   const seen = await Promise.all(services.map((service) => walkAll(service, tally)));
   const isLost = (id: number, name: string) => namesById.get(id) !== name || seen.some((ids) => !ids.has(id));
   const names = [...namesById.values()];
@@ -23,11 +26,13 @@ export async function verify(tally: Tally, url: string, services: Service[]): Pr
   };
 }
 
-async function stored(url: string): Promise<Map<number, string>> {
-  const client = new pg.Client(url);
+async function stored(database: string | pg.ClientConfig): Promise<Map<number, string>> {
+  const client = new pg.Client(database);
   await client.connect();
   try {
-    const { rows } = await client.query<{ id: string; name: string }>('select id, name from pet');
+    const { rows } = await client.query<{ id: string; name: string }>(
+      `select id, name from pet where name not like '${bulk}%'`,
+    );
     return new Map(rows.map(({ id, name }) => [Number(id), name]));
   } finally {
     await client.end();

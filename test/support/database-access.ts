@@ -72,3 +72,19 @@ export async function whileReadsFail<Result>(
     await sql(database, 'alter table pet_put_aside rename to pet');
   }
 }
+
+/** What is written meanwhile is written afterwards. */
+export async function whileWritesWait<Result>(database: Database, work: () => Promise<Result>): Promise<Result> {
+  const { rows } = database;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  database.rows = async (statement, values) => {
+    if (statement.isWrite) await promise;
+    return rows.call(database, statement, values) as never;
+  };
+  try {
+    return await work();
+  } finally {
+    database.rows = rows;
+    resolve();
+  }
+}

@@ -28,11 +28,16 @@ export async function graphqlText<Data = any>(
   store: Pick<Store, 'origin' | 'key'>,
   body: unknown,
   key: string | null = store.key,
+  headers: Record<string, string> = {},
 ): Promise<GraphQLResult<Data>> {
   const response = await send(store.origin, {
     method: 'POST',
     path: '/graphql',
-    headers: { 'content-type': 'application/json', ...(key === null ? {} : { authorization: `Bearer ${key}` }) },
+    headers: {
+      'content-type': 'application/json',
+      ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+      ...headers,
+    },
     body: typeof body === 'string' ? body : toJson(body),
   });
   return { ...response, ...(fromJson(response.text) as object) };

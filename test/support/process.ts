@@ -46,11 +46,24 @@ export function run(program: 'main' | 'cli', args: string[], env: Env, stdout: '
 }
 
 /** The same for any file. */
-export function runFile(file: string, args: string[], env: Env, stdout: 'pipe' | number = 'pipe'): Running {
-  const child = spawn(process.execPath, [file, ...args], {
-    env: { PATH: process.env.PATH ?? '', NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? '', ...env },
-    stdio: ['ignore', stdout, 'pipe'],
-  });
+export function runFile(
+  file: string,
+  args: string[],
+  env: Env,
+  stdout: 'pipe' | number = 'pipe',
+  openFiles?: number,
+): Running {
+  const command = [process.execPath, file, ...args];
+  // Node raises its soft limit to the hard one, and `ulimit` lowers both.
+  const limited =
+    openFiles === undefined ? command : ['sh', '-c', `ulimit -n ${openFiles} && exec "$@"`, 'sh', ...command];
+  const ours = { PATH: process.env.PATH ?? '', NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? '' };
+  return runCommand(limited, { ...ours, ...env }, stdout);
+}
+
+/** The same for any program. */
+export function runCommand([program = '', ...args]: string[], env: Env, stdout: 'pipe' | number = 'pipe'): Running {
+  const child = spawn(program, args, { env, stdio: ['ignore', stdout, 'pipe'] });
   running.add(child);
   const output = { stdout: '', stderr: '' };
   child.stdout?.setEncoding('utf8').on('data', (text) => {
@@ -83,15 +96,17 @@ export interface StartOptions {
   stdout?: number;
   /** The `main.js` of another build. */
   file?: string;
+  /** How many files it may have open. */
+  openFiles?: number;
 }
 
 /** Starts `main.js` on a free port and waits until it is ready. @throws Error with its output when it ends instead. */
 export async function startServer(
   env: Env,
-  { until = '/readyz', stdout, file = resolve('dist/src/main.js') }: StartOptions = {},
+  { until = '/readyz', stdout, file = resolve('dist/src/main.js'), openFiles }: StartOptions = {},
 ): Promise<ServerProcess> {
-  const port = await freePort();
-  const server = runFile(file, [], { PORT: `${port}`, ...env }, stdout);
+  const port = env.PORT ?? (await freePort());
+  const server = runFile(file, [], { PORT: `${port}`, ...env }, stdout, openFiles);
   const origin = `http://127.0.0.1:${port}`;
   await eventually(async () => {
     if (!running.has(server.child)) throw new Gone(JSON.stringify(await server.ended));
@@ -135,14 +150,19 @@ export function freePort(): Promise<number> {
 
 class Gone extends Error {}
 
-/** Polls until something is true; what it throws meanwhile counts as "not yet". Jest's time-out is the only limit. */
+/** Before a test's own time is up: a test that has failed must not go on polling, which would keep its worker alive. */
+const limit = 100_000;
+
+/** Polls until something is true; what it throws meanwhile counts as "not yet". */
 export async function eventually(isTrue: () => Promise<boolean>): Promise<void> {
-  for (;;) {
+  const giveUpAt = performance.now() + limit;
+  for (let cause: unknown; ; await pause(20)) {
     try {
       if (await isTrue()) return;
     } catch (error) {
       if (error instanceof Gone) throw error;
+      cause = error;
     }
-    await pause(20);
+    if (performance.now() > giveUpAt) throw new Error(`What was waited for has not come in ${limit} ms.`, { cause });
   }
 }

@@ -9,6 +9,7 @@ import { modelOf } from '../../src/mikro-orm.config.ts';
 import type { Module } from '../../src/module.ts';
 import { modules } from '../../src/modules.ts';
 import { preparedStore } from '../../src/prepared-store.ts';
+import type { Instrumentation } from '../../src/telemetry/instrumentation.ts';
 import { citusLayout } from './citus.ts';
 import { Contract } from './contract.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
@@ -35,12 +36,14 @@ export interface StartStoreOptions {
   database?: TestDatabase;
   /** Modules beside those of the service. */
   more?: Module[];
+  /** Who watches it. */
+  instrumentation?: Instrumentation;
 }
 
 /** Starts the service as `main.ts` does, in this process. */
 export async function startStore(
   env: Record<string, string> = {},
-  { database: given, more = [] }: StartStoreOptions = {},
+  { database: given, more = [], instrumentation }: StartStoreOptions = {},
 ): Promise<Store> {
   const all = [...modules, ...more];
   const test = given ?? (await createTestDatabase());
@@ -52,12 +55,14 @@ export async function startStore(
     ...env,
   });
   const model = modelOf(all);
-  const database = await Database.open({ ...config.database, prepared: preparedStore(config.database) }, model);
+  const watchers = instrumentation?.databases ?? [];
+  const prepared = preparedStore(config.database);
+  const database = await Database.open({ ...config.database, prepared, watchers }, model);
   await database.migrate();
   // Tables that a database on a cluster does not come with; some tests make theirs by hand.
   const migrated = more.filter(({ migrations }) => migrations);
   if (citusLayout && migrated.length > 0) await distribute(database, modelOf(migrated), citusLayout);
-  const app = await buildApp({ config, database, modules: all });
+  const app = await buildApp({ config, database, modules: all, ...(instrumentation && { instrumentation }) });
   await app.listen({ port: 0, host: '127.0.0.1' });
   const keys = new ApiKeyService(database);
   const { key } = await keys.issue({ name: 'test' });

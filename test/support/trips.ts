@@ -14,7 +14,8 @@ export function withTrips(options: Partial<BatchOptions<number>> = {}) {
   const trips: Trip[] = [];
   const run = (inputs: number[]) =>
     new Promise<Array<string | Error>>((answer, fail) => trips.push({ inputs, answer, fail }));
-  const bounds = { maxBatch: 10, maxInFlight: 1, patience: 60_000, maxWaiting: 1000, maxAge: 60_000 };
+  const name = { collection: 'trip', operation: 'go' };
+  const bounds = { ...name, maxBatch: 10, maxInFlight: 1, patience: 60_000, maxWaiting: 1000, maxAge: 60_000 };
   const batches = new Batches<number, string>(run, { ...bounds, isRetryable: () => true, ...options });
   const ask = (input: number, call?: Call) => batches.add(input, call);
   return { batches, trips, ask, inputs: () => trips.map((trip) => trip.inputs) };

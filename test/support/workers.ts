@@ -12,7 +12,10 @@ export interface LogLine {
   level: number;
   msg: string;
   worker?: number;
+  /** Of the process that wrote the line. */
   pid?: number;
+  /** Of the worker that the line is about. */
+  workerPid?: number;
   [field: string]: unknown;
 }
 
@@ -31,7 +34,7 @@ export async function startWorkers(env: Env, count = 3, stdout?: number): Promis
   await allUp(server);
   const pids = () => {
     const ready = linesOf(server.output.stdout).filter(({ msg }) => msg === 'worker ready');
-    return ready.map(({ pid }) => pid as number);
+    return ready.map(({ workerPid }) => workerPid as number);
   };
   if (stdout === undefined) await eventually(async () => pids().length === count);
   return { ...server, pids };

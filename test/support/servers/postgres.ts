@@ -36,7 +36,15 @@ export class TestPostgres {
 
   /** Starts a new server with these settings. */
   static async start(settings: Settings = {}): Promise<TestPostgres> {
-    const folder = await DataFolder.create();
+    return TestPostgres.#startIn(await DataFolder.create(), settings);
+  }
+
+  /** The same for one that is nobody's copy: PostgreSQL tells them apart by a number that initdb draws. */
+  static async startForeign(): Promise<TestPostgres> {
+    return TestPostgres.#startIn(await DataFolder.initialise(), {});
+  }
+
+  static async #startIn(folder: DataFolder, settings: Settings): Promise<TestPostgres> {
     const server = new TestPostgres('primary', await freePort(), folder, { ...ours, ...settings });
     await server.start();
     return server;

@@ -1,0 +1,42 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Drill } from '../drill.ts';
+import { Load } from '../load.ts';
+import { verify } from '../verify.ts';
+import { probe } from './probed.ts';
+import { lacksPostgres, longest, openShop, tooLong } from './shop.ts';
+
+const hour = 3_600_000;
+
+/** The clock of the service is set forward and back under mixed load, with everything on that counts in time. */
+export const clock: Drill = {
+  name: 'clock jumps',
+  rounds: 10,
+  missing: lacksPostgres,
+  run: async (parts, _seconds, rounds) => {
+    const probed = await probe(parts);
+    const { service, database } = await openShop(parts, { ...probed.env, QUOTA_PER_MINUTE: '100000000' });
+    const load = new Load({ writers: [service], readers: [service] });
+    const recoveries: number[] = [];
+    for (let round = 1; round <= rounds; round += 1) {
+      for (const jump of [hour, -hour, 365 * 24 * hour, 0]) {
+        await pause(100);
+        await probed.setClock(jump);
+        recoveries.push(await load.recoveryAfter(performance.now()));
+      }
+    }
+    const tally = await load.stop();
+    const verdict = await verify(tally, database, [service]);
+    // Its lines come in bundles: this one may have been waiting.
+    await pause(500);
+    const times = service.lines().map(({ time }) => Number(time));
+    const range = Math.max(...times) - Math.min(...times);
+    return {
+      rounds,
+      tally,
+      verdict,
+      allowed: [],
+      recovery: longest(recoveries),
+      faults: [...tooLong(recoveries, 2000), ...(range < 24 * hour ? ['the clock was not set'] : [])],
+    };
+  },
+};

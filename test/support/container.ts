@@ -1,0 +1,110 @@
+import { execFileSync } from 'node:child_process';
+import { chownSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { newFolder } from './folder.ts';
+import { type Env, type Running, runCommand } from './process.ts';
+import { childrenOf } from './servers/program.ts';
+
+const unshare = ['unshare', '--mount', '--pid', '--fork', '--kill-child', '--propagation', 'private', '--'];
+
+/** Whether this machine lets us make what a container is made of: it takes root, and no container that forbids it. */
+export const canContain = mayUnshare();
+
+function mayUnshare(): boolean {
+  try {
+    execFileSync(unshare[0] as string, [...unshare.slice(1), 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt'], {
+      stdio: 'ignore',
+    });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The user of the image. */
+const user = 1000;
+
+/**
+ * What Docker and Kubernetes make of the image, without either: a root of its own that is read-only, with the packages
+ * for production alone, `/data` and `/tmp` to write to; process 1, not root, with no rights to gain.
+ */
+export class Container {
+  readonly data: string;
+  readonly #root: string;
+
+  private constructor(root: string) {
+    this.#root = root;
+    this.data = join(root, 'data');
+  }
+
+  static async create(): Promise<Container> {
+    const container = new Container(await newFolder());
+    container.#fill();
+    return container;
+  }
+
+  /** Runs a command in it, as process 1. */
+  run(command: string[], env: Env): Running {
+    const inside = { ...imageEnv(), ...env, PATH: '/node:/usr/sbin:/usr/bin:/bin' };
+    const privileges = ['--clear-groups', '--bounding-set=-all', '--inh-caps=-all', '--no-new-privs'];
+    const asUser = ['setpriv', '--reuid', `${user}`, '--regid', `${user}`, ...privileges, '--'];
+    return runCommand([...unshare, 'sh', join(this.#root, 'enter'), ...asUser, ...command], inside);
+  }
+
+  /** The process 1 of a command that runs, as this machine knows it. */
+  static processOf({ child }: Running): number {
+    return childrenOf(child.pid ?? 0)[0] ?? 0;
+  }
+
+  remove(): void {
+    rmSync(this.#root, { recursive: true });
+  }
+
+  #fill(): void {
+    for (const folder of [...system, 'node', 'proc', 'tmp', 'data', 'app/node_modules']) {
+      mkdirSync(join(this.#root, folder), { recursive: true });
+    }
+    chownSync(this.data, user, user);
+    const isBuilt = (path: string) => !/^dist\/(?:test|compile-cache|typed-)/.test(path);
+    cpSync('dist', join(this.#root, 'app/dist'), { recursive: true, filter: isBuilt });
+    for (const file of ['package.json', 'operations/healthcheck.mjs']) {
+      cpSync(file, join(this.#root, 'app', file.replace('operations/', '')));
+    }
+    const packages = productionPackages();
+    for (const path of packages) mkdirSync(join(this.#root, 'app', path), { recursive: true });
+    // As mkdtemp makes it, nobody else could enter.
+    execFileSync('chmod', ['755', this.#root]);
+    writeFileSync(join(this.#root, 'enter'), script(this.#root, packages));
+  }
+}
+
+/** Of this machine, for `setpriv`, `sh` and what Node.js is linked with. */
+const system = ['usr', 'bin', 'lib', 'lib64', 'etc', 'dev'];
+
+const script = (root: string, packages: string[]) => `set -e
+cd ${root}
+show() { mount --bind "$1" "$2"; mount -o remount,bind,ro "$2"; }
+mount --bind . . && cd ${root}
+mount --bind data data
+for folder in ${system.join(' ')}; do show /$folder $folder; done
+show ${dirname(process.execPath)} node
+for package in ${packages.join(' ')}; do show ${resolve()}/$package app/$package; done
+mount -t proc proc proc
+mount -t tmpfs -o mode=1777,size=64m tmpfs tmp
+mount -o remount,bind,ro .
+exec chroot . /usr/bin/env -C /app "$@"
+`;
+
+/** As `npm ci --omit=dev --omit=optional` installs them; those inside of another one come with it. */
+function productionPackages(): string[] {
+  const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8'));
+  const isInstalled = ([path, { dev, optional, devOptional, link }]: [string, any]) =>
+    /^node_modules\/(?:@[^/]+\/)?[^/]+$/.test(path) && !dev && !optional && !devOptional && !link;
+  return (Object.entries(packages) as Array<[string, any]>).filter(isInstalled).map(([path]) => path);
+}
+
+/** The variables that the image sets. */
+function imageEnv(): Env {
+  const [, list = ''] = /^ENV (.+)$/m.exec(readFileSync('Dockerfile', 'utf8')) ?? [];
+  return Object.fromEntries(list.split(' ').map((one) => one.split('=') as [string, string]));
+}
