@@ -1,4 +1,5 @@
 import type { ClientBase } from 'pg';
+import { quoted } from '../database/quoting.ts';
 
 export interface StoredColumn {
   name: string;
@@ -70,11 +71,6 @@ async function counterOf(session: ClientBase, sequence: string): Promise<Value> 
   const text = `select last_value::text as value, is_called as "isCalled" from ${quoted(sequence)}`;
   const { rows } = await session.query<Value>(text);
   return rows[0] as Value;
-}
-
-/** A name in SQL. */
-export function quoted(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`;
 }
 
 const here = 'relnamespace = current_schema()::regnamespace';

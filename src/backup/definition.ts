@@ -1,4 +1,5 @@
-import { type Catalogue, quoted, type StoredColumn, type StoredSequence, type StoredTable } from './catalogue.ts';
+import { literal, quoted } from '../database/quoting.ts';
+import type { Catalogue, StoredColumn, StoredSequence, StoredTable } from './catalogue.ts';
 
 /** SQL that makes the tables of a database in an empty one, for PostgreSQL 12 and later. */
 export interface Definition {
@@ -48,6 +49,5 @@ function addConstraint({ table, name, sql }: { table: string; name: string; sql:
 }
 
 function setValue({ name, value, isCalled }: StoredSequence): string {
-  const literal = `'${quoted(name).replaceAll("'", "''")}'`;
-  return `select pg_catalog.setval(${literal}, ${value}, ${isCalled})`;
+  return `select pg_catalog.setval(${literal(quoted(name))}, ${value}, ${isCalled})`;
 }

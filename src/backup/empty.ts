@@ -1,6 +1,7 @@
 import type { ClientBase } from 'pg';
+import { quoted } from '../database/quoting.ts';
 import { ledger } from './applied.ts';
-import { type Catalogue, quoted, readCatalogue } from './catalogue.ts';
+import { type Catalogue, readCatalogue } from './catalogue.ts';
 
 /**
  * Removes the tables of an empty store, to make room for those that are to come.

@@ -8,7 +8,7 @@ import { appliedMigrations, assertKnown } from './applied.ts';
 import { type Catalogue, readCatalogue } from './catalogue.ts';
 import { definitionOf } from './definition.ts';
 import { clear } from './empty.ts';
-import { addRows, Counter, linesOf, type Progress, piecesOf, type Tally, talliesOf } from './rows.ts';
+import { addRows, type Progress, readTable, type Tally, talliesOf } from './rows.ts';
 import { assertStoreIn, begin, inTransaction, withStore } from './store.ts';
 import { assertSame, differing } from './tallies.ts';
 
@@ -93,15 +93,18 @@ async function fill(
   await assertUnicode(to, name);
   const catalogue = await readCatalogue(from);
   assertKnown(await appliedMigrations(from, catalogue), known, `The store in ${source.dataDir}`);
-  if (await isThere(from, to, catalogue, progress)) {
-    return { target: name, tables: await talliesOf(to, catalogue.tables, progress), wasThere: true };
-  }
+  const there = await copyIn(from, to, catalogue, progress);
+  if (there) return { target: name, tables: there, wasThere: true };
   assertInUse(source.dataDir);
   const ours = new Set(catalogue.tables.map((table) => table.name));
   await clear(to, (full) => `${name} is not empty: ${full}. Promote to a new database.`, ours);
   const { tables, rest } = definitionOf(catalogue);
   for (const statement of tables) await to.query(statement);
-  const tallies = await copyRows(from, to, catalogue, progress);
+  const tallies: Tally[] = [];
+  for (const table of catalogue.tables) {
+    const tell = (rows: number) => progress(table.name, rows);
+    tallies.push(await readTable(from, table, tell, (rows) => addRows(to, table, rows)));
+  }
   for (const statement of rest) await to.query(statement);
   assertSame(tallies, await talliesOf(to, catalogue.tables, progress));
   if (outline(await readCatalogue(to)) !== outline(catalogue))
@@ -116,29 +119,21 @@ async function assertUnicode(to: ClientBase, name: string): Promise<void> {
     throw new Error(`${name} is in ${rows[0]?.encoding}; the store needs a database in UTF8.`);
 }
 
-/** Whether the target is what an earlier run would have left: the same tables, rows and counters. */
-async function isThere(from: ClientBase, to: ClientBase, catalogue: Catalogue, progress: Progress): Promise<boolean> {
+/** What an earlier run has left in the target: the same tables, rows and counters. @returns undefined for anything else */
+async function copyIn(
+  from: ClientBase,
+  to: ClientBase,
+  catalogue: Catalogue,
+  progress: Progress,
+): Promise<Tally[] | undefined> {
   const { tables } = catalogue;
-  if (outline(await readCatalogue(to)) !== outline(catalogue)) return false;
-  return differing(await talliesOf(from, tables, progress), await talliesOf(to, tables, progress)).length === 0;
+  if (outline(await readCatalogue(to)) !== outline(catalogue)) return undefined;
+  const copy = await talliesOf(to, tables, progress);
+  return differing(await talliesOf(from, tables, progress), copy).length === 0 ? copy : undefined;
 }
 
 /** What is the same in a copy, whatever the versions of the two PostgreSQLs. */
 function outline({ tables, sequences }: Catalogue): string {
   const columns = tables.map((table) => [table.name, table.columns.map(({ name, type }) => `${name} ${type}`)]);
   return JSON.stringify([columns, sequences.map(({ name, value, isCalled }) => [name, value, isCalled])]);
-}
-
-async function copyRows(from: ClientBase, to: ClientBase, { tables }: Catalogue, progress: Progress): Promise<Tally[]> {
-  const tallies: Tally[] = [];
-  for (const table of tables) {
-    const counter = new Counter(table.name);
-    for await (const rows of piecesOf(from, table)) {
-      counter.add(linesOf(rows), rows.length);
-      await addRows(to, table, rows);
-      progress(table.name, counter.rows);
-    }
-    tallies.push(counter.tally());
-  }
-  return tallies;
 }

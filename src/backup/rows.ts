@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { ClientBase } from 'pg';
-import { quoted, type StoredTable } from './catalogue.ts';
+import { quoted } from '../database/quoting.ts';
+import { asWritten } from '../database/server.ts';
+import type { StoredTable } from './catalogue.ts';
 import { lineOf, type TextRow } from './copy-text.ts';
 
 /** How many rows a table has, and what they are: the SHA-256 of them as lines of COPY, in the order of the key. */
@@ -33,7 +35,7 @@ const pieces = [
  * Reads a table in pieces, in the order of its key, first the rows of ordinary length. Within a transaction: it uses a
  * cursor. The order, and so the checksum, is the same on every PostgreSQL.
  */
-export async function* piecesOf(session: ClientBase, table: StoredTable): AsyncGenerator<TextRow[]> {
+async function* piecesOf(session: ClientBase, table: StoredTable): AsyncGenerator<TextRow[]> {
   const columns = table.columns.map(({ name }) => quoted(name));
   const length = table.columns
     .filter(({ isLong }) => isLong)
@@ -62,46 +64,34 @@ function order({ key, columns }: StoredTable): string {
   return key.map((name) => `${quoted(name)}${isCollated(name) ? ' collate "C"' : ''}`).join(', ');
 }
 
-const asWritten = { getTypeParser: () => (text: string) => text };
-
-/** Counts the rows of a table while they pass, and sums them up. */
-export class Counter {
-  readonly #hash = createHash('sha256');
-  #rows = 0;
-
-  constructor(readonly table: string) {}
-
-  get rows(): number {
-    return this.#rows;
+/**
+ * Reads a table, and sums up what passes.
+ *
+ * @param passOn gets each piece, also as lines of COPY, each with its end
+ */
+export async function readTable(
+  session: ClientBase,
+  table: StoredTable,
+  progress: (rows: number) => void,
+  passOn?: (rows: TextRow[], lines: string) => Promise<void>,
+): Promise<Tally> {
+  const hash = createHash('sha256');
+  let count = 0;
+  for await (const rows of piecesOf(session, table)) {
+    const lines = rows.map((row) => `${lineOf(row)}\n`).join('');
+    hash.update(lines);
+    count += rows.length;
+    await passOn?.(rows, lines);
+    progress(count);
   }
-
-  /** @param text whole lines, each with its end */
-  add(text: string, rows: number): void {
-    this.#hash.update(text);
-    this.#rows += rows;
-  }
-
-  /** At the end. */
-  tally(): Tally {
-    return { table: this.table, rows: this.#rows, sha256: this.#hash.digest('hex') };
-  }
-}
-
-/** Rows as lines of COPY. */
-export function linesOf(rows: TextRow[]): string {
-  return rows.map((row) => `${lineOf(row)}\n`).join('');
+  return { table: table.name, rows: count, sha256: hash.digest('hex') };
 }
 
 /** Reads tables back. */
 export async function talliesOf(session: ClientBase, tables: StoredTable[], progress: Progress): Promise<Tally[]> {
   const tallies: Tally[] = [];
   for (const table of tables) {
-    const counter = new Counter(table.name);
-    for await (const rows of piecesOf(session, table)) {
-      counter.add(linesOf(rows), rows.length);
-      progress(`${table.name}, read back`, counter.rows);
-    }
-    tallies.push(counter.tally());
+    tallies.push(await readTable(session, table, (rows) => progress(`${table.name}, read back`, rows)));
   }
   return tallies;
 }

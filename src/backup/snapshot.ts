@@ -1,8 +1,9 @@
 import type { ClientBase } from 'pg';
+import { quoted } from '../database/quoting.ts';
 import { appliedMigrations } from './applied.ts';
-import { quoted, readCatalogue } from './catalogue.ts';
+import { readCatalogue } from './catalogue.ts';
 import { definitionOf } from './definition.ts';
-import { Counter, linesOf, type Progress, piecesOf, type Tally } from './rows.ts';
+import { type Progress, readTable, type Tally } from './rows.ts';
 import type { ScriptWriter } from './script.ts';
 
 /** Writes a database as a script. Within a transaction, so that it is the database of one moment. */
@@ -14,17 +15,11 @@ export async function writeSnapshot(session: ClientBase, script: ScriptWriter, p
   await script.statements(tables);
   const tallies: Tally[] = [];
   for (const table of catalogue.tables) {
-    const counter = new Counter(table.name);
     const columns = table.columns.map(({ name }) => quoted(name)).join(', ');
     await script.text(`copy ${quoted(table.name)} (${columns}) from stdin;\n`);
-    for await (const rows of piecesOf(session, table)) {
-      const lines = linesOf(rows);
-      counter.add(lines, rows.length);
-      await script.text(lines);
-      progress(table.name, counter.rows);
-    }
+    const tell = (rows: number) => progress(table.name, rows);
+    tallies.push(await readTable(session, table, tell, (_rows, lines) => script.text(lines)));
     await script.text('\\.\n');
-    tallies.push(counter.tally());
   }
   await script.statements(rest);
   return tallies;

@@ -1,5 +1,6 @@
 import type { MikroORM } from '@mikro-orm/postgresql';
 import type { Log } from './options.ts';
+import { quoted } from './quoting.ts';
 import type { Rows } from './statement.ts';
 
 /** A table whose counter gives out ids that its rows have already. */
@@ -18,11 +19,11 @@ export async function countersBehind(ask: Rows, orm: MikroORM): Promise<Behind[]
   for (const { tableName, props } of orm.getMetadata().getAll().values()) {
     const id = props.find(({ autoincrement }) => autoincrement);
     if (!id) continue;
-    const column = `"${id.fieldNames[0]}"`;
+    const column = quoted(`${id.fieldNames[0]}`);
     // One at the end of the range is no reason to give out no more. The greatest first: whoever inserts draws its id
     // before it is seen. Two statements, which Citus can run.
     const end = id.columnTypes[0] === 'bigserial' ? 2n ** 62n : 2n ** 30n;
-    const text = `select max(${column}) from "${tableName}" where ${column} < ${end}`;
+    const text = `select max(${column}) from ${quoted(tableName)} where ${column} < ${end}`;
     const [[greatest] = []] = await ask({ name: `greatest_${tableName}`, text }, []);
     if (!greatest) continue;
     const [[isBehind] = []] = await ask(isBehindRows, [tableName, id.fieldNames[0], greatest]);

@@ -1,3 +1,4 @@
+import { literal, quoted } from './quoting.ts';
 import type { Statement } from './statement.ts';
 import type { Table } from './table.ts';
 
@@ -22,8 +23,7 @@ export interface Once {
  * this statement and its turn has no row: nothing was inserted, and the next statement knows it.
  */
 export function insertOnceFor({ name, inserted, generated }: Table): Statement {
-  const table = `"${name.replaceAll('"', '""')}"`;
-  const literal = (text: string) => `'${text.replaceAll("'", "''")}'`;
+  const table = quoted(name);
   const names = inserted.map((column) => column.name);
   const types = [...inserted.map(({ type }) => type), 'int', 'text', 'bytea', 'bytea'];
   const values = inserted.map(({ name, fallback }) => (fallback ? `coalesce(${name}, ${fallback}) as ${name}` : name));

@@ -168,4 +168,4 @@ function streamOf(client: PoolClient): { destroy(error: Error): void } {
 }
 
 // Most columns reach the client as PostgreSQL's text: parsing them would cost more than all other work on a row.
-const asWritten = { getTypeParser: () => (text: string) => text };
+export const asWritten = { getTypeParser: () => (text: string) => text };

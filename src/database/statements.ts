@@ -1,4 +1,5 @@
 import { int64 } from '../input/int64.ts';
+import { literal, quoted } from './quoting.ts';
 import type { Statement } from './statement.ts';
 import { type Column, frame, type Table } from './table.ts';
 
@@ -21,7 +22,7 @@ export interface Statements {
 
 /** @param filter the column by which lists may be filtered; it needs an index on it and the id */
 export function statementsFor({ name: unquoted, columns, inserted, generated }: Table, filter?: Column): Statements {
-  const table = `"${unquoted.replaceAll('"', '""')}"`;
+  const table = quoted(unquoted);
   const names = columns.map(({ name }) => name).join(', ');
   const list = aggregated(columns, true);
   // A row comparison, which is a range of the index on (filter, id). With `status = $3 and id > $1` PostgreSQL's
@@ -83,7 +84,7 @@ export function statementsFor({ name: unquoted, columns, inserted, generated }: 
       isWrite: true,
       ...statement(
         'insert',
-        `with turn as materialized (select pg_advisory_xact_lock(hashtext('${unquoted}')))
+        `with turn as materialized (select pg_advisory_xact_lock(hashtext(${literal(unquoted)})))
         insert into ${table} (${inserted.map(({ name }) => name).join(', ')})
         select ${inserted.map(({ name, fallback }) => (fallback ? `coalesce(newcomer.${name}, ${fallback})` : `newcomer.${name}`)).join(', ')}
         from turn, unnest(${inserted.map(({ type }, at) => `$${at + 1}::${type}[]`).join(', ')}) with ordinality

@@ -1,5 +1,6 @@
 import type { EntityMetadata, EntityProperty } from '@mikro-orm/core';
 import { int64FromDigits } from '../input/int64.ts';
+import { quoted } from './quoting.ts';
 
 /** How the values of a column are transferred as PostgreSQL's text, and parsed. */
 interface Codec {
@@ -109,7 +110,7 @@ function columnOf(property: EntityProperty): Column {
   const isWord = type === 'text' && items?.every((item) => /^\w+$/.test(`${item}`));
   const codec = isWord ? word : codecs[`${type} ${runtimeType}`];
   if (!codec || !isPlain(property)) throw new Error(`${name} is of a type that is not known here: ${columnTypes[0]}.`);
-  const sql = `"${fieldNames[0]?.replaceAll('"', '""')}"`;
+  const sql = quoted(`${fieldNames[0]}`);
   return {
     member: name,
     name: sql,

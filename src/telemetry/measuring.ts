@@ -44,6 +44,7 @@ function deprecatedCalls(metrics: Metrics): (operation: string, key: string) => 
 }
 
 function serverReadings(metrics: Metrics, app: FastifyInstance): void {
+  metrics.reading('http_server_active_requests', () => [[app.underWay.count]]);
   metrics.reading('animal_store_draining', () => [[app.isDraining ? 1 : 0]]);
   const connections = promisify(app.server.getConnections.bind(app.server));
   metrics.reading('animal_store_connections', async () => [[await connections()]]);

@@ -1,5 +1,6 @@
 import type { FastifyContextConfig, FastifyReply, FastifyRequest } from 'fastify';
 import type { RequestEnd, RequestObserver } from '../http/observers.ts';
+import { operationOf } from '../http/operation.ts';
 import type { Distribution, Family } from './instruments.ts';
 import type { Metrics } from './metrics.ts';
 import { type OperationMetrics, type OperationSeries } from './operation-metrics.ts';
@@ -11,7 +12,6 @@ interface Route {
   durations: Map<number, Distribution>;
   /** What REST calls it; undefined where it is none: GraphQL, health, pages. */
   operation: OperationSeries | undefined;
-  isGraphQL: boolean;
 }
 
 /** Counts requests and what they were refused for. One look-up by route and one by status lead to all that it adds to. */
@@ -22,28 +22,21 @@ export function requestMetrics(metrics: Metrics, operations: OperationMetrics): 
   const refusals = metrics.counter('animal_store_auth_refusals_total');
   const routes = new Map<FastifyContextConfig, Route>();
   const unknown: Route = { ...routeFor(other), operation: operations.of('rest', other) };
-  let active = 0;
-  metrics.reading('http_server_active_requests', () => [[active]]);
 
   const routeTaken = (request: FastifyRequest): Route => {
     if (request.is404) return unknown;
-    const { config, url, schema } = request.routeOptions;
+    const { config, url } = request.routeOptions;
     const known = routes.get(config);
     if (known) return known;
-    const operationId = (schema as { operationId?: string } | undefined)?.operationId;
-    const isREST = operationId !== undefined;
-    const operation = isREST ? operations.of('rest', operationId) : undefined;
+    const { id } = operationOf(request);
+    const operation = id === undefined ? undefined : operations.of('rest', id);
     const route = url === undefined || url === '*' ? unknown : { ...routeFor(routeOf(url)), operation };
     routes.set(config, route);
     return route;
   };
 
   return {
-    began() {
-      active += 1;
-    },
     ended(request: FastifyRequest, reply: FastifyReply, { milliseconds, isAnswered }: RequestEnd) {
-      active -= 1;
       const route = routeTaken(request);
       const status = isAnswered ? reply.statusCode : 0;
       const seconds = milliseconds / 1000;
@@ -53,7 +46,7 @@ export function requestMetrics(metrics: Metrics, operations: OperationMetrics): 
       const { code } = call;
       // What a client has given up neither succeeded nor failed.
       if (route.operation && (isAnswered || code !== undefined)) route.operation.ended(code, seconds);
-      else if (route.isGraphQL && call.operationBegan === undefined && code !== undefined) {
+      else if (operationOf(request).face === 'graphql' && call.operationBegan === undefined && code !== undefined) {
         operations.of('graphql', other).ended(code, seconds);
       }
       if (reply.getHeader('idempotent-replayed') === 'true') replays.add();
@@ -65,7 +58,7 @@ export function requestMetrics(metrics: Metrics, operations: OperationMetrics): 
 }
 
 function routeFor(name: string): Omit<Route, 'operation'> {
-  return { name, durations: new Map(), isGraphQL: name === '/graphql' };
+  return { name, durations: new Map() };
 }
 
 function seriesOf(all: Family<Distribution>, { name, durations }: Route, method: string, status: number): Distribution {

@@ -1,9 +1,10 @@
 import type { FastifyPluginAsync } from 'fastify';
+import type { Log } from '../database/options.ts';
 import type { KeyMask } from '../http/key-mask.ts';
 import type { WorkerReport } from './gathering.ts';
 import type { Instrumentation } from './instrumentation.ts';
 import type { Metrics, ReportedMetric } from './metrics.ts';
-import { type Log, openTracing, type Tracing } from './tracing.ts';
+import { openTracing, type Tracing } from './tracing.ts';
 
 export interface TelemetryOptions {
   /** Of this release. */

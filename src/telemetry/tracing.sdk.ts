@@ -6,10 +6,11 @@ import { getNumberFromEnv, setGlobalErrorHandler, W3CTraceContextPropagator } fr
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
+import type { Log } from '../database/options.ts';
 import { within } from '../database/patience.ts';
 import { ReportingExporter } from './reporting-exporter.ts';
 import { samplerOf } from './sampler.ts';
-import type { Log, Tracing } from './tracing.ts';
+import type { Tracing } from './tracing.ts';
 
 /** As many as the largest batch has inputs. */
 const mostLinks = 256;

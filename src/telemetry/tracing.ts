@@ -1,5 +1,6 @@
 import type { Context, Tracer } from '@opentelemetry/api';
 import type { FastifyRequest } from 'fastify';
+import type { Log } from '../database/options.ts';
 
 /** What OpenTelemetry's SDK gives to those who make spans. */
 export interface Tracing {
@@ -8,12 +9,6 @@ export interface Tracing {
   extract(headers: FastifyRequest['headers']): Context;
   /** Sends the last spans, within this time (ms). */
   close(milliseconds: number): Promise<void>;
-}
-
-/** The part of a log that is used here. */
-export interface Log {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
 }
 
 /**
