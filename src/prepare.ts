@@ -1,4 +1,5 @@
+import { makeBundle } from './explorer/bundle.ts';
 import { prepareStore } from './prepared-store.ts';
 
 // The last step of the build.
-await prepareStore();
+await Promise.all([prepareStore(), makeBundle()]);

@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import type { ApiKeyService } from '../keys/api-key.service.ts';
-import { table } from '../keys/table.ts';
+import { withExamples } from '../terminal/program.ts';
+import { table } from '../terminal/table.ts';
 import type { DeprecatedCall } from './deprecated-call.entity.ts';
 import type { DeprecationUsage } from './usage.ts';
 
@@ -14,7 +15,7 @@ export function deprecationsCommand(
   withServices: (work: (services: DeprecationServices) => Promise<void>) => Promise<void>,
   print: (text: string) => void,
 ): Command {
-  return new Command('deprecations')
+  const command = new Command('deprecations')
     .description('who still calls operations that will be removed')
     .option('--json', 'print JSON, and nothing else')
     .action(({ json }: { json?: boolean }) =>
@@ -24,6 +25,7 @@ export function deprecationsCommand(
         print(json ? JSON.stringify(rows) : table(rows, 'Nobody has called a deprecated operation.'));
       }),
     );
+  return withExamples(command, 'animal-store keys deprecations --json');
 }
 
 function rowOf({ keyId, operation, calls, lastCallAt, removal }: DeprecatedCall, names: Map<number, string>) {

@@ -44,7 +44,9 @@ export const deprecations = fastifyPlugin<{ usage: DeprecationUsage }>(
       };
       route.onSend = [route.onSend ?? [], announce].flat();
       route.onResponse = [route.onResponse ?? [], count].flat();
-      if (schema?.response) route.schema = { ...schema, deprecated: true, response: withSignals(schema.response) };
+      // The day as tools for OpenAPI read it (`x-sunset` of oasdiff).
+      const marks = { deprecated: true, 'x-sunset': removal.toISOString().slice(0, 10) };
+      if (schema?.response) route.schema = { ...schema, ...marks, response: withSignals(schema.response) };
     });
   },
   { name: 'deprecations', dependencies: ['documented-failures'] },

@@ -1,5 +1,4 @@
 import swagger from '@fastify/swagger';
-import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import type { Routes } from '../http/input.ts';
@@ -85,22 +84,7 @@ export function section(tag: string, routes: (app: Routes) => void) {
   };
 }
 
-/** `/v1/openapi.json`, and `/docs`: an interactive reference served by this process alone. Both need no key. */
-export async function openApiPages(app: FastifyInstance): Promise<void> {
-  const config = { public: true };
-  app.get('/v1/openapi.json', { schema: { hide: true }, config }, async () => app.swagger());
-  app.addHook('onRoute', (route) => {
-    route.config = { ...route.config, ...config };
-  });
-  await app.register(swaggerUi, {
-    routePrefix: '/docs',
-    uiConfig: { deepLinking: true, validatorUrl: null, persistAuthorization: false, tryItOutEnabled: true },
-    staticCSP: true,
-    // Nothing from other origins; and on plain HTTP no upgrade to an https address that does not exist.
-    transformStaticCSP: (policy) =>
-      policy
-        .replace(/ upgrade-insecure-requests;| validator\.swagger\.io| https:/g, '')
-        // Swagger UI colours the responses that it shows with style attributes.
-        .replace(/style-src [^;]*/, "style-src 'self' 'unsafe-inline'"),
-  });
+/** `/v1/openapi.json`, which needs no key. */
+export async function openApiDocument(app: FastifyInstance): Promise<void> {
+  app.get('/v1/openapi.json', { schema: { hide: true }, config: { public: true } }, async () => app.swagger());
 }

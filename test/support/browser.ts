@@ -1,4 +1,7 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { type Browser, chromium, type Page } from 'playwright-core';
 
 /** Debian's Chromium, or the one that CHROMIUM names. */
@@ -44,4 +47,42 @@ export async function visit(browser: Browser, origin: string, stubs: Record<stri
     },
   );
   return { page, complaints, foreign };
+}
+
+const axe = fileURLToPath(import.meta.resolve('axe-core/axe.min.js'));
+
+/** What axe-core finds serious or critical on a page, each with the first place. None is as it must be. */
+export async function barriers(page: Page): Promise<string[]> {
+  // Not a script element: the page's policy would forbid it.
+  await page.evaluate(readFileSync(axe, 'utf8'));
+  const violations = await page.evaluate(async () => (await (globalThis as unknown as WithAxe).axe.run()).violations);
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes[0]?.html} (${nodes.length})`);
+}
+
+interface WithAxe {
+  axe: { run(): Promise<{ violations: Array<{ id: string; impact: string; nodes: Array<{ html: string }> }> }> };
+}
+
+const looks = [
+  { name: 'wide-light', colorScheme: 'light', width: 1280, height: 900 },
+  { name: 'wide-dark', colorScheme: 'dark', width: 1280, height: 900 },
+  { name: 'phone-light', colorScheme: 'light', width: 390, height: 844 },
+  { name: 'phone-dark', colorScheme: 'dark', width: 390, height: 844 },
+] as const;
+
+/**
+ * Shows the page in looks that have both colours and both widths; with SCREENSHOTS, in every look, and photographs it into
+ * that folder.
+ */
+export async function eachLook(page: Page, name: string, check: (look: string) => Promise<void>): Promise<void> {
+  const folder = process.env.SCREENSHOTS;
+  if (folder) await mkdir(folder, { recursive: true });
+  for (const { name: look, colorScheme, width, height } of folder ? looks : [looks[0], looks[3]]) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize({ width, height });
+    await check(look);
+    if (folder) await page.screenshot({ path: join(folder, `${name}-${look}.png`), fullPage: true });
+  }
 }

@@ -1,0 +1,74 @@
+import { DOC_EXPLORER_PLUGIN, DocExplorerStore } from '@graphiql/plugin-doc-explorer';
+import { HISTORY_PLUGIN, HistoryStore } from '@graphiql/plugin-history';
+import { GraphiQLProvider } from '@graphiql/react';
+import { GraphiQLInterface } from 'graphiql';
+import { useMemo, useRef, useState } from 'react';
+import type { Example } from '../src/explorer/example.ts';
+import { ExampleMenu } from './example-menu.tsx';
+import { createFetcher } from './fetcher.ts';
+import { KeyForm } from './key-form.tsx';
+import { forgetKey, rememberedKey, rememberKey } from './key-memory.ts';
+import { SystemTheme } from './system-theme.tsx';
+import { VariablesText } from './variables-text.tsx';
+
+const plugins = [DOC_EXPLORER_PLUGIN, HISTORY_PLUGIN];
+const withoutKey = 'The service answers nobody without a key: paste yours, and the schema is loaded.';
+
+/** GraphiQL for `graphql` beside this page: with a field for the key, and the modules' examples. */
+export function Explorer({ examples }: { examples: Example[] }) {
+  const [key, setKey] = useState(rememberedKey);
+  const [notice, setNotice] = useState({ of: '', message: '' });
+  const variablesText = useRef(() => '');
+  const fetcher = useMemo(
+    () =>
+      createFetcher({
+        key,
+        variablesText: () => variablesText.current(),
+        onSchema: (message) => setNotice({ of: key, message }),
+      }),
+    [key],
+  );
+  const change = (next: string) => {
+    setKey(next);
+    if (next) rememberKey(next);
+    else forgetKey();
+  };
+  return (
+    <GraphiQLProvider
+      fetcher={fetcher}
+      // Without a key nothing is asked for; each new one makes a new fetcher, and so a new request.
+      schema={key ? undefined : null}
+      schemaDescription
+      inputValueDeprecation
+      plugins={plugins}
+      referencePlugin={DOC_EXPLORER_PLUGIN}
+      defaultQuery=""
+      defaultTabs={examples.slice(0, 1).map(({ document }) => ({ query: document }))}
+    >
+      <HistoryStore>
+        <DocExplorerStore>
+          <header className="bar">
+            <a className="home" href="./">
+              <img src="docs/static/icon.svg" alt="" width="32" height="32" /> Animal Store
+            </a>
+            <h1>GraphiQL</h1>
+            <KeyForm current={key} onChange={change} />
+            <ExampleMenu examples={examples} />
+            {/* What came of a previous key says nothing of this one. */}
+            <p role="status">{key ? notice.of === key && notice.message : withoutKey}</p>
+          </header>
+          <VariablesText of={variablesText} />
+          <SystemTheme />
+          <main>
+            {/* History keeps headers in localStorage, where no key belongs; the field above is for it. */}
+            <GraphiQLInterface
+              isHeadersEditorEnabled={false}
+              showPersistHeadersSettings={false}
+              defaultEditorToolsVisibility
+            />
+          </main>
+        </DocExplorerStore>
+      </HistoryStore>
+    </GraphiQLProvider>
+  );
+}
