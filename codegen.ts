@@ -1,20 +1,23 @@
 import type { CodegenConfig } from '@graphql-codegen/cli';
 
-/** Typed documents for the operations of the tests and, as an example, for any frontend. */
+const client = {
+  preset: 'client',
+  presetConfig: { fragmentMasking: false },
+  config: {
+    useTypeImports: true,
+    enumsAsTypes: true,
+    importExtension: '.ts',
+    // An int64 comes as digits; whatever has it exactly may be sent. A `number` may have been rounded before.
+    scalars: { ID: { input: 'string | bigint', output: 'string' } },
+  },
+} as const;
+
+/** Typed documents: the tests' from files, the React example's from what stands beside its components. */
 const config: CodegenConfig = {
   schema: 'schema/schema.graphql',
-  documents: 'test/graphql/operations/*.graphql',
   generates: {
-    'test/support/generated/': {
-      preset: 'client',
-      presetConfig: { fragmentMasking: false },
-      config: {
-        useTypeImports: true,
-        enumsAsTypes: true,
-        importExtension: '.ts',
-        scalars: { ID: { input: 'string | number | bigint', output: 'string' } },
-      },
-    },
+    'test/support/generated/': { ...client, documents: 'test/graphql/operations/*.graphql' },
+    'examples/react/src/generated/': { ...client, documents: 'examples/react/src/*.tsx' },
   },
 };
 

@@ -1,14 +1,29 @@
+import { hash } from 'node:crypto';
 import { ApolloClient, CombinedGraphQLErrors, HttpLink, InMemoryCache } from '@apollo/client/core';
+import { PersistedQueryLink } from '@apollo/client/link/persisted-queries';
 import { CreatePetDocument, type CreatePetMutation, PetDocument, PetsDocument } from '../support/generated/graphql.ts';
 import { beforeEach, expect, test } from '../support/jest.ts';
+import { onNode } from '../support/nodes.ts';
 import { storeForAll } from '../support/store.ts';
 
 const store = storeForAll();
 beforeEach(() => store.empty());
 
-function connected(key = store.key): ApolloClient {
-  const link = new HttpLink({ uri: `${store.origin}/graphql`, headers: { authorization: `Bearer ${key}` } });
-  return new ApolloClient({ link, cache: new InMemoryCache() });
+function connected(key = store.key, seen: number[] = []): ApolloClient {
+  return new ApolloClient({ link: linkTo(store.origin, key, seen), cache: new InMemoryCache() });
+}
+
+/** @param seen gets the statuses of the answers */
+function linkTo(origin: string, key: string, seen: number[]): HttpLink {
+  return new HttpLink({
+    uri: `${origin}/graphql`,
+    headers: { authorization: `Bearer ${key}` },
+    async fetch(url, init) {
+      const response = await fetch(url, init);
+      seen.push(response.status);
+      return response;
+    },
+  });
 }
 
 async function created(client: ApolloClient, name: string): Promise<CreatePetMutation['createPet']> {
@@ -55,15 +70,19 @@ test('@apollo/client walks the pages by the last id seen', async () => {
 });
 
 test('@apollo/client gets every failure as an error with its code', async () => {
-  const refused = connected().query({ query: PetsDocument, variables: { limit: 0 } });
+  const seen: number[] = [];
+  const client = connected(store.key, seen);
+  const refused = client.query({ query: PetsDocument, variables: { limit: 0 } });
   await expect(refused).rejects.toBeInstanceOf(CombinedGraphQLErrors);
   await expect(refused).rejects.toMatchObject({
     errors: [
       { message: 'limit must be an integer between 1 and 100.', extensions: { code: 'BAD_USER_INPUT', status: 400 } },
     ],
   });
-  const wrongType = connected().query({ query: PetsDocument, variables: { limit: 'many' as never } });
+  const wrongType = client.query({ query: PetsDocument, variables: { limit: 'many' as never } });
   await expect(wrongType).rejects.toMatchObject({ errors: [{ extensions: { code: 'BAD_USER_INPUT', status: 400 } }] });
+  // It takes both for what they are: an answer with errors, and a request that was refused.
+  expect(seen).toEqual([294, 422]);
 });
 
 test('14.28: @apollo/client is told by its code that a key is not valid', async () => {
@@ -71,5 +90,25 @@ test('14.28: @apollo/client is told by its code that a key is not valid', async 
   await expect(refused).rejects.toBeInstanceOf(CombinedGraphQLErrors);
   await expect(refused).rejects.toMatchObject({
     errors: [{ message: 'The API key is not valid.', extensions: { code: 'UNAUTHENTICATED', status: 401 } }],
+  });
+});
+
+test('@apollo/client sends the text where its hash is not known, or persisted queries are off', async () => {
+  const sha256 = (text: string) => hash('sha256', text);
+  await onNode(store, { GRAPHQL_APQ: 'true' }, async (node) => {
+    for (const [origin, statuses] of [
+      [node.origin, [422, 200, 200]],
+      // It does not ask again.
+      [store.origin, [422, 200, 200]],
+    ] as const) {
+      const seen: number[] = [];
+      const link = new PersistedQueryLink({ sha256 }).concat(linkTo(origin, store.key, seen));
+      const client = new ApolloClient({ link, cache: new InMemoryCache() });
+      for (let time = 1; time <= 2; time += 1) {
+        const { data } = await client.query({ query: PetsDocument, fetchPolicy: 'network-only' });
+        expect(data?.pets).toEqual([]);
+      }
+      expect(seen).toEqual(statuses);
+    }
   });
 });

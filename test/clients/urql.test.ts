@@ -8,18 +8,21 @@ import { storeForAll } from '../support/store.ts';
 const store = storeForAll();
 beforeEach(() => store.empty());
 
-function connected(key = store.key): { client: Client; methods: Array<string | undefined> } {
+function connected(key = store.key) {
   const methods: Array<string | undefined> = [];
+  const statuses: number[] = [];
   const client = new Client({
     url: `${store.origin}/graphql`,
     exchanges: [cacheExchange, fetchExchange],
     fetchOptions: { headers: { authorization: `Bearer ${key}` } },
-    fetch: (url, init) => {
+    fetch: async (url, init) => {
       methods.push(init?.method);
-      return fetch(url, init);
+      const response = await fetch(url, init);
+      statuses.push(response.status);
+      return response;
     },
   });
-  return { client, methods };
+  return { client, methods, statuses };
 }
 
 test('14.26: @urql/core creates, lists and fetches an animal, int64 to the last digit', async () => {
@@ -39,7 +42,7 @@ test('14.26: @urql/core creates, lists and fetches an animal, int64 to the last 
 });
 
 test('14.26: @urql/core gets every failure as an error with its code, by GET and by POST', async () => {
-  const { client, methods } = connected();
+  const { client, methods, statuses } = connected();
   const wrong = connected('wrong');
   const input = { name: 'Rex', categoryId: 'five' };
   const limit = 'many' as never;
@@ -57,8 +60,12 @@ test('14.26: @urql/core gets every failure as an error with its code, by GET and
   ] as const) {
     expect(result.error?.graphQLErrors.map(({ message, extensions }) => [message, extensions])).toEqual([expected]);
   }
-  expect([methods, wrong.methods]).toEqual([
+  expect([methods, statuses]).toEqual([
     ['GET', 'GET', 'POST'],
+    [294, 422, 294],
+  ]);
+  expect([wrong.methods, wrong.statuses]).toEqual([
     ['GET', 'POST'],
+    [401, 401],
   ]);
 });

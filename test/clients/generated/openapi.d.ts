@@ -166,7 +166,10 @@ export interface operations {
                 /** @description Return only animals after this one: the id of the last animal seen. */
                 after?: number;
             };
-            header?: never;
+            header?: {
+                /** @description RFC 9110 section 13.1.2: entity tags of earlier answers, or `*`; 304 when one of them is still right. */
+                "If-None-Match"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -175,6 +178,14 @@ export interface operations {
             /** @description A page of animals. */
             200: {
                 headers: {
+                    /** @description RFC 9110 section 8.8.3: a strong entity tag; each content coding has its own. */
+                    ETag?: string;
+                    /** @description `private, no-cache`: kept by the client alone, and asked for again each time. */
+                    "Cache-Control"?: string;
+                    /** @description RFC 9110 section 12.5.5: `Accept-Encoding`, and `Origin` where frontends of other origins are let in. */
+                    Vary?: string;
+                    /** @description `zstd`, `br` or `gzip`, as `Accept-Encoding` prefers; else absent. */
+                    "Content-Encoding"?: string;
                     /** @description RFC 8288: the address of the next page with `rel="next"`; absent on the last page. */
                     Link?: string;
                     [name: string]: unknown;
@@ -182,6 +193,21 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Pets"];
                 };
+            };
+            /** @description What the client has is still right. No body; the headers are those of 200. */
+            304: {
+                headers: {
+                    /** @description RFC 9110 section 8.8.3: a strong entity tag; each content coding has its own. */
+                    ETag?: string;
+                    /** @description `private, no-cache`: kept by the client alone, and asked for again each time. */
+                    "Cache-Control"?: string;
+                    /** @description RFC 9110 section 12.5.5: `Accept-Encoding`, and `Origin` where frontends of other origins are let in. */
+                    Vary?: string;
+                    /** @description RFC 8288: the address of the next page with `rel="next"`; absent on the last page. */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description A query parameter is invalid. */
             400: {
@@ -375,7 +401,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "PAYLOAD_TOO_LARGE",
-                     *       "message": "The body is too large.",
+                     *       "message": "The body has more than 1048576 bytes.",
                      *       "status": 413
                      *     }
                      */
@@ -391,7 +417,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "UNSUPPORTED_MEDIA_TYPE",
-                     *       "message": "The body must be application/json.",
+                     *       "message": "The body must be JSON, sent with Content-Type: application/json.",
                      *       "status": 415
                      *     }
                      */
@@ -471,7 +497,10 @@ export interface operations {
     getPet: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description RFC 9110 section 13.1.2: entity tags of earlier answers, or `*`; 304 when one of them is still right. */
+                "If-None-Match"?: string;
+            };
             path: {
                 /**
                  * @description Identifier of the animal, up to 9223372036854775807.
@@ -486,6 +515,14 @@ export interface operations {
             /** @description The animal. */
             200: {
                 headers: {
+                    /** @description RFC 9110 section 8.8.3: a strong entity tag; each content coding has its own. */
+                    ETag?: string;
+                    /** @description `private, no-cache`: kept by the client alone, and asked for again each time. */
+                    "Cache-Control"?: string;
+                    /** @description RFC 9110 section 12.5.5: `Accept-Encoding`, and `Origin` where frontends of other origins are let in. */
+                    Vary?: string;
+                    /** @description `zstd`, `br` or `gzip`, as `Accept-Encoding` prefers; else absent. */
+                    "Content-Encoding"?: string;
                     /** @description RFC 9745: since when this operation is deprecated. */
                     Deprecation?: string;
                     /** @description RFC 8594: when this operation will be removed. */
@@ -497,6 +534,25 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Pet"];
                 };
+            };
+            /** @description What the client has is still right. No body; the headers are those of 200. */
+            304: {
+                headers: {
+                    /** @description RFC 9110 section 8.8.3: a strong entity tag; each content coding has its own. */
+                    ETag?: string;
+                    /** @description `private, no-cache`: kept by the client alone, and asked for again each time. */
+                    "Cache-Control"?: string;
+                    /** @description RFC 9110 section 12.5.5: `Accept-Encoding`, and `Origin` where frontends of other origins are let in. */
+                    Vary?: string;
+                    /** @description RFC 9745: since when this operation is deprecated. */
+                    Deprecation?: string;
+                    /** @description RFC 8594: when this operation will be removed. */
+                    Sunset?: string;
+                    /** @description What comes in its place, with `rel="successor-version"`. */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description API key missing or invalid. */
             401: {

@@ -14,9 +14,11 @@ import type { TypedDocumentNode as DocumentNode } from '@graphql-typed-document-
  * Learn more about it here: https://the-guild.dev/graphql/codegen/plugins/presets/preset-client#reducing-bundle-size
  */
 type Documents = {
+    "subscription PetAdded($after: ID, $status: PetStatus) {\n  petAdded(after: $after, status: $status) {\n    id\n    name\n    categoryId\n    status\n  }\n}": typeof types.PetAddedDocument,
     "query Pets($status: PetStatus, $limit: Int, $after: ID) {\n  pets(status: $status, limit: $limit, after: $after) {\n    id\n    name\n    categoryId\n    status\n  }\n}\n\nquery Pet($id: ID!) {\n  pet(id: $id) {\n    id\n    name\n    categoryId\n    status\n  }\n}\n\nmutation CreatePet($input: NewPet!) {\n  createPet(input: $input) {\n    id\n    name\n    categoryId\n    status\n  }\n}": typeof types.PetsDocument,
 };
 const documents: Documents = {
+    "subscription PetAdded($after: ID, $status: PetStatus) {\n  petAdded(after: $after, status: $status) {\n    id\n    name\n    categoryId\n    status\n  }\n}": types.PetAddedDocument,
     "query Pets($status: PetStatus, $limit: Int, $after: ID) {\n  pets(status: $status, limit: $limit, after: $after) {\n    id\n    name\n    categoryId\n    status\n  }\n}\n\nquery Pet($id: ID!) {\n  pet(id: $id) {\n    id\n    name\n    categoryId\n    status\n  }\n}\n\nmutation CreatePet($input: NewPet!) {\n  createPet(input: $input) {\n    id\n    name\n    categoryId\n    status\n  }\n}": types.PetsDocument,
 };
 
@@ -34,6 +36,10 @@ const documents: Documents = {
  */
 export function graphql(source: string): unknown;
 
+/**
+ * The graphql function is used to parse GraphQL queries into a document that can be used by GraphQL clients.
+ */
+export function graphql(source: "subscription PetAdded($after: ID, $status: PetStatus) {\n  petAdded(after: $after, status: $status) {\n    id\n    name\n    categoryId\n    status\n  }\n}"): (typeof documents)["subscription PetAdded($after: ID, $status: PetStatus) {\n  petAdded(after: $after, status: $status) {\n    id\n    name\n    categoryId\n    status\n  }\n}"];
 /**
  * The graphql function is used to parse GraphQL queries into a document that can be used by GraphQL clients.
  */

@@ -1,0 +1,134 @@
+import { type Answer, dataOf, readAs } from './answer.ts';
+import type { paths } from './generated/openapi.ts';
+import { readRest, requireExactJson, writeGraphQL, writeRest } from './json.ts';
+import { nextAfter } from './link.ts';
+import { type Int64, int64, isPet, isPets, type NewPet, type Pet } from './pet.ts';
+import { type Limits, succeeded, Transport, type TransportOptions } from './transport.ts';
+import { type Following, type TypedDocument, textOf } from './typed-document.ts';
+
+export interface AnimalStoreOptions extends TransportOptions {
+  /** Where the service is, without `/v1`: `http://127.0.0.1:4000`. In a browser it may be relative. */
+  url: string | URL;
+  /** An API key of the service. */
+  key: string;
+  /** How often a request is repeated at most; 4. */
+  retries?: number | undefined;
+  /** How long a call may take with all its attempts and pauses, in milliseconds; 60,000. */
+  timeoutMs?: number | undefined;
+  /** How long one attempt may take; 30,000. */
+  attemptTimeoutMs?: number | undefined;
+  /** In the place of the global `fetch`. */
+  fetch?: typeof fetch | undefined;
+  /** `print` of `graphql`, for documents that are syntax trees (`TypedDocumentNode`). */
+  print?: ((document: never) => string) | undefined;
+}
+
+/** Limits of one call. */
+export interface CallOptions extends Limits {
+  /** Ends the call; it then rejects with the signal's reason. */
+  signal?: AbortSignal | undefined;
+  /** In the place of the store's `timeoutMs`. Of `pets`, for each page. */
+  timeoutMs?: number | undefined;
+}
+
+/** Of one that writes. */
+export interface WriteOptions extends CallOptions {
+  /** The caller's own name for the write, to repeat it after a crash, too; without one each call has a new one. */
+  idempotencyKey?: string | undefined;
+}
+
+type ListQuery = NonNullable<paths['/pets']['get']['parameters']['query']>;
+
+export interface PageOptions extends Omit<ListQuery, 'after'> {
+  /** Only animals after this id: the last one seen. */
+  after?: Int64 | undefined;
+}
+
+export interface Page {
+  /** Ascending by id. */
+  items: Pet[];
+  /** What `after` is on the next page; undefined when there is none. */
+  next: bigint | undefined;
+}
+
+/** The animal store, by REST and GraphQL. Every call may throw a `StoreError`. */
+export class AnimalStore {
+  readonly #transport: Transport;
+  readonly #print: AnimalStoreOptions['print'];
+
+  /** @throws Error when this JavaScript engine cannot keep int64 exact; TypeError for a URL or key that cannot be one */
+  constructor({ print, ...options }: AnimalStoreOptions) {
+    requireExactJson();
+    this.#transport = new Transport(options);
+    this.#print = print;
+  }
+
+  /** One page of the list; `limit` is 1 to 100, 20 when omitted. */
+  async page({ status, limit, after }: PageOptions = {}, options?: CallOptions): Promise<Page> {
+    const query = new URLSearchParams();
+    if (status !== undefined) query.set('status', status);
+    if (limit !== undefined) query.set('limit', `${limit}`);
+    if (after !== undefined) query.set('after', `${int64('after', after)}`);
+    return this.#transport.send(
+      { path: `v1/pets${query.size > 0 ? `?${query}` : ''}` },
+      (answer) => pageOf(answer, after),
+      options,
+    );
+  }
+
+  /** All animals, page by page as they are consumed; `limit` is the size of a page, 100 when omitted. */
+  async *pets({ limit = 100, ...rest }: PageOptions = {}, options?: CallOptions): AsyncGenerator<Pet, void, undefined> {
+    for (let after = rest.after; ; ) {
+      const { items, next } = await this.page({ ...rest, limit, after }, options);
+      yield* items;
+      if (next === undefined) return;
+      after = next;
+    }
+  }
+
+  /** Adds an animal, once, however often it has to be sent. @returns it with its id */
+  async create(pet: NewPet, { idempotencyKey, ...limits }: WriteOptions = {}): Promise<Pet> {
+    const body = writeRest({ ...pet, categoryId: int64('categoryId', pet.categoryId) });
+    return this.#transport.send({ path: 'v1/pets', headers: written(idempotencyKey), body }, petOf, limits);
+  }
+
+  /**
+   * One animal.
+   *
+   * @deprecated Use `pets` with a `status`; the service removes this operation on 5 December 2030.
+   * @throws StoreError NOT_FOUND when there is none
+   */
+  async pet(id: Int64, options?: CallOptions): Promise<Pet> {
+    return this.#transport.send({ path: `v1/pets/${int64('id', id)}` }, petOf, options);
+  }
+
+  /**
+   * A GraphQL operation, mutations as safe to repeat as `create`. In variables a `bigint` is sent as the digits of an
+   * `ID`; in data an `ID` is a `string`.
+   *
+   * @throws StoreError when the answer has errors; its `errors` are all of them, its `data` what came beside them
+   */
+  async graphql<Data = unknown, Variables = Record<string, unknown>>(
+    document: TypedDocument<Data, Variables>,
+    ...[variables, { idempotencyKey, ...limits } = {}]: Following<Variables, WriteOptions>
+  ): Promise<Data> {
+    const body = writeGraphQL({ query: textOf(document as never, this.#print), variables });
+    const accept = 'application/graphql-response+json, application/json;q=0.9';
+    const headers = { ...written(idempotencyKey), accept };
+    return this.#transport.send({ path: 'graphql', headers, body }, dataOf<Data>, limits);
+  }
+}
+
+/** Without `crypto.randomUUID`, which pages have over HTTPS only; the service takes any name. */
+function written(
+  idempotencyKey = Array.from(crypto.getRandomValues(new Uint32Array(4)), (n) => n.toString(36)).join('-'),
+) {
+  return { 'content-type': 'application/json', 'idempotency-key': idempotencyKey };
+}
+
+const petOf = (answer: Answer): Pet => readAs(succeeded(answer), readRest, isPet);
+
+function pageOf(answer: Answer, after: Int64 | undefined): Page {
+  const items = readAs(succeeded(answer), readRest, isPets);
+  return { items, next: nextAfter(answer, after) };
+}

@@ -1,0 +1,13 @@
+import { CombinedGraphQLErrors } from '@apollo/client';
+
+/** What the service says, with its code; else that it could not be reached. */
+export function Failure({ error }: { error: Error | undefined }) {
+  if (!error) return null;
+  const [first] = CombinedGraphQLErrors.is(error) ? error.errors : [];
+  return (
+    <p role="alert" className="failure">
+      {first ? first.message : 'The store cannot be reached; try again shortly.'}
+      {first?.extensions?.code ? <code>{String(first.extensions.code)}</code> : null}
+    </p>
+  );
+}

@@ -1,0 +1,64 @@
+import { useQuery } from '@apollo/client/react';
+import { useState } from 'react';
+import { Failure } from './Failure.tsx';
+import type { PetStatus } from './generated/graphql.ts';
+import { graphql } from './generated/index.ts';
+import { NewPetForm } from './NewPetForm.tsx';
+import { PetRow } from './PetRow.tsx';
+import { StatusFilter } from './StatusFilter.tsx';
+
+const PetPage = graphql(`
+  query PetPage($status: PetStatus, $after: String) {
+    petsConnection(status: $status, first: 20, after: $after) {
+      edges {
+        node {
+          id
+          ...PetRow
+        }
+      }
+      pageInfo {
+        endCursor
+        hasNextPage
+      }
+    }
+  }
+`);
+
+export function Pets() {
+  const [status, setStatus] = useState<PetStatus | null>(null);
+  const { data, error, loading, fetchMore, refetch } = useQuery(PetPage, {
+    variables: { status },
+    // A list that was seen before may have grown: shown at once, and asked for again.
+    fetchPolicy: 'cache-and-network',
+    nextFetchPolicy: 'cache-first',
+    notifyOnNetworkStatusChange: true,
+  });
+  const { edges = [], pageInfo } = data?.petsConnection ?? {};
+
+  /** What comes after the last one seen: the next page, or what was added meanwhile. */
+  async function more() {
+    const after = pageInfo?.endCursor;
+    await (after ? fetchMore({ variables: { after } }) : refetch()).catch(() => {});
+  }
+
+  return (
+    <>
+      <NewPetForm onCreated={() => pageInfo?.hasNextPage || more()} />
+      <section className="card" aria-label="The list" aria-busy={loading}>
+        <StatusFilter status={status} onStatus={setStatus} />
+        <Failure error={error} />
+        <ol>
+          {edges.map(({ node }) => (
+            <PetRow key={node.id} pet={node} />
+          ))}
+        </ol>
+        {!loading && !error && edges.length === 0 && <p className="hint">No animals here yet.</p>}
+        {pageInfo?.hasNextPage && (
+          <button type="button" className="quiet" disabled={loading} onClick={more}>
+            More
+          </button>
+        )}
+      </section>
+    </>
+  );
+}
