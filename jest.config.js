@@ -8,7 +8,7 @@ export default {
   testMatch: globSync('test/**/*.test.ts', { exclude: ['**/node_modules'] }).map(
     (path) => `<rootDir>/dist/${path.replace(/ts$/, 'js')}`,
   ),
-  runner: 'jest-light-runner/child-process',
+  runner: '<rootDir>/dist/test/support/runner.js',
   transform: {},
   maxWorkers: Math.max(2, availableParallelism()),
 };

@@ -1,66 +1,80 @@
 #!/usr/bin/env node
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 import { backupCommands } from './backup/backup.commands.ts';
+import { benchCommand } from './cli/bench.command.ts';
+import { completionCommand } from './cli/completion.command.ts';
+import { databaseCommands } from './cli/database.commands.ts';
+import { helpCommand } from './cli/help.command.ts';
+import { schemaCommand } from './cli/schema.command.ts';
+import { startCommand } from './cli/start.command.ts';
+import { variables } from './config.ts';
+import { dataCommands } from './data/data.commands.ts';
 import { deprecationsCommand } from './deprecations/deprecations.command.ts';
+import { doctorCommand } from './doctor/doctor.command.ts';
 import { keyCommands } from './keys/key.commands.ts';
 import { startFailure } from './operations/start-failure.ts';
 import type { Desk } from './operator.ts';
+import { runProgram, withExamples } from './terminal/program.ts';
+import { assertNode, releasedVersion } from './version.ts';
 
-/** Operator commands. Results go to standard output, everything else to standard error. */
-const program = new Command('animal-store').description('operate the animal store').showHelpAfterError();
+/** The table of contents of the command line. Each command is in the room of what it does. */
+const program = new Command('animal-store')
+  .description('The animal store: run it, and look after it.')
+  .version(releasedVersion(), '-V, --version', 'print the version');
+withExamples(
+  program,
+  'animal-store start',
+  'animal-store keys issue --name shop-frontend --scope read --expires 90d',
+  'animal-store doctor',
+  'animal-store help keys issue',
+).addHelpText(
+  'after',
+  '\nCommands work on the store that DATABASE_URL or DATA_DIR names; `animal-store start --help` lists all variables.' +
+    '\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 lines of a file were refused.',
+);
+
+const output = { print: console.log, note: console.error };
 
 /** Loads the service when a command runs: help, and what is wrong with arguments, come at once. */
-async function withDesk(work: (desk: Desk) => Promise<void>, always?: boolean): Promise<void> {
+async function withDesk(work: (desk: Desk) => Promise<void>): Promise<void> {
   const { atDesk } = await import('./operator.ts');
-  await atDesk(work, always);
+  await atDesk(work);
 }
 
+program.commandsGroup('The service:');
+program.addCommand(
+  startCommand(variables, async (given) => {
+    Object.assign(process.env, given);
+    await import('./main.ts');
+  }),
+);
+program.addCommand(doctorCommand(async () => (await import('./doctor.ts')).examine(process.env), output));
+program.addCommand(benchCommand(output));
+
+program.commandsGroup('Keys:');
 const keys = keyCommands((work) => withDesk(({ keys }) => work(keys)), console.log);
 keys.addCommand(deprecationsCommand(withDesk, console.log));
 program.addCommand(keys);
 
-program
-  .command('migrate')
-  .description('apply pending migrations')
-  .action(() =>
-    withDesk(async ({ applied }) => {
-      console.log(applied.length > 0 ? `applied: ${applied.join(', ')}` : 'the database is up to date');
-    }, true),
-  );
+program.commandsGroup('The database:');
+const databaseWork = {
+  migrate: async () => (await import('./operator.ts')).migrateDatabase(),
+  distribute: async (layout: 'reference' | number) => (await import('./operator.ts')).distributeTables(layout),
+};
+for (const command of databaseCommands(databaseWork, output)) program.addCommand(command);
+backupCommands(program, async () => (await import('./operator.ts')).backupWork(), output);
 
-program
-  .command('distribute')
-  .description('migrate, and turn the tables into tables of a Citus cluster; shared tables become reference tables')
-  .option('--reference', 'whole on every node: each node answers reads by itself')
-  .option('--shards <n>', 'by id, over n shards on the workers: for what one machine does not hold', shardsFrom)
-  .action(async ({ reference, shards }: { reference?: true; shards?: number }) => {
-    const layout = reference ? 'reference' : shards;
-    if (layout === undefined || (reference && shards)) throw new Error('Give either --reference or --shards <n>.');
-    const { distributeTables } = await import('./operator.ts');
-    for (const line of await distributeTables(layout)) console.log(line);
-  });
+program.commandsGroup('Data:');
+dataCommands(program, async () => (await import('./operator.ts')).dataWork(), output);
 
-backupCommands(program, async () => (await import('./operator.ts')).backupWork(), {
-  print: console.log,
-  note: console.error,
-});
-
-program
-  .command('schema')
-  .description('write the contracts as served to schema/')
-  .option('--check', 'only compare with what is there')
-  .action(async ({ check }: { check?: boolean }) => {
+program.commandsGroup('Tools:');
+program.addCommand(
+  schemaCommand(async (check) => {
     const [{ emitContracts }, { modules }] = await Promise.all([import('./contracts.ts'), import('./modules.ts')]);
-    await emitContracts(modules, 'schema', check === true);
-  });
+    await emitContracts(modules, 'schema', check);
+  }),
+);
+program.addCommand(completionCommand(program, output));
+program.helpCommand(false).addCommand(helpCommand(program));
 
-function shardsFrom(text: string): number {
-  // Citus takes up to 64,000, and refuses more.
-  if (!/^[1-9]\d{0,4}$/.test(text)) throw new InvalidArgumentError('A whole number of shards, at least 1.');
-  return Number(text);
-}
-
-program.parseAsync().catch((error: unknown) => {
-  console.error(`animal-store: ${startFailure(error)}`);
-  process.exitCode = 1;
-});
+await runProgram(program, { before: assertNode, explain: startFailure });

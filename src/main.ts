@@ -18,7 +18,7 @@ import { startFailure } from './operations/start-failure.ts';
 import { preparedStore } from './prepared-store.ts';
 import type { Service } from './serve.ts';
 import { Telemetry } from './telemetry/telemetry.ts';
-import { releasedVersion } from './version.ts';
+import { assertNode, releasedVersion } from './version.ts';
 import { Parent } from './workers/parent.ts';
 import { Workers } from './workers/workers.ts';
 
@@ -36,6 +36,7 @@ const grace = 3000;
  * that are, each of which runs this, too. Only this file exits or handles signals.
  */
 async function main(): Promise<void> {
+  assertNode();
   // Until there is something to drain, a signal ends the process at once, even while a migration waits.
   let stop: (reason: string) => void = () => process.exit(0);
   // Ctrl-C under `npm start` arrives twice, from the terminal and from npm: the second must not cut the drain short.
@@ -86,7 +87,15 @@ async function main(): Promise<void> {
           plugins: [logSettings(control), ...(await telemetry.pages(isParent ? () => workers : undefined))],
         })
       : undefined;
-  if (isParent) workers = Workers.start({ count, control, output, patience: drainTime + grace, onGiveUp });
+  if (isParent)
+    workers = Workers.start({
+      program: import.meta.filename,
+      count,
+      control,
+      output,
+      patience: drainTime + grace,
+      onGiveUp,
+    });
   const { instrumentation } = telemetry;
   const service: Service =
     workers ??

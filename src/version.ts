@@ -6,3 +6,13 @@ export function releasedVersion(): string {
   const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '..', '..', 'package.json'), 'utf8'));
   return version;
 }
+
+/** The first Node.js that has all we use. package.json cannot say so: npm itself may run on an older one. */
+const oldest = 24;
+
+/** @throws Error that says so when this Node.js is older */
+export function assertNode(): void {
+  if (Number.parseInt(process.versions.node, 10) >= oldest) return;
+  const remedy = 'On Linux `npm ci` brings one, which `npm start` and bin/animal-store.js find by themselves.';
+  throw new Error(`This is Node.js ${process.versions.node}, and ${oldest} or later is needed. ${remedy}`);
+}

@@ -1,6 +1,5 @@
 import { chmodSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fullDisk } from './full-disk.ts';
 
@@ -12,6 +11,8 @@ import { fullDisk } from './full-disk.ts';
  * @throws Error with a readable message when the disk is full.
  */
 export function lockFile(path: string): (() => void) | undefined {
+  // Not imported: an older Node could not load this file, nor what says that it is too old.
+  const { DatabaseSync } = process.getBuiltinModule('node:sqlite');
   const file = new DatabaseSync(path, { timeout: 0 });
   try {
     // Any user who can read the file could lock it.

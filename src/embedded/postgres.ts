@@ -10,13 +10,17 @@ import { lockFileWithin } from './lock.ts';
 import type { WorkerData } from './postgres.worker.ts';
 import { assertInUse } from './retired.ts';
 
-/** The embedded PostgreSQL: where it listens, and how to close it. */
-export interface EmbeddedPostgres {
+/** Where an embedded PostgreSQL listens. */
+export interface EmbeddedAddress {
   /** The folder of the Unix socket, as `host` for libpq and pg. */
   host: string;
   port: number;
   user: 'postgres';
   database: 'postgres';
+}
+
+/** The embedded PostgreSQL: where it listens, and how to close it. */
+export interface EmbeddedPostgres extends EmbeddedAddress {
   /** False while another process has it open, and this one is connected to that. */
   readonly isOwner: boolean;
   /** Resolves when this process has it open: at once, or when that other one has ended. */
@@ -82,6 +86,17 @@ export async function openEmbeddedPostgres(
   };
 }
 
+/**
+ * The process that has the store in `dataDir` open, if there is one. Nothing is opened, and nothing is made.
+ *
+ * @param dataDir a folder that exists
+ */
+export async function findEmbeddedPostgres(dataDir: string): Promise<EmbeddedAddress | undefined> {
+  const host = socketFolderOf(realpathSync(dataDir));
+  const isOpen = await accepts(join(host, `.s.PGSQL.${port}`));
+  return isOpen ? { host, port, user: 'postgres', database: 'postgres' } : undefined;
+}
+
 function usableFolder(dataDir: string): string {
   try {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
@@ -95,10 +110,16 @@ function usableFolder(dataDir: string): string {
 /**
  * The data folder itself; or a private one in the system's temporary folder, when the path is too long for a socket.
  */
-function socketFolder(folder: string): string {
+function socketFolderOf(folder: string): string {
   if (Buffer.byteLength(join(folder, `.s.PGSQL.${port}`)) <= longestSocketPath) return folder;
   const name = createHash('sha256').update(folder).digest('hex').slice(0, 24);
-  const short = join(tmpdir(), `animal-store-${name}`);
+  return join(tmpdir(), `animal-store-${name}`);
+}
+
+/** Makes it, where it is a private one. @throws Error when somebody else may use it */
+function socketFolder(folder: string): string {
+  const short = socketFolderOf(folder);
+  if (short === folder) return folder;
   mkdirSync(short, { recursive: true, mode: 0o700 });
   // Does not follow a symbolic link, because whoever created it could change its target.
   const found = lstatSync(short);

@@ -23,7 +23,7 @@ Try it:
   curl -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\
     -d '{"query":"{ pets(limit: 5) { id name categoryId status } }"}' ${address}/graphql
 
-Explore:  ${address}/graphql (Apollo Sandbox)   ${address}/docs (REST reference)
+Explore:  ${address} (all there is)   ${address}/graphiql (GraphiQL)   ${address}/docs (REST reference)
 
 `;
 }

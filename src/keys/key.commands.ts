@@ -1,9 +1,10 @@
 import { Command, Option } from 'commander';
+import { withExamples } from '../terminal/program.ts';
+import { table } from '../terminal/table.ts';
 import type { ApiKey, KeyScope } from './api-key.entity.ts';
 import type { ApiKeyService, IssuedKey } from './api-key.service.ts';
 import { duration, momentFrom, wholeNumber } from './key.arguments.ts';
 import type { KeyEvent } from './key-event.entity.ts';
-import { table } from './table.ts';
 
 /** Runs `work` on the configured database, open and migrated. */
 export type WithKeys = (work: (keys: ApiKeyService) => Promise<void>) => Promise<void>;
@@ -20,11 +21,11 @@ const json = () => new Option('--json', 'print JSON, and nothing else');
 
 /** The `keys` commands: parse, call the service, print. */
 export function keyCommands(withKeys: WithKeys, print: (text: string) => void): Command {
-  const group = new Command('keys').description('the API keys');
+  const group = new Command('keys').description('issue, list, rotate and revoke API keys, while the service runs, too');
   const show = (value: unknown, asJson: boolean | undefined, text: string) =>
     print(asJson ? JSON.stringify(value) : text);
 
-  group
+  const issue = group
     .command('issue')
     .description('make a key; its secret is shown only now')
     .requiredOption('--name <name>', 'what the key is for')
@@ -37,8 +38,13 @@ export function keyCommands(withKeys: WithKeys, print: (text: string) => void): 
         show(issued, json, withSecret(issued));
       }),
     );
+  withExamples(
+    issue,
+    'animal-store keys issue --name shop-frontend --scope read --expires 90d',
+    'animal-store keys issue --name import --json',
+  );
 
-  group
+  const list = group
     .command('list')
     .description('all keys, without their secrets')
     .addOption(json())
@@ -48,8 +54,9 @@ export function keyCommands(withKeys: WithKeys, print: (text: string) => void): 
         show(rows, json, table(rows, 'There are no keys.'));
       }),
     );
+  withExamples(list, 'animal-store keys list', 'animal-store keys list --json');
 
-  group
+  const rotate = group
     .command('rotate')
     .description('give a key a new secret, shown only now')
     .argument('<id>', 'as in the list', wholeNumber)
@@ -67,8 +74,9 @@ export function keyCommands(withKeys: WithKeys, print: (text: string) => void): 
         show(rotated, json, `${withSecret(rotated)}\nthe old secret is ${old}`);
       }),
     );
+  withExamples(rotate, 'animal-store keys rotate 2 --overlap 24h');
 
-  group
+  const revoke = group
     .command('revoke')
     .description('refuse a key from now on')
     .argument('<id>', 'as in the list', wholeNumber)
@@ -79,8 +87,9 @@ export function keyCommands(withKeys: WithKeys, print: (text: string) => void): 
         show(row, json, `key ${row.id} (${row.name}) is revoked`);
       }),
     );
+  withExamples(revoke, 'animal-store keys revoke 2');
 
-  group
+  const history = group
     .command('history')
     .description('who has issued, rotated and revoked keys, and when')
     .addOption(json())
@@ -90,6 +99,7 @@ export function keyCommands(withKeys: WithKeys, print: (text: string) => void): 
         show(rows, json, table(rows, 'Nothing has been done to any key.'));
       }),
     );
+  withExamples(history, 'animal-store keys history --json');
 
   return group;
 }

@@ -5,6 +5,8 @@ import type { FromParent } from './messages.ts';
 import { Place, type Report } from './place.ts';
 
 export interface WorkersOptions {
+  /** The file that each of them runs. */
+  program: string;
   count: number;
   /** Its settings hold for the workers, too. */
   control: LogControl;
@@ -30,14 +32,14 @@ export class Workers {
   #isDraining = false;
   #hasStarted = false;
 
-  private constructor({ count, control, output, patience, onGiveUp }: WorkersOptions) {
+  private constructor({ program, count, control, output, patience, onGiveUp }: WorkersOptions) {
     const { log } = control;
     this.#patience = patience;
     this.#control = control;
     control.onChange = () => this.#tellAll();
     // Counts for all workers what counts by machine: wrong keys, and quotas without Redis.
     new RateLimiterClusterMaster();
-    cluster.setupPrimary({ stdio: ['ignore', 'pipe', 'inherit', 'ipc'] });
+    cluster.setupPrimary({ exec: program, args: [], stdio: ['ignore', 'pipe', 'inherit', 'ipc'] });
     let listens: (address: string) => void;
     this.listening = new Promise((done) => {
       listens = done;

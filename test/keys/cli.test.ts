@@ -77,7 +77,7 @@ test.each([
   [['rename'], 'rename'],
 ])('`keys %j` is refused with an explanation', async (args, reason) => {
   const { code, stdout, stderr } = await keys(...args);
-  expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toContain(reason);
   expect(stderr).not.toMatch(/^\s+at /m);
 });

@@ -91,7 +91,7 @@ describe('without --json', () => {
     const [, id, secret = ''] = /^key (\d+) \(for people, read\): (ask_\w{49})\n$/.exec(stdout) ?? [];
     const list = (await keys('list')).stdout.split('\n');
     expect(list[0]).toMatch(/^id +name +scope +hint +createdAt +expiresAt +lastUsedAt +revokedAt$/);
-    const moment = '\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d';
+    const moment = '\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\dZ';
     const line = list.find((text) => text.startsWith(`${id} `));
     expect(line).toMatch(new RegExp(`^${id} +for people +read +${secret.slice(0, 8)}\\.\\.\\. +${moment} +- +- +-$`));
     expect(list.join('\n')).not.toContain(secret);
@@ -118,7 +118,7 @@ test.each([
   [['destroy'], /unknown command 'destroy'/],
 ])('keys %j is refused on standard error, with nothing on standard output', async (args, message) => {
   const { code, stdout, stderr } = await keys(...args, ...(args[0] === 'destroy' ? [] : ['--json']));
-  expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  expect({ code, stdout }).toEqual({ code: args[1] === '999999' ? 1 : 2, stdout: '' });
   expect(stderr).toMatch(message);
   expect(stderr).not.toMatch(/\n\s+at /);
 });
@@ -139,6 +139,7 @@ test('through `npm run --silent keys` nothing but the JSON is printed', async ()
   const checkout = await newFolder();
   try {
     for (const name of [
+      'bin',
       'src',
       'migrations',
       'package.json',

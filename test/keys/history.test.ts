@@ -53,7 +53,7 @@ test('for people it is a table, without any secret, and without what a terminal 
   const [head, first] = stdout.split('\n');
   expect(head).toMatch(/^id +at +change +key +hint +user +sudoUser +host +command$/);
   expect(first).toMatch(
-    /^\d+ +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +issued +\d+ +ask_\w{4}\.\.\. +\S+ +eve\?\[2J +\S+ +keys issue$/,
+    /^\d+ +\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ +issued +\d+ +ask_\w{4}\.\.\. +\S+ +eve\?\[2J +\S+ +keys issue$/,
   );
   expect(stdout).not.toMatch(/ask_\w{5}/);
 });

@@ -15,7 +15,8 @@ async function stocked(animals: number): Promise<void> {
 
 const limitOf = ({ headers }: HttpResponse) => {
   const [, remaining, reset] = /^"key";r=(\d+);t=(\d+)$/.exec(`${headers.ratelimit}`) ?? [];
-  const [, quota, window] = /^"key";q=(\d+);w=(\d+)$/.exec(`${headers['ratelimit-policy']}`) ?? [];
+  const [, quota, window] =
+    /^"key";q=(\d+);w=(\d+);animal-store-unit="operations\+animals"$/.exec(`${headers['ratelimit-policy']}`) ?? [];
   return { remaining: Number(remaining), reset: Number(reset), quota: Number(quota), window: Number(window) };
 };
 
