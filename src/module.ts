@@ -1,5 +1,7 @@
 import type { EntityName, MigrationObject } from '@mikro-orm/core';
+import type { Collection } from './data/collection.ts';
 import type { Database } from './database/database.ts';
+import type { Example } from './explorer/example.ts';
 import type { Routes } from './http/input.ts';
 
 /** What a module gets when the service starts. */
@@ -17,8 +19,10 @@ export interface Module {
   entities?: EntityName[];
   /** Applied with those of all modules, in the order of their names. */
   migrations?: MigrationObject[];
-  /** A GraphQL operation to try in the explorer. */
-  example?: string;
+  /** What an operator may seed, export and import. */
+  collections?: Collection[];
+  /** GraphQL operations to try in the explorers. */
+  examples?: Example[];
   /** Builds its service, and its APIs on top of that. */
   open(context: ModuleContext): Apis;
 }

@@ -1,8 +1,9 @@
 import type { BackupWork } from './backup/backup.commands.ts';
 import { loadConfig } from './config.ts';
+import type { DataDesk } from './data/desk.ts';
 import { Database } from './database/database.ts';
 import { distribute, type Layout } from './database/distribute.ts';
-import type { Log } from './database/options.ts';
+import type { DatabaseOptions, Log } from './database/options.ts';
 import { DeprecationUsage } from './deprecations/usage.ts';
 import { actorOf } from './keys/actor.ts';
 import { ApiKeyService } from './keys/api-key.service.ts';
@@ -19,20 +20,42 @@ export interface Desk {
 }
 
 /** @param always run migrations, even when the configuration leaves them to an operator. */
-export async function atDesk(work: (desk: Desk) => Promise<void>, always = false): Promise<void> {
+export function atDesk(work: (desk: Desk) => Promise<void>, always = false): Promise<void> {
+  return atDatabase({}, always, (database, applied) => {
+    // The words that have led here: `keys issue`.
+    const actor = actorOf(process.argv.slice(2, 4).join(' '), process.env.SUDO_USER);
+    return work({ keys: new ApiKeyService(database, { actor }), usage: new DeprecationUsage(database), applied });
+  });
+}
+
+/** Works with the configured database, open and, unless that is left to an operator, migrated. */
+async function atDatabase<T>(
+  limits: Partial<DatabaseOptions>,
+  always: boolean,
+  work: (database: Database, applied: string[]) => Promise<T>,
+): Promise<T> {
   const { database: options, migrateOnStart } = loadConfig(process.env);
   // Who asks for the migrations gets to see them.
   const prepared = migrateOnStart && !always ? preparedStore(options) : undefined;
-  const database = await Database.open({ ...options, readUrls: undefined, prepared, log: waiting }, modelOf(modules));
+  const database = await Database.open(
+    { ...options, readUrls: undefined, prepared, log: waiting, ...limits },
+    modelOf(modules),
+  );
   try {
     await database.reach();
-    const applied = always || migrateOnStart ? await database.migrate() : [];
-    // The words that have led here: `keys issue`.
-    const actor = actorOf(process.argv.slice(2, 4).join(' '), process.env.SUDO_USER);
-    await work({ keys: new ApiKeyService(database, { actor }), usage: new DeprecationUsage(database), applied });
+    return await work(database, always || migrateOnStart ? await database.migrate() : []);
   } finally {
     await database.close();
   }
+}
+
+/** @returns the names of the migrations that it has applied, even where the configuration leaves them to an operator */
+export async function migrateDatabase(): Promise<string[]> {
+  let done: string[] = [];
+  await atDesk(async ({ applied }) => {
+    done = applied;
+  }, true);
+  return done;
 }
 
 /** Migrates, and turns the tables into tables of a Citus cluster. @returns a line for each table */
@@ -49,6 +72,16 @@ export async function distributeTables(layout: Layout): Promise<string[]> {
   } finally {
     await database.close();
   }
+}
+
+/** The work of `seed`, `export` and `import`. What they need is loaded now: other commands need none of it. */
+export async function dataWork(): Promise<DataDesk> {
+  const { DataDesk } = await import('./data/desk.ts');
+  const { maxTextLength, http } = loadConfig(process.env);
+  const limits = { maxTextLength, longestItem: http.bodyLimit };
+  const collections = modules.flatMap(({ collections = [] }) => collections);
+  // A statement handles a few thousand rows; a table that somebody else has locked may take its time.
+  return new DataDesk(collections, limits, (work) => atDatabase({ statementTimeout: 600_000 }, false, work));
 }
 
 /** The work of `backup`, `restore` and `promote`. What they need is loaded now: other commands need none of it. */
@@ -74,11 +107,7 @@ export async function backupWork(): Promise<BackupWork> {
     async restore(file, progress) {
       const options = embedded(`psql -v ON_ERROR_STOP=1 -f ${file} "$DATABASE_URL"`);
       const tables = await restoreFrom(file, { ...options, prepared: preparedStore(options) }, known, progress);
-      let applied: string[] = [];
-      await atDesk(async (desk) => {
-        applied = desk.applied;
-      }, true);
-      return { tables, applied };
+      return { tables, applied: await migrateDatabase() };
     },
     promote(url, progress) {
       const { database: source } = loadConfig({ ...process.env, ...withoutUrls });

@@ -1,8 +1,10 @@
 import type { Command } from 'commander';
-import { table } from '../keys/table.ts';
+import { withExamples } from '../terminal/program.ts';
+import { type Progress, progressOn } from '../terminal/progress.ts';
+import { table } from '../terminal/table.ts';
 import type { Backup } from './backup.ts';
 import type { Promotion } from './promote.ts';
-import type { Progress, Tally } from './rows.ts';
+import type { Tally } from './rows.ts';
 
 /** What the commands do, with the configured store. */
 export interface BackupWork {
@@ -21,7 +23,7 @@ export function backupCommands(
   const show = (value: object, asJson: boolean | undefined, text: string) =>
     print(asJson ? JSON.stringify(value) : text);
 
-  program
+  const backup = program
     .command('backup')
     .description('write the embedded store to a file that psql and `restore` read; it may be in use')
     .argument('<file>', '`-` for standard output')
@@ -36,8 +38,9 @@ export function backupCommands(
       if (file === '-') note(text);
       else show({ file, ...result }, json, text);
     });
+  withExamples(backup, 'animal-store backup /backup/store.sql', 'animal-store backup - | gzip > store.sql.gz');
 
-  program
+  const restore = program
     .command('restore')
     .description('read a backup into a new or empty embedded store')
     .argument('<file>', 'what `backup` has written')
@@ -48,8 +51,9 @@ export function backupCommands(
       const migrated = result.applied.length > 0 ? `, and migrated: ${result.applied.join(', ')}` : '';
       show({ file, ...result }, json, `${rowsOf(result.tables)}\nrestored and compared${migrated}`);
     });
+  withExamples(restore, 'DATA_DIR=/var/lib/another animal-store restore /backup/store.sql');
 
-  program
+  const promote = program
     .command('promote')
     .description('make the embedded store a PostgreSQL: copy everything there, compare, and retire the store')
     .argument('<url>', 'postgres://...; the password may be in PGPASSWORD or ~/.pgpass instead')
@@ -60,6 +64,7 @@ export function backupCommands(
       const done = result.wasThere ? 'was there already, and is the same' : 'is the same';
       show(result, json, `${rowsOf(result.tables)}\n${result.target} ${done}; start the service with DATABASE_URL now`);
     });
+  withExamples(promote, 'PGPASSWORD=... animal-store promote postgres://store@db.example/store');
 }
 
 function rowsOf(tallies: Tally[]): string {
@@ -67,10 +72,4 @@ function rowsOf(tallies: Tally[]): string {
     tallies.map((tally) => ({ ...tally, sha256: tally.sha256.slice(0, 16) })),
     'There are no tables.',
   );
-}
-
-/** One line that is written over; nothing where nobody looks. */
-function progressOn(stream: NodeJS.WriteStream): Progress {
-  if (!stream.isTTY) return () => undefined;
-  return (name, rows) => void stream.write(`\r\x1b[2K${name}: ${rows}\r`);
 }

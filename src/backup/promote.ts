@@ -4,11 +4,12 @@ import { exclusivelyOn, withoutLimits } from '../database/exclusive.ts';
 import type { DatabaseOptions } from '../database/options.ts';
 import { findSessions } from '../database/sessions.ts';
 import { assertInUse, retiredFile } from '../embedded/retired.ts';
+import type { Progress } from '../terminal/progress.ts';
 import { appliedMigrations, assertKnown } from './applied.ts';
 import { type Catalogue, readCatalogue } from './catalogue.ts';
 import { definitionOf } from './definition.ts';
 import { clear } from './empty.ts';
-import { addRows, type Progress, readTable, type Tally, talliesOf } from './rows.ts';
+import { addRows, readTable, type Tally, talliesOf } from './rows.ts';
 import { assertStoreIn, begin, inTransaction, withStore } from './store.ts';
 import { assertSame, differing } from './tallies.ts';
 

@@ -1,9 +1,10 @@
 import type { ClientBase } from 'pg';
 import type { DatabaseOptions } from '../database/options.ts';
+import type { Progress } from '../terminal/progress.ts';
 import { assertKnown } from './applied.ts';
 import { readCatalogue, type StoredTable } from './catalogue.ts';
 import { clear } from './empty.ts';
-import { addRows, type Progress, type Tally, talliesOf } from './rows.ts';
+import { addRows, type Tally, talliesOf } from './rows.ts';
 import { ScriptReader } from './script.reader.ts';
 import { inTransaction, withStore } from './store.ts';
 import { assertSame } from './tallies.ts';

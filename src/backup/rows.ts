@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { ClientBase } from 'pg';
 import { quoted } from '../database/quoting.ts';
 import { asWritten } from '../database/server.ts';
+import type { Progress } from '../terminal/progress.ts';
 import type { StoredTable } from './catalogue.ts';
 import { lineOf, type TextRow } from './copy-text.ts';
 
@@ -11,9 +12,6 @@ export interface Tally {
   rows: number;
   sha256: string;
 }
-
-/** Is told how far a table is, now and then. */
-export type Progress = (table: string, rows: number) => void;
 
 /**
  * Values are the same text in every session with these. They hold for the transaction, so that a pooler's next client

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
-import { chunksOf } from './chunks.ts';
+import { chunksOf } from '../files/chunks.ts';
+import { linesOf } from '../files/lines.ts';
 import { rowOf, type TextRow } from './copy-text.ts';
 import { firstLine, format, lastLine, type ScriptEnd, type ScriptHead } from './script.ts';
 
@@ -11,7 +12,6 @@ export type ScriptPart = { statement: string } | { table: string; rows: TextRow[
 const maxRows = 1000;
 const maxBytes = 4_194_304;
 const longestEnd = 65_536;
-const newline = 0x0a;
 
 /** Reads a backup. Nothing is believed before its checksum is right. */
 export class ScriptReader {
@@ -44,7 +44,7 @@ export class ScriptReader {
     let table: string | undefined;
     let rows: TextRow[] = [];
     let bytes = 0;
-    for await (const line of linesOf(this.file)) {
+    for await (const line of textsOf(this.file)) {
       if (table !== undefined) {
         const isEnd = line === '\\.';
         if (!isEnd) rows.push(rowOf(line));
@@ -72,7 +72,7 @@ function copiedTable(statement: string): string | undefined {
 }
 
 async function headOf(file: FileHandle, path: string): Promise<ScriptHead> {
-  for await (const line of linesOf(file)) {
+  for await (const line of textsOf(file)) {
     const [, version, json] = line.startsWith(firstLine)
       ? (/^(\d+) (\{.*\})$/.exec(line.slice(firstLine.length)) ?? [])
       : [];
@@ -110,18 +110,7 @@ function parsed<T>(json: string, path: string): T {
   }
 }
 
-/** Lines end with a line feed only: Node's readline would also end them at U+2028, which a name may hold. */
-async function* linesOf(file: FileHandle): AsyncGenerator<string> {
-  let rest: Buffer[] = [];
-  for await (const chunk of chunksOf(file)) {
-    let start = 0;
-    for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, start)) {
-      const piece = chunk.subarray(start, end);
-      yield rest.length === 0 ? piece.toString() : Buffer.concat([...rest, piece]).toString();
-      rest = [];
-      start = end + 1;
-    }
-    if (start < chunk.length) rest.push(chunk.subarray(start));
-  }
-  if (rest.length > 0) yield Buffer.concat(rest).toString();
+/** Texts of lines, however long. */
+async function* textsOf(file: FileHandle): AsyncGenerator<string> {
+  for await (const line of linesOf(chunksOf(file))) yield `${line}`;
 }

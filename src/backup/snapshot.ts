@@ -1,9 +1,10 @@
 import type { ClientBase } from 'pg';
 import { quoted } from '../database/quoting.ts';
+import type { Progress } from '../terminal/progress.ts';
 import { appliedMigrations } from './applied.ts';
 import { readCatalogue } from './catalogue.ts';
 import { definitionOf } from './definition.ts';
-import { type Progress, readTable, type Tally } from './rows.ts';
+import { readTable, type Tally } from './rows.ts';
 import type { ScriptWriter } from './script.ts';
 
 /** Writes a database as a script. Within a transaction, so that it is the database of one moment. */

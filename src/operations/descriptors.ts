@@ -22,7 +22,8 @@ export function roomForConnections({ connections, files }: Needs, limit = openFi
   return Math.max(fewest, Math.min(most, limit - openFiles() - connections - files));
 }
 
-function openFilesLimit(): number {
+/** @returns the soft limit of open files, infinity for none */
+export function openFilesLimit(): number {
   // Node's types do not know this option yet. Without it the report looks up the name of every peer.
   const report = process.report as NodeJS.ProcessReport & { excludeNetwork: boolean };
   const { excludeNetwork } = report;

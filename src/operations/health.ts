@@ -28,6 +28,9 @@ export async function health(app: FastifyInstance, { database, quota, workers }:
     return check;
   };
 
+  app.addHook('onRequest', async (_request, reply) => {
+    reply.contentTag = null;
+  });
   app.get('/livez', options, async () => ({ status: 'ok' }));
   app.get('/readyz', options, async () => {
     if (app.isDraining) throw new StoreError('SERVICE_UNAVAILABLE', 'The service is about to end.');

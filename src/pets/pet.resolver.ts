@@ -4,11 +4,13 @@ import { ConnectionArgs, connectionChecker, ListArgs, toConnection } from '../gr
 import type { GraphQLContext } from '../graphql/context.ts';
 import { pageCost } from '../graphql/cost.ts';
 import { ID } from '../graphql/id.ts';
+import { FollowArgs, Live, positionOf } from '../graphql/live-field.ts';
 import { type Once, Repeatable } from '../idempotency/mutations.ts';
 import { checker } from '../input/check.ts';
 import { int64FromText } from '../input/int64.ts';
+import type { Follower } from '../live/live-list.ts';
 import { getPetDeprecation, getPetRemovalDay } from './pet.deprecation.ts';
-import { PetStatus } from './pet.entity.ts';
+import { type Pet, PetStatus } from './pet.entity.ts';
 import { type NewPet, petQuerySchema } from './pet.schemas.ts';
 import type { PetService } from './pet.service.ts';
 import { NewPetInput, PetConnection, PetType } from './pet.types.ts';
@@ -72,5 +74,14 @@ export class PetResolver {
     @Repeatable() once: Once | undefined,
   ): Promise<PetType> {
     return this.service.create(this.newPetOf(input), call, once);
+  }
+
+  @Live(() => PetType, { description: 'Animals as they are added, by ascending id: those after an id, then new ones.' })
+  async petAdded(
+    @Args(() => FollowArgs) follow: FollowArgs,
+    @Arg('status', () => PetStatus, withStatus) status: PetStatus | null | undefined,
+    @Ctx() context: GraphQLContext,
+  ): Promise<Follower<Pet>> {
+    return this.service.added(queryOf({ after: positionOf(follow, context), status }));
   }
 }

@@ -4,15 +4,18 @@ import type { Once } from '../database/once.ts';
 import { Records } from '../database/records.ts';
 import type { Int64 } from '../input/int64.ts';
 import type { Page } from '../input/page.ts';
-import { type Pet, PetEntity } from './pet.entity.ts';
+import { type Follower, type FollowQuery, LiveList } from '../live/live-list.ts';
+import { type Pet, PetEntity, type PetStatus } from './pet.entity.ts';
 import type { NewPet, PetQuery } from './pet.schemas.ts';
 
 /** The catalogue of pets, for both APIs. Schemas have validated the input; its meaning is defined here. */
 export class PetService {
   readonly #pets: Records<Pet, NewPet>;
+  readonly #live: LiveList<Pet>;
 
   constructor(database: Database) {
     this.#pets = new Records<Pet, NewPet>(database, PetEntity, 'status');
+    this.#live = new LiveList(this.#pets);
   }
 
   /**
@@ -22,6 +25,15 @@ export class PetService {
    */
   list(query: PetQuery, call?: Call): Promise<Page<Pet>> {
     return this.#pets.list(query, call);
+  }
+
+  /**
+   * Follows the list, all of it or the pets with one status: those after an id, then those that are added.
+   *
+   * @throws StoreError SERVICE_UNAVAILABLE
+   */
+  added(query: FollowQuery & { readonly status?: PetStatus | undefined }): Promise<Follower<Pet>> {
+    return this.#live.follow(query);
   }
 
   /**

@@ -1,9 +1,12 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { Type } from 'typebox';
+import { DataDesk } from '../../src/data/desk.ts';
 import { distribute } from '../../src/database/distribute.ts';
 import { Records, type Row } from '../../src/database/records.ts';
 import { Table } from '../../src/database/table.ts';
-import { enumSchema, int64Schema, moment, nullable } from '../../src/input/check.ts';
+import { enumSchema, int64Schema, moment, nullable, textSchema } from '../../src/input/check.ts';
 import { pageQueryMembers } from '../../src/input/page.ts';
 import { modelOf } from '../../src/mikro-orm.config.ts';
 import type { Module } from '../../src/module.ts';
@@ -11,6 +14,7 @@ import { sendPage } from '../../src/rest/pages.ts';
 import { success } from '../../src/rest/responses.ts';
 import { citusLayout } from '../support/citus.ts';
 import { sql } from '../support/database-access.ts';
+import { newFolder } from '../support/folder.ts';
 import { send } from '../support/http.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { migrationOf } from '../support/migrations.ts';
@@ -172,6 +176,29 @@ test('a list that is deprecated still links to its next page', async () => {
   });
   const next = `<${store.origin}/v1/old-crates?limit=1&after=1>; rel="next"`;
   expect(headers.link).toBe(`${next}, <${store.origin}/v1/crates>; rel="successor-version"`);
+});
+
+test.each(['ndjson', 'csv'])('every kind of value survives a file, %s', async (kind) => {
+  const folder = await newFolder();
+  const file = join(folder, `crates.${kind}`);
+  const input = () => Type.Object({ place: textSchema({ maxLength: 100, description: 'Where.' }) });
+  const collections = [{ name: 'crates', entity: CrateEntity, input }];
+  const limits = { maxTextLength: 100, longestItem: 10_000 };
+  const desk = new DataDesk(collections, limits, (work) => work(store.database));
+  const refused: string[] = [];
+  const tell = (line: number, reason: string) => void refused.push(`${line}: ${reason}`);
+  const watch = { signal: new AbortController().signal, progress: () => undefined, refused: tell };
+  // Null and the empty text are two things; a double may be larger than any integer.
+  for (const crate of [least, most, { ...most, weight: -0.1, level: '', quote: null }]) await records().insert(crate);
+  const before = (await records().list({ limit: 100 })).items;
+  await desk.export('crates', { output: file }, watch);
+  await sql(store.database, 'truncate "Order" restart identity');
+  const added = await desk.import('crates', { input: file }, watch);
+  expect([refused, added]).toMatchObject([[], { added: 3, same: 0 }]);
+  expect((await records().list({ limit: 100 })).items).toEqual(before);
+  expect(await desk.import('crates', { input: file }, watch)).toMatchObject({ added: 0, same: 3 });
+  expect(refused).toEqual([]);
+  await rm(folder, { recursive: true });
 });
 
 test('/readyz knows a table with a capital letter', async () => {

@@ -4,10 +4,12 @@ import { ConnectionArgs, connectionChecker, ListArgs, toConnection } from '../..
 import type { GraphQLContext } from '../../../src/graphql/context.ts';
 import { pageCost } from '../../../src/graphql/cost.ts';
 import { ID } from '../../../src/graphql/id.ts';
+import { FollowArgs, Live, positionOf } from '../../../src/graphql/live-field.ts';
 import { type Once, Repeatable } from '../../../src/idempotency/mutations.ts';
 import { checker } from '../../../src/input/check.ts';
 import { int64FromText } from '../../../src/input/int64.ts';
-import { ToyKind, type Toys } from './toy.entity.ts';
+import type { Follower, LiveList } from '../../../src/live/live-list.ts';
+import { type Toy, ToyKind, type Toys } from './toy.entity.ts';
 import { type NewToy, toyQuerySchema } from './toy.schemas.ts';
 import { getToyDeprecation, NewToyInput, ToyConnection, ToyType } from './toy.types.ts';
 
@@ -19,6 +21,7 @@ const queryOfConnection = connectionChecker(toyQuerySchema);
 export class ToyResolver {
   constructor(
     private readonly records: Toys,
+    private readonly live: LiveList<Toy>,
     private readonly newToyOf: (input: unknown) => NewToy,
   ) {}
 
@@ -54,5 +57,14 @@ export class ToyResolver {
     @Repeatable() once: Once | undefined,
   ): Promise<ToyType> {
     return this.records.insert(this.newToyOf(input), call, once);
+  }
+
+  @Live(() => ToyType, { description: 'Toys as they are added, by ascending id.' })
+  async toyAdded(
+    @Args(() => FollowArgs) follow: FollowArgs,
+    @Arg('kind', () => ToyKind, { nullable: true }) kind: ToyKind | null | undefined,
+    @Ctx() context: GraphQLContext,
+  ): Promise<Follower<Toy>> {
+    return this.live.follow(queryOf({ after: positionOf(follow, context), kind }));
   }
 }

@@ -1,6 +1,7 @@
 import { Migration } from '@mikro-orm/migrations';
 import { Records } from '../../../src/database/records.ts';
 import { checker } from '../../../src/input/check.ts';
+import { LiveList } from '../../../src/live/live-list.ts';
 import type { Module } from '../../../src/module.ts';
 import { ToyEntity, type Toys } from './toy.entity.ts';
 import { ToyResolver } from './toy.resolver.ts';
@@ -27,13 +28,14 @@ export const toysModule: Module = {
   tag: { name: 'Toys', description: 'What animals play with.' },
   entities: [ToyEntity],
   migrations: [{ name: '2026_11_21_100000_create_toy', class: CreateToy }],
-  example: 'query Toys {\n  toys(limit: 5) {\n    id\n    name\n    kind\n  }\n}\n',
+  collections: [{ name: 'toys', entity: ToyEntity, input: newToySchema }],
+  examples: [{ title: 'List toys', document: 'query Toys {\n  toys(limit: 5) {\n    id\n    name\n  }\n}\n' }],
   open({ database, maxTextLength }) {
     const toys: Toys = new Records(database, ToyEntity, 'kind');
     const newToyOf = checker(newToySchema(maxTextLength), { isText: true });
     return {
       routes: (app) => toyRoutes(app, toys, maxTextLength),
-      resolvers: [new ToyResolver(toys, newToyOf)],
+      resolvers: [new ToyResolver(toys, new LiveList(toys), newToyOf)],
     };
   },
 };
