@@ -8,11 +8,17 @@ import { dataHeaders } from './headers.ts';
 export const latest = new WeakMap<Socket, ServerResponse>();
 
 const ofParser: Record<string, StoreError> = {
-  HPE_HEADER_OVERFLOW: new StoreError('REQUEST_HEADER_FIELDS_TOO_LARGE', 'The headers are too large.'),
-  ERR_HTTP_REQUEST_TIMEOUT: new StoreError('REQUEST_TIMEOUT', 'The request took too long to arrive.'),
+  HPE_HEADER_OVERFLOW: new StoreError('REQUEST_HEADER_FIELDS_TOO_LARGE', 'The headers have more than 16384 bytes.'),
+  ERR_HTTP_REQUEST_TIMEOUT: new StoreError(
+    'REQUEST_TIMEOUT',
+    'The request took too long to arrive: nothing was done. Send it again.',
+  ),
 };
 const malformed = new StoreError('BAD_USER_INPUT', 'This is not a well-formed HTTP/1.1 request.');
-const unknownMethod = new StoreError('NOT_IMPLEMENTED', 'This method is not implemented here.');
+const unknownMethod = new StoreError(
+  'NOT_IMPLEMENTED',
+  'This method is not implemented here: there are GET, HEAD, OPTIONS and POST.',
+);
 
 interface ParserError extends Error {
   code?: string;

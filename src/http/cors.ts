@@ -9,6 +9,7 @@ export interface CorsOptions {
 
 const exposedHeaders = [
   'Link',
+  'ETag',
   'Deprecation',
   'Sunset',
   'X-Request-Id',

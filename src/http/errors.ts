@@ -24,7 +24,7 @@ export function sendFailure(
   toBody: (failure: StoreError) => unknown,
   mediaType = 'application/json; charset=utf-8',
 ): void {
-  const failure = toStoreError(error);
+  const failure = toStoreError(error, request.routeOptions.bodyLimit);
   logFailure(failure, request);
   if (request.call) request.call.code ??= failure.code;
   reply.code(failure.status).headers(failure.headers).type(mediaType).serializer(JSON.stringify).send(toBody(failure));
@@ -46,18 +46,25 @@ export function logFailure(
   else log.error({ err: cause, code }, message);
 }
 
+const noJson = 'The body must be JSON, sent with Content-Type: application/json.';
 const ofFastify: Record<string, [ErrorCode, string]> = {
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: ['UNSUPPORTED_MEDIA_TYPE', 'The body must be application/json.'],
-  FST_ERR_CTP_INVALID_TYPE: ['UNSUPPORTED_MEDIA_TYPE', 'The body must be application/json.'],
-  FST_ERR_CTP_BODY_TOO_LARGE: ['PAYLOAD_TOO_LARGE', 'The body is too large.'],
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: ['UNSUPPORTED_MEDIA_TYPE', noJson],
+  FST_ERR_CTP_INVALID_TYPE: ['UNSUPPORTED_MEDIA_TYPE', noJson],
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['BAD_USER_INPUT', 'The body is shorter or longer than its Content-Length.'],
   FST_ERR_BAD_URL: ['NOT_FOUND', 'There is nothing at this address.'],
 };
 
-/** Converts any failure to one that a client may see: ours unchanged, the framework's by name, all others as a 500. */
-export function toStoreError(error: unknown): StoreError {
+/**
+ * Converts any failure to one that a client may see: ours unchanged, the framework's by name, all others as a 500.
+ *
+ * @param bodyLimit in bytes
+ */
+export function toStoreError(error: unknown, bodyLimit?: number): StoreError {
   if (error instanceof StoreError) return error;
   const { code, statusCode = 500 } = error as Partial<FastifyError>;
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
+    return new StoreError('PAYLOAD_TOO_LARGE', `The body has more than ${bodyLimit} bytes.`, { cause: error });
+  }
   const [known, message] = ofFastify[code ?? ''] ?? unnamed(statusCode);
   return known && message ? new StoreError(known, message, { cause: error }) : internalError(error);
 }

@@ -51,13 +51,15 @@ export const everyRequest = fastifyPlugin<EveryRequestOptions>(
 
 /** The first step of every request. */
 export function begin(request: FastifyRequest, reply: FastifyReply, { call, observers }: EveryRequestOptions): void {
-  const arrived = performance.now();
   latest.set(request.raw.socket, reply.raw);
   request.call = new RequestCall(request.raw, reply.raw, call);
   reply.headers(dataHeaders).header('x-request-id', request.id);
   for (const observer of observers) observer.began?.(request);
   reply.raw.once('close', () => {
-    const end = { milliseconds: performance.now() - arrived, isAnswered: reply.raw.writableFinished };
+    const { arrived, streamedAfter } = request.call;
+    // Whoever has had enough of a stream goes: that is how one ends.
+    const isAnswered = reply.raw.writableFinished || streamedAfter !== undefined;
+    const end = { milliseconds: performance.now() - arrived, isAnswered };
     for (const observer of observers) observer.ended(request, reply, end);
   });
 }

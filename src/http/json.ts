@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { inspect } from 'node:util';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { parse } from 'secure-json-parse';
@@ -26,14 +27,18 @@ const foreignCharset = /;\s*charset\s*=(?!\s*"?utf-?8"?\s*(?:;|$))/i;
 /** @throws StoreError UNSUPPORTED_MEDIA_TYPE */
 function assertPlainUtf8(headers: IncomingHttpHeaders): void {
   if (foreignCharset.test(headers['content-type'] ?? '')) {
-    throw new StoreError('UNSUPPORTED_MEDIA_TYPE', 'The body must be UTF-8.');
+    throw new StoreError('UNSUPPORTED_MEDIA_TYPE', 'The body must be UTF-8, the one charset of JSON.');
   }
   const isCompressed = !/^(?:identity)?$/i.test(headers['content-encoding'] ?? '');
   if (isCompressed || !/^(?:chunked)?$/i.test(headers['transfer-encoding'] ?? '')) {
-    throw new StoreError('UNSUPPORTED_MEDIA_TYPE', 'The body must not be compressed.', {
-      // RFC 9110 section 12.5.3
-      headers: { 'accept-encoding': 'identity' },
-    });
+    throw new StoreError(
+      'UNSUPPORTED_MEDIA_TYPE',
+      'The body must not be compressed: send it without Content-Encoding.',
+      {
+        // RFC 9110 section 12.5.3
+        headers: { 'accept-encoding': 'identity' },
+      },
+    );
   }
 }
 
@@ -47,9 +52,8 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
  * Parses UTF-8 JSON (RFC 8259; a byte order mark is skipped). Integers beyond 2^53 become `bigint`, all other numbers
- * `number`; a number with an exponent or a fraction that would lose digits as a double becomes NaN, so that no rule
- * takes it for an integer. The last of duplicate members counts. Members that would pollute prototypes are ignored,
- * like all unknown members.
+ * `number`; a number with an exponent or a fraction that would lose digits as a double becomes an `InexactNumber`. The
+ * last of duplicate members counts. Members that would pollute prototypes are ignored, like all unknown members.
  *
  * @param subject of the error message.
  * @throws StoreError BAD_USER_INPUT: not UTF-8 or not JSON.
@@ -63,14 +67,33 @@ export function parseExactJson(body: Buffer, subject = 'The body is'): unknown {
   }
 }
 
+/** A number that a double would change: no rule takes it for one, and messages show it as the client wrote it. */
+class InexactNumber {
+  readonly #source: string;
+
+  constructor(source: string) {
+    this.#source = source;
+  }
+
+  toJSON(): string {
+    return this.#source;
+  }
+
+  [inspect.custom](): string {
+    return this.#source;
+  }
+}
+
 function exactNumber(_key: string, value: unknown, context?: { source: string }): unknown {
-  if (typeof value !== 'number' || !Number.isInteger(value) || !context) return value;
+  if (typeof value !== 'number' || !context) return value;
+  if (!Number.isFinite(value)) return new InexactNumber(context.source);
+  if (!Number.isInteger(value)) return value;
   const whole = context.source.replace(/\.0*$/, '');
   if (/^-?\d+$/.test(whole)) return Number.isSafeInteger(value) ? value : BigInt(whole);
   // With an exponent or a fraction: a double keeps fifteen digits; with more, it may or may not be an integer.
   const digits = whole.split(/[eE]/, 1)[0]?.replace(/\D/g, '') ?? '';
   const isExact = digits.length <= 15 && (value !== 0 || /^0*$/.test(digits));
-  return isExact && Number.isSafeInteger(value) ? value : Number.NaN;
+  return isExact && Number.isSafeInteger(value) ? value : new InexactNumber(context.source);
 }
 
 function reason(cause: unknown): string {

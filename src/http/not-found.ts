@@ -3,6 +3,13 @@ import fastifyPlugin from 'fastify-plugin';
 import createRouter, { type HTTPMethod } from 'find-my-way';
 import { StoreError } from '../errors.ts';
 
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** For prefixes whose failures have a format of their own: they need a handler of their own. */
+    answerNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply;
+  }
+}
+
 /**
  * Sends 404 for unknown paths, and 405 with `Allow` (RFC 9110 section 15.5.6) for known ones; OPTIONS lists methods.
  */
@@ -34,6 +41,7 @@ export const notFound = fastifyPlugin(
       });
     };
     app.setNotFoundHandler(answer);
+    app.decorate('answerNotFound', answer);
     // Where no body is accepted, none is read, and errors in it do not matter.
     app.addHook('preParsing', async (request, reply) => {
       if (request.is404) answer(request, reply);

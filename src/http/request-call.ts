@@ -20,6 +20,10 @@ export class RequestCall implements Call {
   readonly #options: RequestCallOptions;
   #bytes = 0;
   #held = 0;
+  /** When the request came (`performance.now()`). */
+  readonly arrived = performance.now();
+  /** After how long (ms) its response began to stream; undefined when it has an end of its own. */
+  streamedAfter: number | undefined;
   deadline: number;
   refusal: StoreError | undefined;
   /** How many items have been read or written so far. */

@@ -50,6 +50,7 @@ export function requestLog(control: LogControl, mask: KeyMask): RequestObserver 
       line += `,"ms":${rounded(milliseconds)}`;
       if (waited !== undefined) line += `,"queueMs":${rounded(waited)}`;
       if (batch !== undefined) line += `,"batch":${batch}`;
+      if (call.streamedAfter !== undefined) line += `,"items":${call.items}`;
       if (node) line += `,"node":${JSON.stringify(node)}`;
       if (bytes !== undefined) line += `,"bytes":${Number(bytes)}`;
       if (method === 'POST' && reply.hasHeader('idempotent-replayed')) line += ',"replayed":true';

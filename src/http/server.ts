@@ -30,6 +30,7 @@ export function serverOptions(options: ServerOptions): FastifyServerOptions {
     keepAliveTimeout,
     // A client that reads its response slowly holds a connection as well.
     connectionTimeout: Math.max(120_000, requestTimeout, keepAliveTimeout),
+    rewriteUrl: asPath,
     ...(trustProxy === false ? {} : { trustProxy: trusted(trustProxy), rewriteUrl: distrustForwarded }),
     schemaController: { compilersFactory: { buildValidator: buildValidator as never } },
     // The longest path parameter is an int64; longer ones, up to the size of a header section, get 404.
@@ -68,17 +69,23 @@ function trusted(proxies: number | string[]): FastifyServerOptions['trustProxy']
   return typeof proxies === 'number' ? (_address: string, hop: number) => hop < proxies : proxies;
 }
 
+/** The router does not compare the first character of a path: it would take `*` (RFC 9112 section 3.2.4) for `/`. */
+function asPath({ url = '/' }: IncomingMessage): string {
+  return url.startsWith('*') ? `/${url}` : url;
+}
+
 /**
  * Removes values that a proxy passed on unchecked, before Fastify builds URLs from them: only a host and a port, and
  * http or https, are valid. Only `X-Forwarded-*` counts, since that is what proxies write: behind most of them RFC
  * 7239's `Forwarded` would be the client's own value.
  *
- * @returns the request's URL, unchanged: the signature is that of Fastify's `rewriteUrl`, which runs first of all.
+ * @returns the request's path: the signature is that of Fastify's `rewriteUrl`, which runs first of all.
  */
-function distrustForwarded({ headers, url = '/' }: IncomingMessage): string {
+function distrustForwarded(request: IncomingMessage): string {
+  const { headers } = request;
   if (!isHost(lastOf(headers['x-forwarded-host']))) delete headers['x-forwarded-host'];
   if (!/^https?$/i.test(lastOf(headers['x-forwarded-proto']))) delete headers['x-forwarded-proto'];
-  return url;
+  return asPath(request);
 }
 
 /**

@@ -89,7 +89,10 @@ export function checker<Schema extends TObject>(schema: Schema, { isText = false
       if (value === undefined && !isRequired) continue;
       const read = value === undefined ? undefined : rule.read(value);
       if (read !== undefined) output[name] = read;
-      else faults.push(value === undefined ? `${name} is required` : `${name} must be ${rule.says(value)}`);
+      else if (value === undefined) faults.push(`${name} is required`);
+      // Only a query string makes a list of what is given twice.
+      else if (isText && Array.isArray(value)) faults.push(`${name} must be given once`);
+      else faults.push(`${name} must be ${rule.says(value)}`);
     }
     if (faults.length > 0) throw new StoreError('BAD_USER_INPUT', `${faults.join('; ')}.`);
     return output as Checked<Static<Schema>>;

@@ -16,7 +16,7 @@ const written = Symbol('written');
 
 /** Items that never change, with what was last written of them. */
 interface SharedItems<Item> extends ReadonlyArray<Item> {
-  [written]: { by: unknown; text: string } | undefined;
+  [written]: { by: unknown; what: unknown } | undefined;
 }
 
 /** Marks items that nobody will change. */
@@ -28,22 +28,22 @@ export function shared<Item>(items: Item[]): readonly Item[] {
 /**
  * Writes items; those that concurrent requests share once for all of them.
  *
- * @param by what makes the text, for whoever asks: the face, or a selection
+ * @param by what writes them, for whoever asks: the face, or a selection; always to the same type
  * @param context is passed on to `write`
  */
-export function writtenOnce<Context>(
+export function writtenOnce<Context, Written>(
   items: readonly unknown[],
   by: unknown,
   context: Context,
-  write: (items: readonly unknown[], context: Context) => string,
-): string {
+  write: (items: readonly unknown[], context: Context) => Written,
+): Written {
   if (!(written in items)) return write(items, context);
   const known = items as SharedItems<unknown>;
   const last = known[written];
-  if (last !== undefined && last.by === by) return last.text;
-  const text = write(items, context);
-  known[written] = { by, text };
-  return text;
+  if (last !== undefined && last.by === by) return last.what as Written;
+  const what = write(items, context);
+  known[written] = { by, what };
+  return what;
 }
 
 /** The part of a list that a client requests: the members that every list has. */

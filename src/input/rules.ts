@@ -36,6 +36,7 @@ export function ruleOf(schema: TSchema, isText: boolean): Rule {
     return integerWithin(BigInt(minimum ?? int64.min), BigInt(maximum ?? int64.max), isText);
   }
   if (type === 'boolean') return trueOrFalse(isText);
+  if (type === 'number') return finite(isText);
   throw new Error(`No rule checks ${JSON.stringify(schema)}: bound it, or give it a rule in input/rules.ts.`);
 }
 
@@ -52,6 +53,17 @@ function trueOrFalse(isText: boolean): Rule {
     read(value) {
       if (isText && (value === 'true' || value === 'false')) return value === 'true';
       return typeof value === 'boolean' ? value : undefined;
+    },
+  };
+}
+
+function finite(isText: boolean): Rule {
+  return {
+    says: () => 'a number',
+    read(value) {
+      const isDigits = isText && typeof value === 'string' && /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(value);
+      const number = isDigits || typeof value === 'bigint' ? Number(value) : value;
+      return typeof number === 'number' && Number.isFinite(number) ? number : undefined;
     },
   };
 }

@@ -148,10 +148,13 @@ async function connectTo(url: string): Promise<Redis> {
   });
 }
 
-/** `RateLimit-Policy` and `RateLimit` (IETF draft-ietf-httpapi-ratelimit-headers-10). */
+/**
+ * `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-11). Without a unit q counts requests. `qu`
+ * takes registered units only, and none of them is ours (section 3.1.2); a parameter of one's own bears one's name.
+ */
 export function rateLimitHeaders({ limit, remaining, reset }: QuotaState): Record<string, string> {
   return {
-    'ratelimit-policy': `"key";q=${limit};w=${windowSeconds}`,
+    'ratelimit-policy': `"key";q=${limit};w=${windowSeconds};animal-store-unit="operations+animals"`,
     ratelimit: `"key";r=${remaining};t=${reset}`,
   };
 }

@@ -1,18 +1,24 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { contentTag } from '../http/entity-tag.ts';
 import { isHost } from '../http/server.ts';
 import type { Int64 } from '../input/int64.ts';
 import { type Page, writtenOnce } from '../input/page.ts';
 
-/** Sends a page: a bare array, and `Link: <...>; rel="next"` (RFC 8288) when there are more items. */
+/**
+ * Sends a page: a bare array, and `Link: <...>; rel="next"` (RFC 8288) when there are more items. Its entity tag changes
+ * when the link comes: a client that keeps the tag and the body alone would never learn of it.
+ */
 export function sendPage(request: FastifyRequest, reply: FastifyReply, page: Page<{ id: Int64 }>): FastifyReply {
   const last = page.items.at(-1);
   if (page.hasNext && last) reply.header('link', `<${urlWith(request, 'after', last.id)}>; rel="next"`);
-  const json = writtenOnce(page.items, sendPage, reply, serialized);
+  const { json, tag } = writtenOnce(page.items, sendPage, reply, serialized);
+  reply.contentTag = page.hasNext ? `${tag}+` : tag;
   return reply.type('application/json; charset=utf-8').send(json);
 }
 
-function serialized(items: readonly unknown[], reply: FastifyReply): string {
-  return reply.serializeInput(items as never, '200', 'application/json') as string;
+function serialized(items: readonly unknown[], reply: FastifyReply) {
+  const json = reply.serializeInput(items as never, '200', 'application/json') as string;
+  return { json, tag: contentTag(json) };
 }
 
 /** This request's URL as the client sees it, with one query parameter set. */

@@ -83,8 +83,12 @@ const always: Record<number, Response> = {
 };
 
 const withBody: Record<number, Response> = {
-  413: failure('PAYLOAD_TOO_LARGE', 'Body is too large.', 'The body is too large.'),
-  415: failure('UNSUPPORTED_MEDIA_TYPE', 'Body is not JSON.', 'The body must be application/json.'),
+  413: failure('PAYLOAD_TOO_LARGE', 'Body is too large.', 'The body has more than 1048576 bytes.'),
+  415: failure(
+    'UNSUPPORTED_MEDIA_TYPE',
+    'Body is not JSON.',
+    'The body must be JSON, sent with Content-Type: application/json.',
+  ),
 };
 
 const readOnly = failure('FORBIDDEN', 'The key may only read.', 'This needs an API key with the scope "write".');

@@ -57,6 +57,7 @@ const guarded: Array<[string, number]> = [
   ['/graphql%2f', 404],
   ['/GraphQL', 404],
   ['*', 404],
+  ['*?', 404],
 ];
 
 const responseOf = async (path: string) => {
@@ -71,7 +72,10 @@ test.each(guarded)('%s is %i with a key and not served without one', async (path
   expect(withKey.text).not.toContain('pet 1');
   expect(without.status).toBe(status === 400 ? 400 : 401);
   expect(withKey.headers).not.toHaveProperty('x-injected');
-  for (const { text, status: told } of [withKey, without]) expect(JSON.parse(text)).toMatchObject({ status: told });
+  for (const { text, status: told } of [withKey, without]) {
+    const { errors: [error] = [], ...body } = JSON.parse(text);
+    expect(error?.extensions ?? body).toMatchObject({ status: told });
+  }
 });
 
 test.each([

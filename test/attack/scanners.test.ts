@@ -98,7 +98,7 @@ test.each([
 });
 
 test.each([
-  '/graphiql',
+  '/graphiql.html',
   '/playground',
   '/altair',
   '/voyager',

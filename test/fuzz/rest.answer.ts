@@ -2,7 +2,7 @@ import { httpStatusOf } from '../../src/errors.ts';
 import { committed } from '../support/contract.ts';
 import type { HttpRequest, HttpResponse } from '../support/http.ts';
 
-const openPaths = /^(?:\/livez|\/readyz|\/docs\b.*|\/v1\/openapi\.json)(?:\?|$)/;
+const openPaths = /^\/(?:|favicon\.ico|robots\.txt|livez|readyz|docs\b.*|schema\.graphql|v1\/openapi\.json)(?:[?#]|$)/;
 
 /** @throws Error unless it is what the contract says of this request */
 export function assertRestAnswer({ path: target, ...others }: HttpRequest, response: HttpResponse): void {

@@ -27,7 +27,8 @@ const refusals: Array<[status: number, line: string, headers: string, body: stri
   [404, 'GET /v1/pets/rex', '', ''],
   [404, 'GET /v1/pets/%ff', '', ''],
   [404, 'GET /v1/nothing', '', ''],
-  [404, 'GET /', '', ''],
+  [404, 'GET /index.html', '', ''],
+  [405, 'POST /', json + length('{'), '{'],
   [404, 'POST /v1/nothing', json + length('{'), '{'],
   [405, 'DELETE /v1/pets', '', ''],
   [405, 'PUT /v1/pets/1', json + length('{'), '{'],
@@ -42,7 +43,7 @@ const refusals: Array<[status: number, line: string, headers: string, body: stri
 ];
 
 test.each(refusals)('without a key 401, with one %i: %s', async (status, line, headers, body) => {
-  const isGraphQL = /^(?:GET|POST) \/graphql/.test(line);
+  const isGraphQL = /^\w+ \/graphql/.test(line);
   const [without] = await exchange(store, requestText(line, headers, body));
   expect([without?.status, JSON.parse(without?.text ?? '')]).toEqual([401, isGraphQL ? { errors } : error]);
   expect(without?.headers['www-authenticate']).toBe('Bearer');
@@ -73,12 +74,19 @@ describe('in GraphQL, without a key', () => {
   });
 });
 
-test.each(['/livez', '/readyz', '/v1/openapi.json', '/docs', '/docs/', '/docs/static/swagger-ui.css'])(
-  '%s needs no key, and does not mind a wrong one',
-  async (path) => {
-    for (const headers of [{}, { authorization: 'Bearer wrong' }] as Array<Record<string, string>>) {
-      expect(await send(store.origin, { path, headers })).toMatchObject({ status: 200 });
-      expect(await send(store.origin, { path, headers, method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
-    }
-  },
-);
+test.each([
+  '/',
+  '/favicon.ico',
+  '/robots.txt',
+  '/livez',
+  '/readyz',
+  '/v1/openapi.json',
+  '/schema.graphql',
+  '/docs',
+  '/docs/static/swagger-ui.css',
+])('%s needs no key, and does not mind a wrong one', async (path) => {
+  for (const headers of [{}, { authorization: 'Bearer wrong' }] as Array<Record<string, string>>) {
+    expect(await send(store.origin, { path, headers })).toMatchObject({ status: 200 });
+    expect(await send(store.origin, { path, headers, method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
+  }
+});

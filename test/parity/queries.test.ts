@@ -108,17 +108,17 @@ describe.each(faces)('through $name', (face) => {
 
 describe('the query string of REST', () => {
   test.each([
-    ['limit=1&limit=1', limitRule],
-    ['limit=1&limit=200', limitRule],
+    ['limit=1&limit=1', 'limit must be given once.'],
+    ['limit=1&limit=200', 'limit must be given once.'],
     ['limit', limitRule],
     ['limit=1.0', limitRule],
     ['limit=%ff', limitRule],
     ['limit=5%00', limitRule],
     ['limit=+5', limitRule],
     ['limit=%2B5', limitRule],
-    ['status=sold&status=sold', statusRule],
+    ['status=sold&status=sold', 'status must be given once.'],
     ['status=', statusRule],
-    ['after=1&after=2', afterRule],
+    ['after=1&after=2', 'after must be given once.'],
     ['after=', afterRule],
     ['limit=x&status=y&after=z', `${statusRule.slice(0, -1)}; ${limitRule.slice(0, -1)}; ${afterRule}`],
   ])('%s is refused: %s', async (query, message) => {

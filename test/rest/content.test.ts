@@ -16,10 +16,14 @@ const chunked = 'Transfer-Encoding: chunked\r\n';
 const rex = '{"name":"Rex","categoryId":1}';
 const tooLarge = JSON.stringify({ name: 'x'.repeat(limit), categoryId: 1 });
 const pet = { id: expect.any(Number), name: 'Rex', categoryId: 1, status: 'available' };
-const notJson = { code: 'UNSUPPORTED_MEDIA_TYPE', message: 'The body must be application/json.', status: 415 };
-const notUtf8 = { ...notJson, message: 'The body must be UTF-8.' };
-const compressed = { ...notJson, message: 'The body must not be compressed.' };
-const payloadTooLarge = { code: 'PAYLOAD_TOO_LARGE', message: 'The body is too large.', status: 413 };
+const notJson = {
+  code: 'UNSUPPORTED_MEDIA_TYPE',
+  message: 'The body must be JSON, sent with Content-Type: application/json.',
+  status: 415,
+};
+const notUtf8 = { ...notJson, message: 'The body must be UTF-8, the one charset of JSON.' };
+const compressed = { ...notJson, message: 'The body must not be compressed: send it without Content-Encoding.' };
+const payloadTooLarge = { code: 'PAYLOAD_TOO_LARGE', message: `The body has more than ${limit} bytes.`, status: 413 };
 const noObject = { code: 'BAD_USER_INPUT', message: 'The body must be a JSON object.', status: 400 };
 
 const length = (body: string | Buffer) => `Content-Length: ${Buffer.byteLength(body)}\r\n`;
@@ -122,7 +126,9 @@ describe('a size', () => {
     ['in one chunk', chunked, inChunks(tooLarge, 9999)],
   ])('too large, %s, is refused by both faces', async (_what, headers, body) => {
     expect(await post(json + headers, body)).toMatchObject({ statuses: [413], body: payloadTooLarge });
-    const errors = [{ message: 'The body is too large.', extensions: { code: 'PAYLOAD_TOO_LARGE', status: 413 } }];
+    const errors = [
+      { message: `The body has more than ${limit} bytes.`, extensions: { code: 'PAYLOAD_TOO_LARGE', status: 413 } },
+    ];
     expect(await post(json + headers, body, '/graphql')).toMatchObject({ statuses: [413], body: { errors } });
   });
 

@@ -33,6 +33,7 @@ type Target = Pick<Store, 'origin' | 'key'>;
 /** Every answer of getPet that the interface knows, and how to get it. */
 const answers: Record<number, (path: string) => Promise<{ origin: string; answer: HttpResponse }>> = {
   200: (path) => asked(store, path),
+  304: (path) => asked(store, path, { 'if-none-match': '*' }),
   401: (path) => asked({ ...store, key: 'x' }, path),
   404: () => asked(store, '/v1/pets/0'),
   429: (path) =>
@@ -44,8 +45,8 @@ const answers: Record<number, (path: string) => Promise<{ origin: string; answer
   503: (path) => whileReadsFail(store.database, '57P03', () => asked(store, path)),
 };
 
-async function asked({ origin, key }: Target, path: string) {
-  return { origin, answer: await rest({ origin, key }, path) };
+async function asked({ origin, key }: Target, path: string, headers = {}) {
+  return { origin, answer: await rest({ origin, key }, path, { headers }) };
 }
 
 describe('14.30: every answer of getPet tells what will become of it, and the document says that it does:', () => {

@@ -28,7 +28,11 @@ const keyInvalid = {
   headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
   body: { code: 'UNAUTHENTICATED', message: 'The API key is not valid.', status: 401 },
 };
-const tooLarge = { code: 'REQUEST_HEADER_FIELDS_TOO_LARGE', message: 'The headers are too large.', status: 431 };
+const tooLarge = {
+  code: 'REQUEST_HEADER_FIELDS_TOO_LARGE',
+  message: 'The headers have more than 16384 bytes.',
+  status: 431,
+};
 
 describe('a key', () => {
   test.each([

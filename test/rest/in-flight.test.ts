@@ -21,6 +21,8 @@ beforeAll(async () => {
     BODY_LIMIT_BYTES: '100000',
     RESPONSE_LIMIT_BYTES: '8388608',
     DATABASE_STATEMENT_TIMEOUT_MS: '60000',
+    // Until the last of many bodies has begun, on a busy machine, too.
+    REQUEST_TIMEOUT_MS: '300000',
   });
 });
 afterEach(() => {

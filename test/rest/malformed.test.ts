@@ -60,7 +60,11 @@ test.each([
   ['that is longer than any', `${'BREW'.repeat(20)} /v1/pets HTTP/1.1\r\n${closing}\r\n`, 400],
 ])('14.31: a method %s is answered once, and the connection is closed', async (_what, bytes, status) => {
   const responses = await exchange(store, Buffer.from(bytes, 'latin1'));
-  const unknown = { code: 'NOT_IMPLEMENTED', message: 'This method is not implemented here.', status: 501 };
+  const unknown = {
+    code: 'NOT_IMPLEMENTED',
+    message: 'This method is not implemented here: there are GET, HEAD, OPTIONS and POST.',
+    status: 501,
+  };
   expect(responses.map(({ text }) => JSON.parse(text))).toEqual([status === 501 ? unknown : refusal]);
   expect(responses[0]).toMatchObject({ status, headers: { connection: 'close' } });
 });

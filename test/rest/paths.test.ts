@@ -74,8 +74,8 @@ describe('there is no animal', () => {
 
 describe('there is nothing', () => {
   test.each([
-    '/',
     '//',
+    '/index.html',
     '/v1',
     '/v1/',
     '/v2/pets',
@@ -100,10 +100,10 @@ describe('there is nothing', () => {
     '/v1/store',
     '/v1/store/orders/',
     '/v1/store/orders/1',
-    '/graphql/',
     '/livez/',
-    '/favicon.ico',
     '/docs/static/nothing.css',
+    '/docs/static/index.html',
+    '/docs/static/front-page.css',
     '/docs/static/../../package.json',
     '/docs/static/..%2f..%2fpackage.json',
     '/docs/static/%00',
@@ -117,7 +117,8 @@ describe('there is nothing', () => {
     ['range', 'bytes=99999999-'],
     ['if-match', '"other"'],
   ])('at a document that is asked for under %s: %s', async (name, value) => {
-    const { json } = await rest(store, '/docs/static/swagger-ui.css', { headers: { [name]: value } });
+    const [path] = /graphiql\/\w+\/page\.css/.exec((await send(store.origin, { path: '/graphiql' })).text) ?? [];
+    const { json } = await rest(store, `/${path}`, { headers: { [name]: value } });
     expect(json).toEqual({ code: 'BAD_USER_INPUT', message: 'This request cannot be answered.', status: 400 });
   });
 
@@ -135,10 +136,14 @@ describe.each([
   ['/v1/pets/rex', 'GET, HEAD, OPTIONS'],
   ['/v1/store/orders', 'GET, HEAD, OPTIONS'],
   ['/v1/openapi.json', 'GET, HEAD, OPTIONS'],
+  ['/', 'GET, HEAD, OPTIONS'],
+  ['/favicon.ico', 'GET, HEAD, OPTIONS'],
+  ['/robots.txt', 'GET, HEAD, OPTIONS'],
+  ['/schema.graphql', 'GET, HEAD, OPTIONS'],
   ['/livez', 'GET, HEAD, OPTIONS'],
   ['/readyz', 'GET, HEAD, OPTIONS'],
   ['/docs', 'GET, HEAD, OPTIONS'],
-  ['/docs/static/index.css', 'GET, HEAD, OPTIONS'],
+  ['/docs/static/reference.css', 'GET, HEAD, OPTIONS'],
 ])('at %s', (path, allow) => {
   test(`OPTIONS names ${allow}`, async () => {
     for (const body of [undefined, '{"truncated']) {
@@ -157,7 +162,7 @@ describe.each([
   });
 });
 
-test.each(['/v1/pets', '/v1/pets/0', '/v1/store/orders', '/v1/nothing', '/livez', '/docs'])(
+test.each(['/v1/pets', '/v1/pets/0', '/v1/store/orders', '/v1/nothing', '/', '/livez', '/docs'])(
   'HEAD %s is GET without a body',
   async (path) => {
     const headers = { authorization: `Bearer ${store.key}`, 'x-request-id': 'same' };

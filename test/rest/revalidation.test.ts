@@ -1,0 +1,166 @@
+import { stock } from '../support/database-access.ts';
+import { graphqlText } from '../support/graphql.ts';
+import { send } from '../support/http.ts';
+import { beforeAll, describe, expect, test } from '../support/jest.ts';
+import { onNode } from '../support/nodes.ts';
+import { exchange, requestText } from '../support/raw.ts';
+import { type RestRequest, rest } from '../support/rest.ts';
+import { storeForAll } from '../support/store.ts';
+
+/** Who has an answer already is told so: entity tags, If-None-Match and 304 (RFC 9110). */
+
+const store = storeForAll();
+let tag: string;
+
+beforeAll(async () => {
+  await stock(store.database, 5);
+  tag = `${(await rest(store, '/v1/pets')).headers.etag}`;
+});
+
+const ask = (header: string, path = '/v1/pets', request: RestRequest = {}) =>
+  rest(store, path, { ...request, headers: { 'if-none-match': header } });
+
+test('a list has a strong entity tag, and may be kept by the client alone, which asks each time', async () => {
+  const { status, headers } = await rest(store, '/v1/pets');
+  expect({ status, ...headers }).toMatchObject({
+    status: 200,
+    etag: expect.stringMatching(/^"[\w+-]{22,23}"$/),
+    'cache-control': 'private, no-cache',
+    vary: 'Accept-Encoding',
+  });
+});
+
+describe('the answer to a client that has the list is 304', () => {
+  test.each<[string, (tag: string) => string]>([
+    ['its tag', (own) => own],
+    ['its tag, as a weak one', (own) => `W/${own}`],
+    ['its tag among others', (own) => `"x", W/"y,z",${own} , "a b"`],
+    ['anything', () => '*'],
+    ['the tag of the same list, compressed', (own) => own.replace(/"$/, '-br"')],
+  ])('%s', async (_what, header) => {
+    expect((await ask(header(tag))).status).toBe(304);
+  });
+
+  test('without a body, its type and its length, and with all other headers of the 200', async () => {
+    const full = await rest(store, '/v1/pets?limit=2');
+    const { status, text, headers } = await ask(`${full.headers.etag}`, '/v1/pets?limit=2');
+    expect([status, text]).toEqual([304, '']);
+    const {
+      'content-type': _type,
+      'content-length': _length,
+      date: _date,
+      'x-request-id': _id,
+      ...kept
+    } = full.headers;
+    const { date: _now, 'x-request-id': _own, ...sent } = headers;
+    expect(sent).toEqual(kept);
+    expect(sent).toMatchObject({ etag: full.headers.etag, link: expect.stringContaining('after=2>; rel="next"') });
+  });
+
+  test('to HEAD, too', async () => {
+    const headers = `Authorization: Bearer ${store.key}\r\nIf-None-Match: ${tag}\r\n`;
+    const [head] = await exchange(store, requestText('HEAD /v1/pets', headers), 'HEAD');
+    expect(head).toMatchObject({ status: 304, text: '', headers: { etag: tag } });
+    expect(head?.headers).not.toHaveProperty('content-length');
+    expect(head?.headers).not.toHaveProperty('content-type');
+  });
+
+  test('with the tag that the client has, by which a cache finds what it kept', async () => {
+    const compressed = tag.replace(/"$/, '-zstd"');
+    expect((await ask(`"x", ${compressed}`)).headers.etag).toBe(compressed);
+  });
+});
+
+test.each(['"x"', 'x', '', '"', 'W/', `"${'x'.repeat(12_000)}"`, '"a" '.repeat(3000)])(
+  'a client that has something else gets the list: %.20j',
+  async (header) => {
+    const { status, json } = await ask(header);
+    expect([status, json.length]).toEqual([200, 5]);
+  },
+);
+
+test('a tag without its quotes is none, and If-Modified-Since asks for nothing that there is', async () => {
+  expect((await ask(tag.slice(1, -1))).status).toBe(200);
+  const headers = { 'if-modified-since': new Date(Date.now() + 60_000).toUTCString() };
+  expect((await rest(store, '/v1/pets', { headers })).status).toBe(200);
+});
+
+test('the tag changes with the animals, with the page, and when a further page comes', async () => {
+  const last = await rest(store, '/v1/pets?limit=5&status=available');
+  const other = await rest(store, '/v1/pets?limit=4');
+  await stock(store.database, 1);
+  const now = await rest(store, '/v1/pets?limit=5&status=available');
+  const all = await rest(store, '/v1/pets');
+  expect([now.text === last.text, last.headers.link, now.headers.link]).toEqual([
+    true,
+    undefined,
+    expect.stringContaining('rel="next"'),
+  ]);
+  const tags = [tag, last, other, now, all].map((one) => (typeof one === 'string' ? one : one.headers.etag));
+  // The first two are the same animals.
+  expect(tags[0]).toBe(tags[1]);
+  expect(new Set(tags).size).toBe(4);
+  expect((await ask(tag)).status).toBe(200);
+  tag = `${all.headers.etag}`;
+});
+
+test('one animal and the OpenAPI document have tags as well', async () => {
+  const [first] = (await rest(store, '/v1/pets?limit=1')).json;
+  for (const path of [`/v1/pets/${first.id}`, '/v1/openapi.json']) {
+    const headers = { authorization: `Bearer ${store.key}` };
+    const { etag = '' } = (await send(store.origin, { path, headers })).headers;
+    const again = await send(store.origin, { path, headers: { ...headers, 'if-none-match': etag } });
+    expect([again.status, again.text, again.headers.etag]).toEqual([304, '', etag]);
+  }
+});
+
+test('a GraphQL query by GET has a tag, another for each media type; one with errors has none', async () => {
+  const get = (query: string, headers: Record<string, string>) =>
+    send(store.origin, {
+      path: `/graphql?query=${encodeURIComponent(query)}`,
+      headers: { authorization: `Bearer ${store.key}`, ...headers },
+    });
+  const plain = await get('{ pets { id } }', { accept: 'application/json' });
+  const typed = await get('{ pets { id } }', { accept: 'application/graphql-response+json' });
+  expect(plain.headers).toMatchObject({ 'cache-control': 'private, no-cache', vary: 'Accept, Accept-Encoding' });
+  expect(plain.headers.etag).not.toBe(typed.headers.etag);
+  const again = await get('{ pets { id } }', { accept: 'application/json', 'if-none-match': `${plain.headers.etag}` });
+  expect([again.status, again.text]).toEqual([304, '']);
+  const failed = await get('{ pets(limit: 0) { id } }', { 'if-none-match': '*' });
+  expect([failed.status, failed.headers.etag, failed.headers['cache-control']]).toEqual([200, undefined, 'no-store']);
+});
+
+test('what creates, fails or is of this moment has no tag and is not to be kept', async () => {
+  const created = await rest(store, '/v1/pets', {
+    method: 'POST',
+    json: { name: 'Rex', categoryId: 1 },
+    headers: { 'if-none-match': '*' },
+  });
+  const answers = [
+    created,
+    await ask('*', '/v1/pets?limit=0'),
+    await ask('*', '/v1/pets', { key: null }),
+    await ask('*', '/v1/nothing'),
+    await ask('*', '/v1/pets/abc'),
+    await ask('*', '/v1/store/orders'),
+    await ask('*', '/v1/pets/%ff'),
+    await send(store.origin, { path: '/readyz', headers: { 'if-none-match': '*' } }),
+    await graphqlText(store, { query: '{ pets { id } }' }),
+  ];
+  expect(answers.map(({ status }) => status)).toEqual([201, 400, 401, 404, 404, 501, 404, 200, 200]);
+  for (const { headers } of answers) expect([headers.etag, headers['cache-control']]).toEqual([undefined, 'no-store']);
+});
+
+test('a 304 is charged as the list is: it was read', async () => {
+  const { key } = await store.keys.issue({ name: 'asks again' });
+  await onNode(store, { QUOTA_PER_MINUTE: '100' }, async (node) => {
+    const { headers } = await rest(node, '/v1/pets?limit=3', { key });
+    const again = await rest(node, '/v1/pets?limit=3', { key, headers: { 'if-none-match': `${headers.etag}` } });
+    expect([headers.ratelimit, again.status, again.headers.ratelimit]).toEqual([
+      expect.stringMatching(/r=96;/),
+      304,
+      expect.stringMatching(/r=92;/),
+    ]);
+    expect(again.headers['ratelimit-policy']).toBe('"key";q=100;w=60;animal-store-unit="operations+animals"');
+  });
+});
