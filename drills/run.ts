@@ -13,6 +13,7 @@ import { overload } from './faults/overload.ts';
 import { repeated } from './faults/repeated.ts';
 import { stopped } from './faults/stopped.ts';
 import { vanishing } from './faults/vanishing.ts';
+import { live } from './live.ts';
 import { plain } from './plain.ts';
 import { pooler } from './pooler.ts';
 import { replicas } from './replicas.ts';
@@ -35,6 +36,7 @@ const programs: Record<string, Drill[]> = {
     clock,
     flatHeap,
   ],
+  live: [live],
   grow: [plain, workers, pooler, replicas, failover, citusReference, citusShards],
 };
 

@@ -15,7 +15,7 @@ import { ReadNodes } from './read-nodes.ts';
 import { assertServable, pendingMigrations } from './readiness.ts';
 import { Server } from './server.ts';
 import { findSessions, type Sessions, sessionsFor } from './sessions.ts';
-import type { Statement } from './statement.ts';
+import type { Rows, Statement } from './statement.ts';
 import type { PoolState, QueueState } from './watcher.ts';
 
 /** PostgreSQL through MikroORM: entities and migrations. The statements of hot paths use the same connection pool. */
@@ -105,6 +105,14 @@ export class Database {
     }
     sentTo('primary');
     return this.rows<Row>(statement, values);
+  }
+
+  /**
+   * Runs reads in one transaction: they see the database at one moment. On the embedded store everybody else waits for
+   * its end.
+   */
+  snapshot<T>(read: (rows: Rows) => Promise<T>): Promise<T> {
+    return this.primary.snapshot(read);
   }
 
   /** Creates the batches of a read or write. Their maximum waiting time follows from the statement timeout. */

@@ -2,7 +2,9 @@ import type { EntityName } from '@mikro-orm/core';
 import { type Call, unhurried } from '../call.ts';
 import { type Int64, int64 } from '../input/int64.ts';
 import { type Page, type PageQuery, shared } from '../input/page.ts';
+import type { NextPage, NextQuery, Source } from '../live/source.ts';
 import type { Batches } from './batches.ts';
+import { Continuation } from './continuation.ts';
 import type { Database } from './database.ts';
 import { isUnsupported, isWorthAnotherTry } from './errors.ts';
 import { Insertions } from './insertions.ts';
@@ -43,7 +45,7 @@ const reads = { maxBatch: 32, maxInFlight: 4, patience: 10, isRetryable: isWorth
  * Reads and writes the rows of an entity's table: lists, single rows and new rows. Concurrent calls of the same kind
  * share one round trip (`batches.ts`). Services build on it; it knows no rules except paging.
  */
-export class Records<Item extends { readonly id: Int64 }, New extends InputOf<Item, New>> {
+export class Records<Item extends { readonly id: Int64 }, New extends InputOf<Item, New>> implements Source<Item> {
   readonly #database: Database;
   readonly #table: Table;
   readonly #filter: Column | undefined;
@@ -54,6 +56,8 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
   readonly #longLists: Batches<Query, Read<Item>>;
   readonly #finds: Batches<Int64, Item | null>;
   readonly #insertions: Insertions<Item, New>;
+  readonly #continuation: Continuation<Item>;
+  #onInserted: Array<() => void> = [];
   readonly #maxPageBytes: number;
   /** Recent size of a row: the next page is expected to be similar. */
   #bytesPerRow = frame;
@@ -91,6 +95,7 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
       sizeOf: () => this.#bytesPerRow,
     });
     this.#insertions = new Insertions(database, this.#table, this.#statements);
+    this.#continuation = new Continuation(database, this.#table, this.#statements);
   }
 
   /**
@@ -131,8 +136,28 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
    * @throws StoreError SERVICE_UNAVAILABLE, with `Retry-After` when it may be sent again; IDEMPOTENCY_KEY_REUSED,
    *   IDEMPOTENCY_KEY_IN_USE
    */
-  insert(item: New, call?: Call, once?: Once): Promise<Item> {
-    return this.#insertions.insert(item, call, once);
+  async insert(item: New, call?: Call, once?: Once): Promise<Item> {
+    const inserted = await this.#insertions.insert(item, call, once);
+    for (const listener of this.#onInserted) listener();
+    return inserted;
+  }
+
+  get filteredBy(): string | undefined {
+    return this.#filter?.member;
+  }
+
+  /** What comes after a position, for a `LiveList`. @throws StoreError SERVICE_UNAVAILABLE */
+  next(query: NextQuery): Promise<NextPage<Item>> {
+    return this.#continuation.next(query);
+  }
+
+  /** The greatest id, or the least int64. @throws StoreError SERVICE_UNAVAILABLE */
+  last(): Promise<Int64> {
+    return this.#continuation.last();
+  }
+
+  onInserted(listener: () => void): void {
+    this.#onInserted.push(listener);
   }
 
   /** Equal queries are read once and share one page. Returns null for those that must be read alone. */

@@ -1,7 +1,7 @@
 import { Socket } from 'node:net';
 import { Client, type ClientConfig } from 'pg';
 import { type ConnectionOptions, parse, toClientConfig } from 'pg-connection-string';
-import type { EmbeddedPostgres } from '../embedded/postgres.ts';
+import type { EmbeddedAddress } from '../embedded/postgres.ts';
 import type { DatabaseOptions } from './options.ts';
 
 /** How to open sessions with one PostgreSQL. */
@@ -22,7 +22,7 @@ type Limits = Pick<DatabaseOptions, 'connectTimeout' | 'statementTimeout' | 'pre
  *
  * @throws Error for an address that cannot be used
  */
-export async function sessionsFor(options: DatabaseOptions, embedded?: EmbeddedPostgres): Promise<Sessions> {
+export async function sessionsFor(options: DatabaseOptions, embedded?: EmbeddedAddress): Promise<Sessions> {
   if (embedded) {
     const { host, port, user, database } = embedded;
     // Said, because PGPORT and PGSSLMODE are about another server.

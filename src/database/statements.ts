@@ -16,6 +16,9 @@ export interface Statements {
   listFiltered: Statement;
   listMany: Statement;
   listLong: Statement;
+  followAll: Statement;
+  followFiltered: Statement;
+  last: Statement;
   find: Statement;
   insert: Statement;
 }
@@ -34,11 +37,25 @@ export function statementsFor({ name: unquoted, columns, inserted, generated }: 
           (select ${names} from ${table}
             where wanted.filter is not null and ${within('wanted.filter', 'wanted.after')}
             order by ${filtered}, id limit wanted."limit")`;
+  const measured = `${names}, sum(${lengthOf(columns)} + ${frame}) over (order by id) as "#bytes",
+          row_number() over (order by id) as "#place"`;
   const statement = (name: string, text: string, by = ''): Statement => ({ name: `${name}_${unquoted}${by}`, text });
   // There may be records of one table with different filters.
   const by = filter ? `_by_${filter.member}` : '';
   const filterable = (name: string, text: string) => statement(name, text, by);
+  // The greatest id and the rows are of one snapshot, so up to that id nothing is left out. An engine that reads them one
+  // after the other (Citus) reads the id first.
+  const follow = (condition: string, order: string) => `
+      with last as materialized (select max(id) as id from ${table}),
+      page as materialized (
+        select ${measured} from (select ${names} from ${table} where ${condition} order by ${order} limit $2) as item)
+      select ${aggregated(columns, false)}, (select count(*) from page) > count(*) as is_cut,
+        (select id::text from last) as last
+      from (select * from page where "#bytes" <= $3 or "#place" = 1 order by id) as fitting`;
   return {
+    followAll: statement('follow', follow('id > $1', 'id')),
+    followFiltered: filterable('follow_filtered', follow(within('$4', '$1'), `${filtered}, id`)),
+    last: statement('last', `select max(id)::text from ${table}`),
     listAll: statement(
       'list',
       `select ${list} from (select ${names} from ${table} where id > $1 order by id limit $2) as item`,
@@ -67,8 +84,7 @@ export function statementsFor({ name: unquoted, columns, inserted, generated }: 
     listLong: filterable(
       'list_long',
       `with page as materialized (
-        select ${names}, sum(${lengthOf(columns)} + ${frame}) over (order by id) as "#bytes",
-          row_number() over (order by id) as "#place"
+        select ${measured}
         from (select ${names} from ${table}
           where id > $1 and ($3::${filterType} is null or ${filtered}::${filterType} = $3) order by id limit $2) as item)
       select ${aggregated(columns, false)}, (select count(*) from page) > count(*) as is_cut

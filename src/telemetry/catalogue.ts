@@ -27,7 +27,7 @@ const queue = ['collection', 'operation'] as const;
 export const catalogue = {
   http_server_request_duration_seconds: {
     type: 'histogram',
-    help: 'Duration of HTTP requests; without a status code where the client has gone before it had the answer.',
+    help: 'Duration of HTTP requests, of streams until they begin; without a status code where the client has gone before it had the answer.',
     labels: ['http_request_method', 'http_route', 'http_response_status_code'],
     buckets: ofHttp,
   },
@@ -44,7 +44,7 @@ export const catalogue = {
   },
   animal_store_operation_duration_seconds: {
     type: 'histogram',
-    help: 'Duration of operations; of a root field of GraphQL, that of its whole operation.',
+    help: 'Duration of operations; of a root field of GraphQL, that of its whole operation; of a subscription until it begins.',
     labels: ['face', 'operation'],
     buckets: ofOperations,
   },
@@ -119,6 +119,8 @@ export const catalogue = {
     help: 'Responses that repeated an earlier one for its idempotency key.',
     labels: [],
   },
+  animal_store_subscriptions: { type: 'gauge', help: 'Open subscriptions.', labels: [] },
+  animal_store_subscription_items_total: { type: 'counter', help: 'Items sent to subscriptions.', labels: [] },
   animal_store_connections: { type: 'gauge', help: 'Open HTTP connections.', labels: [] },
   animal_store_connections_refused_total: {
     type: 'counter',

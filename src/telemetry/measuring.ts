@@ -46,6 +46,8 @@ function deprecatedCalls(metrics: Metrics): (operation: string, key: string) => 
 function serverReadings(metrics: Metrics, app: FastifyInstance): void {
   metrics.reading('http_server_active_requests', () => [[app.underWay.count]]);
   metrics.reading('animal_store_draining', () => [[app.isDraining ? 1 : 0]]);
+  metrics.reading('animal_store_subscriptions', () => [[app.subscriptions.count]]);
+  metrics.reading('animal_store_subscription_items_total', () => [[app.subscriptions.delivered]]);
   const connections = promisify(app.server.getConnections.bind(app.server));
   metrics.reading('animal_store_connections', async () => [[await connections()]]);
   // Node's event for a connection beyond `maxConnections`.

@@ -38,7 +38,7 @@ export class OperationMetrics implements OperationObserver {
   /** Makes the series of all operations that there are. */
   declare(operationIds: string[], schema: GraphQLSchema): void {
     for (const operation of operationIds) this.of('rest', operation);
-    for (const type of [schema.getQueryType(), schema.getMutationType()]) {
+    for (const type of [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()]) {
       for (const field of Object.keys(type?.getFields() ?? {})) this.of('graphql', field);
     }
   }
@@ -51,7 +51,7 @@ export class OperationMetrics implements OperationObserver {
     { document, operation, context: { call } }: ResolvedOperation,
     errors?: readonly GraphQLFormattedError[],
   ): void {
-    const now = performance.now();
+    const now = call.streamedAfter === undefined ? performance.now() : call.arrived + call.streamedAfter;
     call.operationBegan ??= now;
     const seconds = (now - call.operationBegan) / 1000;
     for (const [key, series] of this.#fieldsOf(document, operation)) {

@@ -39,7 +39,8 @@ export function requestMetrics(metrics: Metrics, operations: OperationMetrics): 
     ended(request: FastifyRequest, reply: FastifyReply, { milliseconds, isAnswered }: RequestEnd) {
       const route = routeTaken(request);
       const status = isAnswered ? reply.statusCode : 0;
-      const seconds = milliseconds / 1000;
+      // A stream lasts as long as its client likes: what counts is when it began.
+      const seconds = (request.call.streamedAfter ?? milliseconds) / 1000;
       seriesOf(durations, route, request.method, status).observe(seconds);
       if (!isAnswered) aborted.add();
       const { call, caller } = request;

@@ -1,0 +1,305 @@
+import { stock, stockNames, whileReadsFail } from '../support/database-access.ts';
+import { follow, openStream, type SeenEvent, type Stream, seen } from '../support/events.ts';
+import { graphqlText } from '../support/graphql.ts';
+import { send } from '../support/http.ts';
+import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
+import { eventually } from '../support/process.ts';
+import { rest } from '../support/rest.ts';
+import { storeForAll } from '../support/store.ts';
+
+const store = storeForAll();
+beforeEach(() => store.empty());
+const open: Stream[] = [];
+afterEach(async () => {
+  for (const stream of open.splice(0)) stream.close();
+  // Before the animals go: a position in an empty store is before all that was ever added.
+  await eventually(async () => store.app.subscriptions.count === 0);
+});
+const kept = async (stream: Promise<Stream>) => {
+  open.push(await stream);
+  return stream;
+};
+const following = (...given: Parameters<typeof follow> extends [unknown, ...infer Rest] ? Rest : never) =>
+  kept(follow(store, ...given));
+const create = async (name: string, more: object = {}): Promise<string> => {
+  const { json } = await rest(store, '/v1/pets', { method: 'POST', json: { name, categoryId: 5, ...more } });
+  return `${json.id}`;
+};
+const complete: SeenEvent = { event: 'complete', id: undefined, data: '' };
+
+describe('a subscription', () => {
+  test('without a position has what is added from now on, whole, in order, each event with its id', async () => {
+    await create('before');
+    const stream = await following();
+    const categoryId = 9223372036854775807n;
+    const ids = [await create('first', { categoryId }), await create('"\\\n\u2028\ud83d\udc08', { status: 'sold' })];
+    expect(await stream.until(2)).toEqual([
+      {
+        event: 'next',
+        id: ids[0],
+        data: {
+          data: { petAdded: { id: ids[0], name: 'first', categoryId: `${categoryId}`, status: 'available' } },
+        },
+      },
+      {
+        event: 'next',
+        id: ids[1],
+        data: {
+          data: { petAdded: { id: ids[1], name: '"\\\n\u2028\ud83d\udc08', categoryId: '5', status: 'sold' } },
+        },
+      },
+    ]);
+  });
+
+  test('is a stream of events that nothing keeps, gathers or compresses', async () => {
+    const { status, headers } = await following({}, { headers: { 'accept-encoding': 'gzip, br' } });
+    expect([status, headers['content-type']]).toEqual([200, 'text/event-stream; charset=utf-8']);
+    expect(headers).toMatchObject({
+      'cache-control': 'no-store, no-transform',
+      'x-accel-buffering': 'no',
+      'x-content-type-options': 'nosniff',
+      'content-security-policy': expect.stringContaining("default-src 'none'"),
+      'x-request-id': expect.any(String),
+    });
+    expect(headers).not.toHaveProperty('content-encoding');
+  });
+
+  test('with a position has all after it, then what is added: 250 animals, and no more at a time than fit', async () => {
+    await stock(store.database, 250);
+    const [{ id: first }] = (await rest(store, '/v1/pets?limit=1')).json;
+    const stream = await following({ after: first });
+    await stream.until(249);
+    await create('new');
+    await stream.until(250);
+    const names = Array.from({ length: 249 }, (_, at) => `pet ${at + 2}`);
+    expect(seen(stream)).toEqual([...names, 'new']);
+  });
+
+  test('of one status has those and no others, before and after it is up to date', async () => {
+    for (const status of ['sold', 'available', 'pending', 'sold']) await create(`old ${status}`, { status });
+    const stream = await following({ after: '0', status: 'sold' });
+    await stream.until(2);
+    for (const status of ['available', 'sold', 'pending']) await create(`new ${status}`, { status });
+    await stream.until(3);
+    expect(seen(stream)).toEqual(['old sold', 'old sold', 'new sold']);
+  });
+
+  test('has names longer than a page', async () => {
+    const names = ['short', 'x'.repeat(200_000), 'y'.repeat(60_000), 'end'];
+    await stockNames(store.database, names);
+    expect(seen({ events: await (await following({ after: '0' })).until(4) })).toEqual(names);
+  });
+
+  test('by GET is the same, and by another selection has what that asks for', async () => {
+    const query = 'subscription S($n: ID) { added: petAdded(after: $n) { ...F __typename } } fragment F on Pet { id }';
+    const search = `query=${encodeURIComponent(query)}&operationName=S&variables=${encodeURIComponent('{"n":-9223372036854775808}')}`;
+    const stream = await kept(openStream(store, { method: 'GET', path: `/graphql?${search}` }));
+    const id = await create('a');
+    const [event] = await stream.until(1);
+    expect(event?.data).toEqual({ data: { added: { id, __typename: 'Pet' } } });
+  });
+
+  test('with conditions, which are interpreted, is the same', async () => {
+    const query =
+      'subscription ($no: Boolean!) { ...R } fragment R on Subscription { petAdded { id name @skip(if: $no) } }';
+    const stream = await kept(openStream(store, { body: { query, variables: { no: true } } }));
+    const id = await create('a');
+    expect(await stream.until(1)).toEqual([{ event: 'next', id, data: { data: { petAdded: { id } } } }]);
+  });
+
+  test('waits while the database does not answer, and goes on without a gap', async () => {
+    const stream = await following({ after: '0' });
+    await create('before');
+    await stream.until(1);
+    // Nothing can be read: the stream stays open, and says so before a proxy takes it for dead.
+    await whileReadsFail(store.database, '57P03', async () => {
+      await eventually(async () => (await rest(store, '/v1/pets')).status === 503);
+      const monotonic = performance.now;
+      performance.now = () => monotonic.call(performance) + 10_000;
+      try {
+        await eventually(async () => stream.comments > 0);
+      } finally {
+        performance.now = monotonic;
+      }
+    });
+    await create('after');
+    await stream.until(2);
+    expect(seen(stream)).toEqual(['before', 'after']);
+  });
+});
+
+describe('Last-Event-ID', () => {
+  test('continues after the last event, whatever position the request has', async () => {
+    const ids = [await create('a'), await create('b'), await create('c')];
+    const stream = await following({ after: '0' }, { headers: { 'last-event-id': `${ids[1]}` } });
+    await stream.until(1);
+    expect(seen(stream)).toEqual(['c']);
+  });
+
+  test('is told at once, so that nothing is missed by whoever has seen nothing yet', async () => {
+    const id = await create('a');
+    const stream = await following();
+    await eventually(async () => stream.lastEventId !== undefined);
+    expect([stream.lastEventId, stream.events]).toEqual([id, []]);
+    stream.close();
+    await create('meanwhile');
+    const resumed = await following({}, { headers: { 'last-event-id': id } });
+    await resumed.until(1);
+    expect(seen(resumed)).toEqual(['meanwhile']);
+  });
+});
+
+describe('a client that takes events', () => {
+  const refusals: Array<[what: string, body: object, code: string, message: string | RegExp]> = [
+    ['no position', { query: 'subscription { petAdded(after: "1e3") { id } }' }, 'BAD_USER_INPUT', /^after must be/],
+    ['an unknown field', { query: 'subscription { nix }' }, 'GRAPHQL_VALIDATION_FAILED', /^Cannot query field "nix"/],
+    ['no document', { query: 'subscription {' }, 'GRAPHQL_PARSE_FAILED', /^Syntax Error/],
+    [
+      'two fields',
+      { query: 'subscription { petAdded { id } b: petAdded { id } }' },
+      'GRAPHQL_VALIDATION_FAILED',
+      /one/,
+    ],
+    [
+      'eleven aliases',
+      { query: `subscription { petAdded { ${Array.from({ length: 11 }, (_, at) => `a${at}: name`)} } }` },
+      'QUERY_TOO_COSTLY',
+      'A subscription has at most 10 aliases below its field.',
+    ],
+    [
+      'a condition',
+      { query: 'subscription ($no: Boolean!) { petAdded @skip(if: $no) { id } }', variables: { no: true } },
+      'GRAPHQL_VALIDATION_FAILED',
+      'The field of a subscription is neither skipped nor included on a condition.',
+    ],
+    [
+      'a variable of the wrong type',
+      { query: 'subscription ($s: PetStatus) { petAdded(status: $s) { id } }', variables: { s: 'lost' } },
+      'BAD_USER_INPUT',
+      /^Variable "\$s" got invalid value/,
+    ],
+  ];
+  test.each(refusals)('is told of %s by an event, as the protocol has it', async (_what, body, code, message) => {
+    const stream = await openStream(store, { body });
+    expect(await stream.ended).toBe('whole');
+    expect(stream).toMatchObject({ status: 200, headers: { 'content-type': 'text/event-stream; charset=utf-8' } });
+    const extensions = expect.objectContaining({ code });
+    const error = expect.objectContaining({ message: expect.stringMatching(message), extensions });
+    expect(stream.events).toEqual([{ event: 'next', id: undefined, data: { errors: expect.any(Array) } }, complete]);
+    expect(stream.events[0]?.data.errors[0]).toEqual(error);
+  });
+
+  test('gets the result of a query or a mutation as one event', async () => {
+    const body = {
+      query: 'mutation { createPet(input: { name: "Rex", categoryId: 9007199254740993 }) { categoryId } }',
+    };
+    const created = await openStream(store, { body });
+    expect(await created.ended).toBe('whole');
+    const data = { data: { createPet: { categoryId: '9007199254740993' } } };
+    expect(created.events).toEqual([{ event: 'next', id: undefined, data }, complete]);
+    const listed = await openStream(store, { method: 'GET', path: '/graphql?query={pets{name}}' });
+    await listed.ended;
+    expect(listed.events[0]?.data).toEqual({ data: { pets: [{ name: 'Rex' }] } });
+    expect(listed.headers['cache-control']).toBe('no-store, no-transform');
+    expect(listed.headers).not.toHaveProperty('etag');
+  });
+
+  test.each([
+    [
+      'a mutation by GET',
+      { method: 'GET', path: '/graphql?query=mutation{createPet(input:{name:"a",categoryId:1}){id}}' },
+      405,
+      'METHOD_NOT_ALLOWED',
+    ],
+    ['a request without a document', { body: {} }, 400, 'BAD_USER_INPUT'],
+    [
+      'a wrong key',
+      { body: { query: 'subscription { petAdded { id } }' }, key: 'nobody-knows-this-key' },
+      401,
+      'UNAUTHENTICATED',
+    ],
+    ['a body that is no JSON', { body: '{' }, 400, 'BAD_USER_INPUT'],
+  ])('gets a status for %s', async (_what, request, status, code) => {
+    const stream = await openStream(store, request);
+    await stream.ended;
+    expect([stream.status, JSON.parse(stream.text).errors[0].extensions.code]).toEqual([status, code]);
+  });
+
+  test('gets the head of a subscription for HEAD, and nothing stays open', async () => {
+    const path = `/graphql?query=${encodeURIComponent('subscription { petAdded { id } }')}`;
+    const headers = { authorization: `Bearer ${store.key}`, accept: 'text/event-stream' };
+    const head = await send(store.origin, { method: 'HEAD', path, headers });
+    expect([head.status, head.headers['content-type'], head.text]).toEqual([
+      200,
+      'text/event-stream; charset=utf-8',
+      '',
+    ]);
+    await eventually(async () => store.app.subscriptions.count === 0);
+  });
+});
+
+test.each([undefined, '*/*', 'application/json', 'application/graphql-response+json', 'text/event-stream;q=0, */*'])(
+  'a subscription for Accept: %s is refused with what would be right',
+  async (accept) => {
+    const headers: Record<string, string> = accept ? { accept } : {};
+    const body = { query: 'subscription { petAdded { id } }' };
+    const { status, errors } = await graphqlText(store, body, store.key, headers);
+    expect([status, errors]).toEqual([
+      406,
+      [
+        {
+          message: 'A subscription is answered with events: send `Accept: text/event-stream`.',
+          extensions: { code: 'NOT_ACCEPTABLE', status: 406 },
+        },
+      ],
+    ]);
+  },
+);
+
+test.each(['text/event-stream; charset=utf-8', 'TEXT/Event-Stream', 'application/json, text/event-stream;q=0.1'])(
+  'a subscription for Accept: %s is a stream, by GET too',
+  async (accept) => {
+    const query = encodeURIComponent('subscription { petAdded { id } }');
+    const headers = { authorization: `Bearer ${store.key}`, accept };
+    const { status, headers: sent } = await send(store.origin, {
+      method: 'HEAD',
+      path: `/graphql?query=${query}`,
+      headers,
+    });
+    expect([status, sent['content-type']]).toEqual([200, 'text/event-stream; charset=utf-8']);
+    const stream = await following({}, { headers: { accept } });
+    expect(stream.status).toBe(200);
+  },
+);
+
+test('a query by GET whose answer is an event has no tag: nothing keeps it, and 304 would be no stream', async () => {
+  const path = `/graphql?query=${encodeURIComponent('{ pets { id } }')}`;
+  const headers = { authorization: `Bearer ${store.key}`, accept: 'text/event-stream', 'if-none-match': '*' };
+  const answer = await send(store.origin, { path, headers: { ...headers, 'accept-encoding': 'gzip' } });
+  expect([answer.status, answer.headers.etag, answer.headers['cache-control'], answer.text]).toEqual([
+    200,
+    undefined,
+    'no-store, no-transform',
+    'event: next\ndata: {"data":{"pets":[]}}\n\nevent: complete\ndata:\n\n',
+  ]);
+});
+
+test('a Last-Event-ID that is no id is refused by its name', async () => {
+  const stream = await following({}, { headers: { accept: 'text/event-stream', 'last-event-id': 'x' } });
+  await stream.ended;
+  const message = `Last-Event-ID must be an integer between ${-(2n ** 63n)} and ${2n ** 63n - 1n}.`;
+  expect(stream.events).toMatchObject([{ data: { errors: [{ message, path: ['petAdded'] }] } }, complete]);
+});
+
+test('urql’s Accept, which prefers JSON, gets JSON for a query and events for a subscription', async () => {
+  const accept = 'application/graphql-response+json, application/json, text/event-stream, multipart/mixed';
+  const { headers, data } = await graphqlText(store, { query: '{ pets { id } }' }, store.key, { accept });
+  expect([headers['content-type'], data]).toEqual([
+    expect.stringContaining('application/graphql-response+json'),
+    { pets: [] },
+  ]);
+  const stream = await following({}, { headers: { accept } });
+  await create('a');
+  await stream.until(1);
+  expect(seen(stream)).toEqual(['a']);
+});
