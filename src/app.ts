@@ -3,8 +3,11 @@ import type { Config } from './config.ts';
 import type { Database } from './database/database.ts';
 import { deprecations } from './deprecations/headers.ts';
 import { DeprecationUsage } from './deprecations/usage.ts';
+import { graphiQL } from './explorer/graphiql.ts';
+import { sandboxPage } from './explorer/sandbox.ts';
 import { graphQL } from './graphql/graphql.ts';
 import { createSchema } from './graphql/schema.ts';
+import { subscriptions } from './graphql/subscriptions.ts';
 import { connectionLimit } from './http/connection-limit.ts';
 import { cors } from './http/cors.ts';
 import { errors } from './http/errors.ts';
@@ -16,9 +19,11 @@ import { KeyMask } from './http/key-mask.ts';
 import { LogControl } from './http/log-control.ts';
 import { loggingOptions } from './http/logging.ts';
 import { notFound } from './http/not-found.ts';
+import { representations } from './http/representations.ts';
 import { addressOf, requestLog } from './http/request-log.ts';
 import { oneHost, serverOptions } from './http/server.ts';
 import { UnderWay } from './http/under-way.ts';
+import { unusedConnections } from './http/unused-connections.ts';
 import { idempotencyKeyExpiry } from './idempotency/expiry.ts';
 import { repeatableRoutes } from './idempotency/routes.ts';
 import { ApiKeyService } from './keys/api-key.service.ts';
@@ -29,12 +34,15 @@ import type { Module } from './module.ts';
 import { roomForConnections } from './operations/descriptors.ts';
 import { flushing } from './operations/flushing.ts';
 import { health } from './operations/health.ts';
+import { pages } from './pages/pages.ts';
 import { inMemory } from './quotas/limiter.ts';
 import { meter } from './quotas/meter.ts';
 import { createQuota } from './quotas/quota.ts';
-import { openApi, openApiPages, section } from './rest/openapi.ts';
+import { openApi, openApiDocument, section } from './rest/openapi.ts';
 import { documentedFailures } from './rest/responses.ts';
+import { documentedRevalidation } from './rest/revalidation.ts';
 import type { Instrumentation } from './telemetry/instrumentation.ts';
+import { releasedVersion } from './version.ts';
 import type { Parent } from './workers/parent.ts';
 
 export interface AppOptions {
@@ -95,12 +103,18 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(everyRequest, eachRequest);
   await app.register(errors);
   await app.register(connectionLimit, { max: config.http.maxConnections || roomForConnections(needsOf(config)) });
+  await app.register(unusedConnections);
   await app.register(cors, { origins: config.http.corsOrigins });
   await app.register(notFound);
   await app.register(bearer, guard);
   await app.register(oneHost);
   await app.register(largeBodies, { bodies: new InFlight('bodies', 64 * config.http.bodyLimit) });
   await app.register(meter, { quota });
+  await app.register(representations, { compression: config.http.compression });
+  await app.register(subscriptions, {
+    ...config.subscriptions,
+    authenticate: (request) => authenticate(guard, request),
+  });
   await app.register(exactJson);
   await app.register(checkedInput);
   await app.register(flushing, { notes: [keyUsage, usage] });
@@ -112,10 +126,11 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 
   // REST
   await app.register(documentedFailures);
+  await app.register(documentedRevalidation);
   await app.register(repeatableRoutes);
   await app.register(deprecations, { usage });
   await app.register(openApi, { tags: modules.map(({ tag }) => tag) });
-  await app.register(openApiPages);
+  await app.register(openApiDocument);
   for (const { tag, routes } of apis) {
     if (routes) await app.register(section(tag.name, routes), { prefix: '/v1' });
   }
@@ -124,8 +139,13 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const resolvers = apis.flatMap(({ resolvers = [] }) => resolvers);
   const schema = await createSchema(resolvers, quota !== undefined);
   app.decorate('graphqlSchema', schema);
-  const examples = apis.flatMap(({ example = [] }) => example);
-  await app.register(graphQL, { schema, examples, usage, observers: instrumentation.operations, ...config.graphql });
+  const examples = apis.flatMap(({ examples = [] }) => examples);
+  const { explorer, ...limited } = config.graphql;
+  const page = explorer ? sandboxPage(examples) : undefined;
+  await app.register(graphQL, { schema, page, usage, observers: instrumentation.operations, ...limited });
+  if (explorer) await app.register(graphiQL, { examples });
+
+  await app.register(pages, { schema, version: releasedVersion(), explorer, introspection: limited.introspection });
   instrumentation.onBuilt?.(app, database);
   return app;
 }

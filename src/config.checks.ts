@@ -7,40 +7,62 @@ interface NumberSpec {
   desc: string;
 }
 
+/** What a validator takes, in words for `docs/configuration.md`. */
+export interface Described {
+  takes?: string;
+}
+
+function described<Validator extends (...spec: never[]) => object>(takes: string, validator: Validator): Validator {
+  return ((...spec) => Object.assign(validator(...spec), { takes })) as Validator;
+}
+
 export const wholeNumber = (min: number, max: number, spec: NumberSpec) =>
-  makeValidator((text: string) => {
-    const value = Number(text);
-    if (!/^\d+$/.test(text) || value < min || value > max) {
-      throw new EnvError(`must be a whole number between ${min} and ${max}, not "${text}"`);
-    }
-    return value;
-  })(spec);
+  described(
+    `${min} to ${max}`,
+    makeValidator((text: string) => {
+      const value = Number(text);
+      if (!/^\d+$/.test(text) || value < min || value > max) {
+        throw new EnvError(`must be a whole number between ${min} and ${max}, not "${text}"`);
+      }
+      return value;
+    }),
+  )(spec);
 
 /** A part of a whole, from 0 to 1. */
-export const share = makeValidator((text: string) => {
-  if (!/^(?:0|1|[01]?\.\d{1,9})$/.test(text) || Number(text) > 1) {
-    throw new EnvError(`must be a number between 0 and 1, not "${text}"`);
-  }
-  return Number(text);
-});
+export const share = described(
+  '0 to 1',
+  makeValidator((text: string) => {
+    if (!/^(?:0|1|[01]?\.\d{1,9})$/.test(text) || Number(text) > 1) {
+      throw new EnvError(`must be a number between 0 and 1, not "${text}"`);
+    }
+    return Number(text);
+  }),
+);
 
 /** A number of processes, or `auto`. */
-export const processes = makeValidator((text: string): number | 'auto' => {
-  if (text === 'auto') return text;
-  const value = Number(text);
-  if (!/^\d+$/.test(text) || value < 1 || value > 256) {
-    throw new EnvError(`must be a whole number between 1 and 256, or auto, not "${text}"`);
-  }
-  return value;
-});
+export const processes = described(
+  '1 to 256, `auto`',
+  makeValidator((text: string): number | 'auto' => {
+    if (text === 'auto') return text;
+    const value = Number(text);
+    if (!/^\d+$/.test(text) || value < 1 || value > 256) {
+      throw new EnvError(`must be a whole number between 1 and 256, or auto, not "${text}"`);
+    }
+    return value;
+  }),
+);
 
 export const milliseconds = (spec: NumberSpec) => wholeNumber(1, 86_400_000, spec);
 
 const address = (what: string, protocol: RegExp) =>
-  makeValidator((text: string) => {
-    if (!URL.canParse(text) || !protocol.test(new URL(text).protocol)) throw new EnvError(`must be a ${what} address`);
-    return text;
-  });
+  described(
+    `${what} address`,
+    makeValidator((text: string) => {
+      if (!URL.canParse(text) || !protocol.test(new URL(text).protocol))
+        throw new EnvError(`must be a ${what} address`);
+      return text;
+    }),
+  );
 
 const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify'];
 
@@ -55,38 +77,50 @@ function checkedPostgresUrl(text: string): string {
   return text;
 }
 
-export const postgresUrl = makeValidator(checkedPostgresUrl);
+export const postgresUrl = described('postgres:// address', makeValidator(checkedPostgresUrl));
 /** Separated by commas. */
-export const postgresUrls = makeValidator((text: string) => listOf(text).map(checkedPostgresUrl));
+export const postgresUrls = described(
+  'postgres:// addresses',
+  makeValidator((text: string) => listOf(text).map(checkedPostgresUrl)),
+);
 export const redisUrl = address('redis:// or rediss://', /^rediss?:$/);
 
-export const secret = makeValidator((text: string) => {
-  if (!/^[A-Za-z0-9\-._~+/]{20,}=*$/.test(text)) {
-    throw new EnvError('must be at least 20 letters, digits or -._~+/ (RFC 6750), hard to guess');
-  }
-  return text;
-});
-
-export const origins = makeValidator((text: string) => {
-  const list = listOf(text);
-  for (const one of list) {
-    if (!URL.canParse(one) || new URL(one).origin !== one) {
-      throw new EnvError(`must be origins like https://shop.example, separated by commas, not "${one}"`);
+export const secret = described(
+  '20 or more of letters, digits, `-._~+/`',
+  makeValidator((text: string) => {
+    if (!/^[A-Za-z0-9\-._~+/]{20,}=*$/.test(text)) {
+      throw new EnvError('must be at least 20 letters, digits or -._~+/ (RFC 6750), hard to guess');
     }
-  }
-  return list;
-});
+    return text;
+  }),
+);
+
+export const origins = described(
+  '`https://shop.example`, several',
+  makeValidator((text: string) => {
+    const list = listOf(text);
+    for (const one of list) {
+      if (!URL.canParse(one) || new URL(one).origin !== one) {
+        throw new EnvError(`must be origins like https://shop.example, separated by commas, not "${one}"`);
+      }
+    }
+    return list;
+  }),
+);
 
 /** `false`, a number of hops, or addresses and networks of proxies. */
-export const proxies = makeValidator((text: string): false | number | string[] => {
-  if (text === 'false') return false;
-  if (/^[1-9]\d?$/.test(text)) return Number(text);
-  const list = listOf(text);
-  if (!list.every((one) => /^[\da-f.:]+(?:\/\d{1,3})?$|^(?:loopback|linklocal|uniquelocal)$/i.test(one))) {
-    throw new EnvError('must be `false`, a number of hops, or addresses and networks of proxies separated by commas');
-  }
-  return list;
-});
+export const proxies = described(
+  '`false`, 1 to 99, addresses',
+  makeValidator((text: string): false | number | string[] => {
+    if (text === 'false') return false;
+    if (/^[1-9]\d?$/.test(text)) return Number(text);
+    const list = listOf(text);
+    if (!list.every((one) => /^[\da-f.:]+(?:\/\d{1,3})?$|^(?:loopback|linklocal|uniquelocal)$/i.test(one))) {
+      throw new EnvError('must be `false`, a number of hops, or addresses and networks of proxies separated by commas');
+    }
+    return list;
+  }),
+);
 
 function listOf(text: string): string[] {
   return text

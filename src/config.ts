@@ -76,6 +76,10 @@ export const variables = {
     desc: 'How long all is still served at shutdown, while `/readyz` sends proxies elsewhere.',
   }),
   BODY_LIMIT_BYTES: wholeNumber(1024, 104_857_600, { default: 1_048_576, desc: 'Largest request body.' }),
+  COMPRESSION: bool({
+    default: true,
+    desc: 'Whether answers are compressed for clients that ask for it; `false` behind a proxy that does it.',
+  }),
   CORS_ORIGINS: origins({ default: [] as string[], desc: 'Origins of browser frontends, separated by commas.' }),
   AUTH_FAILURES_PER_MINUTE: wholeNumber(0, 1_000_000, {
     default: 100,
@@ -95,8 +99,14 @@ export const variables = {
     desc: 'Units per key: one per operation and one per item read or written; 0 for no quota.',
   }),
   REDIS_URL: redisUrl({ default: none, desc: 'Redis, where several nodes share the quotas.' }),
-  GRAPHQL_INTROSPECTION: bool({ default: true, desc: 'Whether a key may read the schema through `/graphql`.' }),
-  EXPLORER: bool({ default: true, desc: 'Whether browsers get Apollo Sandbox at `/graphql`.' }),
+  GRAPHQL_INTROSPECTION: bool({
+    default: true,
+    desc: 'Whether clients may read the schema: with a key through `/graphql`, and at `/schema.graphql`.',
+  }),
+  EXPLORER: bool({
+    default: true,
+    desc: 'Whether browsers get Apollo Sandbox at `/graphql`, and GraphiQL at `/graphiql`.',
+  }),
   GRAPHQL_JIT: bool({
     default: true,
     desc: 'Compile operations; `false` interprets them, slower, to the same effect.',
@@ -111,6 +121,15 @@ export const variables = {
     desc: 'Cost of an operation: one per root field and one per item that it may answer.',
   }),
   GRAPHQL_APQ: bool({ default: false, desc: 'Automatic persisted queries.' }),
+  SUBSCRIPTIONS_MAX: wholeNumber(0, 1_000_000, {
+    default: 2000,
+    desc: 'Subscriptions at a time, in each worker; 0 for none.',
+  }),
+  SUBSCRIPTIONS_PER_KEY: wholeNumber(0, 1_000_000, { default: 100, desc: 'The same of one key.' }),
+  SUBSCRIPTION_LIFE_MS: milliseconds({
+    default: 3_600_000,
+    desc: 'How long a subscription lasts; then its client resumes it.',
+  }),
   TRUSTED_DOCUMENTS: str({ default: none, desc: 'Manifest of the only operations that may be run.' }),
 } as const;
 
@@ -166,6 +185,7 @@ export function loadConfig(env: Record<string, string | undefined>) {
       maxConnections: values.MAX_CONNECTIONS,
       bodyLimit: values.BODY_LIMIT_BYTES,
       responseLimit: values.RESPONSE_LIMIT_BYTES,
+      compression: values.COMPRESSION,
       corsOrigins: values.CORS_ORIGINS,
     },
     keys: {
@@ -173,6 +193,11 @@ export function loadConfig(env: Record<string, string | undefined>) {
       failuresPerMinute: values.AUTH_FAILURES_PER_MINUTE,
       quotaPerMinute: values.QUOTA_PER_MINUTE,
       redisUrl: values.REDIS_URL,
+    },
+    subscriptions: {
+      max: values.SUBSCRIPTIONS_MAX,
+      perKey: values.SUBSCRIPTIONS_PER_KEY,
+      life: values.SUBSCRIPTION_LIFE_MS,
     },
     graphql: {
       introspection: values.GRAPHQL_INTROSPECTION,

@@ -2,6 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { printSchema } from 'graphql';
 import { buildApp } from './app.ts';
+import { configurationPage } from './config.page.ts';
 import { loadConfig } from './config.ts';
 import { Database } from './database/database.ts';
 import { modelOf } from './mikro-orm.config.ts';
@@ -25,13 +26,13 @@ export async function contracts(modules: Module[]): Promise<Record<string, strin
 }
 
 /**
- * Writes the contracts to a folder; with `check`, compares them with the files there.
+ * Writes the contracts to a folder, and `docs/configuration.md`; with `check`, compares them with the files there.
  *
  * @throws Error that names a file that differs
  */
 export async function emitContracts(modules: Module[], folder: string, check: boolean): Promise<void> {
-  for (const [name, served] of Object.entries(await contracts(modules))) {
-    const path = join(folder, name);
+  const files = Object.entries(await contracts(modules)).map(([name, text]) => [join(folder, name), text] as const);
+  for (const [path, served] of [...files, ['docs/configuration.md', configurationPage()] as const]) {
     if (!check) await writeFile(path, served);
     else if ((await readFile(path, 'utf8')) !== served) {
       throw new Error(

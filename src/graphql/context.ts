@@ -1,6 +1,9 @@
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { StoreError } from '../errors.ts';
 import type { RequestCall } from '../http/request-call.ts';
 import type { Caller } from '../keys/key-lookup.ts';
+import type { EventStream } from './event-stream.ts';
+import type { MediaType } from './media-types.ts';
 
 /** Values that replace what Apollo Server read from a request itself. */
 export interface Reading {
@@ -8,10 +11,25 @@ export interface Reading {
   document?: string;
 }
 
+/** Of a client that takes server-sent events. */
+export interface Events {
+  /** The last event that it has seen (WHATWG HTML, section 9.2.4): it wants what comes after. */
+  readonly lastEventId: string | undefined;
+  /** What its operation has opened, if that is a subscription. */
+  stream?: EventStream;
+  /** Why there is no stream now, when it had better try again later. */
+  refusal?: StoreError;
+}
+
 /** What resolvers know about the request. */
 export interface GraphQLContext {
   readonly caller: Caller | null;
   readonly call: RequestCall;
   readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
   readonly reading: Reading | undefined;
+  /** undefined when the client does not take events. */
+  readonly events: Events | undefined;
+  /** Of the answer. */
+  readonly mediaType: MediaType;
 }

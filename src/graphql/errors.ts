@@ -1,9 +1,10 @@
 import { unwrapResolverError } from '@apollo/server/errors';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
-import Negotiator from 'negotiator';
 import { type ErrorCode, httpStatusOf, internalError, StoreError } from '../errors.ts';
 import { logFailure, sendFailure, toStoreError } from '../http/errors.ts';
+import { acceptedBy, mediaTypes } from './media-types.ts';
+import { plainWords } from './words.ts';
 
 /** Codes of Apollo Server that have an equivalent among our own. */
 const renamed: Record<string, ErrorCode> = {
@@ -30,7 +31,18 @@ export function formatError(formatted: GraphQLFormattedError, error: unknown): G
   const known = codeWithoutWord(error, formatted.message) ?? renamed[code] ?? code;
   const status = httpStatusOf[known as ErrorCode] ?? 400;
   // Messages quote names and values, which may be as long as a body, and there may be a hundred messages.
-  return { message: formatted.message.slice(0, longestMessage), ...place, extensions: { code: known, status } };
+  return {
+    message: plainWords(formatted.message).slice(0, longestMessage),
+    ...place,
+    extensions: { code: known, status },
+  };
+}
+
+export type FormatError = (formatted: GraphQLFormattedError, error: unknown) => GraphQLFormattedError;
+
+/** Formats an error of graphql-js as Apollo Server does. */
+export function formatted(error: GraphQLError, format: FormatError): GraphQLFormattedError {
+  return format({ ...error.toJSON(), extensions: { code: 'INTERNAL_SERVER_ERROR', ...error.extensions } }, error);
 }
 
 /** The same without names of the schema: Apollo Server hides them only in errors about documents, not variables. */
@@ -38,16 +50,14 @@ export function formatErrorOfClosedSchema(formatted: GraphQLFormattedError, erro
   const { message, ...rest } = formatError(formatted, error);
   // Apollo Server's message about introspection explains how to enable it in code.
   const plain = /^GraphQL introspection is not allowed/.test(message) ? 'Introspection is switched off here.' : message;
-  return { message: plain.replace(/ ?Did you mean .+$/s, ''), ...rest };
+  return { message: plain.replace(/ ?Did you mean .+$|: it must be one of .+(?=\.$)/s, ''), ...rest };
 }
 
 /** The code of errors that graphql-js identifies only by the message, and Apollo Server only by the status. */
 function codeWithoutWord({ extensions }: GraphQLError, message: string): ErrorCode | undefined {
   if (/^Syntax Error: Document contains more tha[nt] \d+ tokens/.test(message)) return 'TOO_MANY_TOKENS';
   const { status } = (extensions.http ?? {}) as { status?: number };
-  return (['METHOD_NOT_ALLOWED', 'NOT_ACCEPTABLE', 'UNSUPPORTED_MEDIA_TYPE'] as const).find(
-    (code) => httpStatusOf[code] === status,
-  );
+  return (['METHOD_NOT_ALLOWED', 'UNSUPPORTED_MEDIA_TYPE'] as const).find((code) => httpStatusOf[code] === status);
 }
 
 /** True when graphql-js cannot start an operation, here a subscription: its error has no path, cause or code. */
@@ -68,14 +78,12 @@ export function logErrors(errors: readonly GraphQLError[], request: FastifyReque
   }
 }
 
-const mediaTypes = ['application/json; charset=utf-8', 'application/graphql-response+json; charset=utf-8'];
-
 /**
- * Sends a failure outside an operation (no key, no JSON) as a GraphQL response, with the media type that Apollo Server
- * would choose: with `application/json` clients must not trust the body of a 4xx (GraphQL over HTTP, section 6.4).
+ * Sends a failure outside an operation (no key, no JSON) as a GraphQL response, with the media type that the client
+ * prefers: with `application/json` it cannot know that the body of a 4xx is GraphQL's (GraphQL over HTTP, "Body").
  */
 export function sendGraphQLError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  const [type = mediaTypes[0]] = new Negotiator(request).mediaTypes(mediaTypes);
+  const type = acceptedBy(request).mediaType ?? mediaTypes.json;
   sendFailure(error, request, reply, (failure) => ({ errors: [toFormatted(failure)] }), type);
 }
 

@@ -11,27 +11,26 @@ import type { DocumentNode, FormattedExecutionResult, GraphQLSchema } from 'grap
 import { LRUCache } from 'lru-cache';
 import { DeprecatedFields } from '../deprecations/fields.ts';
 import type { DeprecationUsage } from '../deprecations/usage.ts';
-import { pageHeaders } from '../http/headers.ts';
+import { varyBy } from '../http/headers.ts';
+import { type Page, sendPage } from '../http/page.ts';
 import type { GraphQLContext } from './context.ts';
 import { CostLimit } from './cost.ts';
 import { formatError, formatErrorOfClosedSchema, sendGraphQLError } from './errors.ts';
+import { EventWriter } from './event-writer.ts';
 import { Executor } from './executor.ts';
-import { explorerPage } from './explorer.ts';
 import { apolloHandler, isNavigation, preventionHeaders, textsForHashes } from './http.ts';
 import { lifecycle } from './lifecycle.ts';
-import { existingOperationTypes, type OperationLimits, operationLimits } from './limits.ts';
+import { existingOperationTypes, type OperationLimits, operationLimits, unconditionalSubscriptions } from './limits.ts';
 import type { OperationObserver } from './observers.ts';
 import { readTrustedDocuments } from './trusted-documents.ts';
 
 export interface GraphQLOptions {
   schema: GraphQLSchema;
-  /** Operations to try in the explorer. */
-  examples: string[];
   usage: DeprecationUsage;
   observers: readonly OperationObserver[];
   introspection: boolean;
-  /** Whether browsers get Apollo Sandbox at `/graphql`. */
-  explorer: boolean;
+  /** What browsers get at `/graphql`; nothing of their own when undefined. */
+  page: Page | undefined;
   /** Whether operations are compiled (graphql-jit) or interpreted (graphql-js); the responses are the same. */
   jit: boolean;
   /** Whether clients may register documents by hash at run time (automatic persisted queries). */
@@ -56,7 +55,7 @@ const nothingOfApollos = [
   ApolloServerPluginUsageReportingDisabled(),
 ];
 
-/** The GraphQL API: `/graphql`, by POST and (queries only) GET. A browser gets the explorer there. */
+/** The GraphQL API: `/graphql`, by POST and (queries only) GET. A browser gets a page there. */
 export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
   const { schema, introspection, limits } = options;
   const executor = options.jit ? new Executor(schema) : undefined;
@@ -73,7 +72,7 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
     // Apollo Server waits for what a cache returns, whether it is a promise or not.
     documentStore: new LRUCache<string, DocumentNode>(cachedDocuments) as never,
     parseOptions: { maxTokens: limits.maxTokens },
-    validationRules: [operationLimits(limits), existingOperationTypes],
+    validationRules: [operationLimits(limits), existingOperationTypes, unconditionalSubscriptions],
     // Every error about a variable repeats the whole input, so a few are enough.
     executionOptions: { maxCoercionErrors: 5 },
     csrfPrevention: { requestHeaders: preventionHeaders },
@@ -81,6 +80,8 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
     plugins: [
       ...nothingOfApollos,
       lifecycle({
+        schema,
+        writer: new EventWriter(schema, options.jit, format),
         cost: new CostLimit(schema, limits.maxCost),
         deprecated: new DeprecatedFields(schema),
         usage: options.usage,
@@ -101,22 +102,26 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
 
   const trusted = options.trustedDocuments ? readTrustedDocuments(options.trustedDocuments) : undefined;
   app.setErrorHandler(sendGraphQLError);
+  await app.register(failuresBeside, { prefix: '/graphql' });
   const execute = apolloHandler(apollo, { trusted, stringify });
-  const page = await explorerPage(options.examples.join('\n'));
   app.route({
     method: ['GET', 'POST'],
     url: '/graphql',
     schema: { hide: true },
     // Root fields are charged one by one, and validated by Apollo Server and their resolvers.
-    config: { public: options.explorer && isNavigation, isUnmetered: true, checksItself: true },
+    config: { public: options.page && isNavigation, isUnmetered: true, checksItself: true },
     async handler(request, reply) {
+      // The page or data, and these in two media types.
+      if (request.method !== 'POST') varyBy(reply, 'Accept');
       // Without a caller, only a browser's navigation gets here; it never reaches Apollo Server.
-      if (!request.caller)
-        return reply
-          .headers(pageHeaders)
-          .type('text/html; charset=utf-8')
-          .send(await page());
+      if (!request.caller && options.page) return sendPage(reply, options.page);
       return execute(request, reply);
     },
   });
+}
+
+/** What is refused at this address before a route is found (PUT, no key) is a GraphQL response, too. */
+async function failuresBeside(app: FastifyInstance): Promise<void> {
+  app.setErrorHandler(sendGraphQLError);
+  app.setNotFoundHandler(app.answerNotFound);
 }

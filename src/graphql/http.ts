@@ -7,36 +7,84 @@ import {
 } from '@apollo/server';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FormattedExecutionResult } from 'graphql';
+import { StoreError } from '../errors.ts';
 import { parseExactJson } from '../http/json.ts';
-import type { GraphQLContext, Reading } from './context.ts';
-import { type TrustedDocuments, trustedDocumentOf } from './trusted-documents.ts';
+import type { Events, GraphQLContext, Reading } from './context.ts';
+import { asPost, sendEvents, sendResult } from './events.ts';
+import { acceptedBy, isPlain, type MediaType, mediaTypes } from './media-types.ts';
+import { partialSuccess, statusOf } from './status.ts';
+import { assertDocument, type TrustedDocuments, trustedDocumentOf } from './trusted-documents.ts';
 
 /**
  * Passes requests to Apollo Server and sends its responses. `@as-integrations/fastify` does the same, but creates a URL
  * and a map of all headers for every request, although Apollo Server reads only a few of them.
  */
-export function apolloHandler(apollo: Apollo, { trusted, stringify }: HandlerOptions) {
-  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    const { caller, call } = request;
-    const reading = readingOf(request, trusted);
-    if (isOrdinary(request)) {
-      const { query, variables, operationName } = request.body;
-      const extensions = { persistedQuery: { version: 1, sha256Hash: `text:${reading?.document ?? query}` } };
-      const contextValue = { caller, call, request, reading: undefined };
-      const { http, body } = await apollo.ordinary.executeOperation(
-        { variables: variables ?? undefined, operationName: operationName ?? undefined, extensions },
-        { contextValue },
-      );
-      if (body.kind === 'incremental') throw noStream();
-      return send(reply, http, stringify(body.singleResult));
-    }
-    const { body, ...http } = await apollo.any.executeHTTPGraphQLRequest({
-      httpGraphQLRequest: toGraphQLRequest(request),
-      context: async () => ({ caller, call, request, reading }),
-    });
-    if (body.kind === 'chunked') throw noStream();
-    return send(reply, http, body.string);
+export function apolloHandler(apollo: Apollo, options: HandlerOptions) {
+  return (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const reading = readingOf(request, options.trusted);
+    return isOrdinary(request)
+      ? executeOrdinary(apollo, options, { request, reply, reading })
+      : executeAny(apollo, options, { request, reply, reading });
   };
+}
+
+interface Exchange<Request extends FastifyRequest = FastifyRequest> {
+  request: Request;
+  reply: FastifyReply;
+  reading: Reading | undefined;
+}
+
+async function executeOrdinary(
+  { ordinary }: Apollo,
+  { stringify }: HandlerOptions,
+  { request, reply, reading }: Exchange<FastifyRequest & { body: OrdinaryBody }>,
+): Promise<FastifyReply> {
+  const { caller, call } = request;
+  const { query, variables, operationName } = request.body;
+  const extensions = { persistedQuery: { version: 1, sha256Hash: `text:${reading?.document ?? query}` } };
+  const mediaType = mediaTypes.json;
+  const contextValue = { caller, call, request, reply, reading: undefined, events: undefined, mediaType };
+  const { http, body } = await ordinary.executeOperation(
+    { variables: variables ?? undefined, operationName: operationName ?? undefined, extensions },
+    { contextValue },
+  );
+  if (body.kind === 'incremental') throw noStream();
+  return send(reply, http, stringify(body.singleResult));
+}
+
+async function executeAny(
+  { any }: Apollo,
+  { trusted }: HandlerOptions,
+  { request, reply, reading }: Exchange,
+): Promise<FastifyReply> {
+  const { caller, call } = request;
+  const accepted = acceptedBy(request);
+  const mediaType = accepted.prefersEvents ? mediaTypes.json : accepted.mediaType;
+  if (!mediaType) throw notAcceptable();
+  const events: Events | undefined = accepted.events ? { lastEventId: lastEventIdOf(request) } : undefined;
+  const { body, ...http } = await any.executeHTTPGraphQLRequest({
+    httpGraphQLRequest: events ? asPost(request) : toGraphQLRequest(request, mediaType),
+    context: async () => {
+      if (!trusted) assertDocument(request);
+      return { caller, call, request, reply, reading, events, mediaType };
+    },
+  });
+  if (body.kind === 'chunked') throw noStream();
+  if (events?.refusal) throw events.refusal;
+  if (events?.stream) return sendEvents(reply, events.stream);
+  const isFailure = (http.status ?? 200) >= 400;
+  // What Apollo Server refuses before it is an operation passes none of our hooks.
+  if (isFailure && call.code === undefined) {
+    call.code = JSON.parse(body.string).errors[0].extensions.code;
+    return send(reply, refusalBefore(http, accepted.mediaType ?? mediaTypes.json), body.string);
+  }
+  if (accepted.prefersEvents && !isFailure && !request.meter?.refusal) return sendResult(reply, body.string);
+  return send(reply, http, body.string);
+}
+
+function refusalBefore({ status: asked, headers }: HTTPGraphQLHead, mediaType: MediaType): HTTPGraphQLHead {
+  headers.set('content-type', mediaType);
+  return { headers, status: statusOf({ mediaType, asked, failedAt: 'request', hasData: false, hasErrors: true }) };
 }
 
 export interface Apollo {
@@ -60,10 +108,21 @@ export interface HandlerOptions {
 
 function send(reply: FastifyReply, { status, headers }: HTTPGraphQLHead, text: string): FastifyReply {
   for (const [name, value] of headers) reply.header(name, value);
+  if (status === 294) reply.raw.statusMessage = partialSuccess;
   return reply.code(status ?? 200).send(text);
 }
 
 const noStream = () => new Error('Nothing in the schema can be deferred.');
+
+/** Apollo Server would notice too, but only after a mutation has run. */
+function notAcceptable(): StoreError {
+  const message = '`Accept` must name application/graphql-response+json or application/json, or text/event-stream.';
+  return new StoreError('NOT_ACCEPTABLE', message);
+}
+
+function lastEventIdOf({ headers }: FastifyRequest): string | undefined {
+  return headers['last-event-id'] as string | undefined;
+}
 
 /**
  * True for what all but a few clients send: a POST of JSON whose members have the right types, for an answer in JSON.
@@ -72,7 +131,7 @@ const noStream = () => new Error('Nothing in the schema can be deferred.');
  */
 function isOrdinary(request: FastifyRequest): request is FastifyRequest & { body: OrdinaryBody } {
   const { method, headers, body } = request;
-  if (method !== 'POST' || !(headers.accept === undefined || plainJson.includes(headers.accept))) return false;
+  if (method !== 'POST' || !isPlain(headers.accept)) return false;
   if (!isRecord(body)) return false;
   const { query, variables, operationName, extensions } = body;
   return (
@@ -84,12 +143,9 @@ function isOrdinary(request: FastifyRequest): request is FastifyRequest & { body
   );
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
+export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
-
-/** Media types in `Accept` for which the answer is `application/json`. */
-export const plainJson = ['*/*', 'application/json'];
 
 interface OrdinaryBody {
   query: string;
@@ -103,7 +159,7 @@ export function isNavigation({ method, headers }: FastifyRequest): boolean {
 }
 
 /** HEAD is handled like GET (RFC 9110 section 9.3.2). */
-function isRead(method: string): boolean {
+export function isRead(method: string): boolean {
   return method === 'GET' || method === 'HEAD';
 }
 
@@ -113,10 +169,10 @@ function isRead(method: string): boolean {
  * `Authorization`.
  */
 export const preventionHeaders = ['authorization', 'apollo-require-preflight', 'x-apollo-operation-name'];
-const known = ['accept', 'content-type', ...preventionHeaders];
+const known = ['content-type', ...preventionHeaders];
 
-function toGraphQLRequest({ method, url, headers, body }: FastifyRequest): HTTPGraphQLRequest {
-  const map = new HeaderMap();
+function toGraphQLRequest({ method, url, headers, body }: FastifyRequest, mediaType: MediaType): HTTPGraphQLRequest {
+  const map = new HeaderMap([['accept', mediaType]]);
   for (const name of known) {
     const value = headers[name];
     if (value) map.set(name, `${value}`);

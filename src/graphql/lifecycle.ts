@@ -1,8 +1,9 @@
 import { type ApolloServerPlugin, type GraphQLRequestListener, type GraphQLResponse, HeaderMap } from '@apollo/server';
 import {
   type ExecutionResult,
-  type GraphQLError,
+  GraphQLError,
   type GraphQLFormattedError,
+  type GraphQLSchema,
   type OperationDefinitionNode,
   OperationTypeNode,
 } from 'graphql';
@@ -12,14 +13,22 @@ import { assertRepeatable } from '../idempotency/mutations.ts';
 import { idempotencyKey } from '../idempotency/once.ts';
 import type { GraphQLContext } from './context.ts';
 import type { CostLimit } from './cost.ts';
-import { logErrors, retryAfter } from './errors.ts';
+import { formatted, logErrors, retryAfter } from './errors.ts';
+import type { EventWriter } from './event-writer.ts';
 import { type Executor, isSingleField } from './executor.ts';
 import { fragmentIn } from './fragments.ts';
-import { plainJson, useReading } from './http.ts';
+import { useReading } from './http.ts';
+import { Live } from './live.ts';
+import { mediaTypes } from './media-types.ts';
 import type { OperationObserver } from './observers.ts';
 import { rootFieldsOf } from './root-fields.ts';
+import { statusOf } from './status.ts';
+import { onlyQueries } from './words.ts';
 
 export interface LifecycleOptions {
+  schema: GraphQLSchema;
+  /** Writes the events of subscriptions. */
+  writer: EventWriter;
   cost: CostLimit;
   deprecated: DeprecatedFields;
   usage: DeprecationUsage;
@@ -29,20 +38,20 @@ export interface LifecycleOptions {
   formatError(formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError;
 }
 
-const json = 'application/json; charset=utf-8';
-
 /** Apollo Server waits for every hook; a promise less is measurable. */
 const done = Promise.resolve();
 
 /** All our hooks into the life of an operation, in one plugin with one listener: Apollo Server awaits each of them. */
 export function lifecycle(options: LifecycleOptions): ApolloServerPlugin<GraphQLContext> {
   const { cost, deprecated, usage, executor, observers } = options;
+  const live = new Live({ ...options, toResponse: (result) => toResponse(result, options) });
   const listener: GraphQLRequestListener<GraphQLContext> = {
     didResolveOperation({ schema, document, operation, request, contextValue }) {
       if (!operation) return done;
       const fields = rootFieldsOf(operation, (name) => fragmentIn(document, name));
       contextValue.call.operation = { name: operation.name?.value, fields: fields.names };
       for (const one of observers) one.began({ document, operation, context: contextValue });
+      if (operation.operation === OperationTypeNode.MUTATION) assertPost(contextValue);
       if (hasKey(contextValue)) assertRepeatable(schema, document, operation);
       const { introspection, copies } = cost.check(document, operation, request.variables ?? {});
       contextValue.call.copies = copies;
@@ -58,6 +67,9 @@ export function lifecycle(options: LifecycleOptions): ApolloServerPlugin<GraphQL
     // Apollo Server's own extension point for executors is made for gateways: it creates objects per request that keep
     // the whole request from the scavenger (accessors in a literal, and so a hidden class per request).
     async responseForOperation({ document, operation, request, contextValue }) {
+      if (operation?.operation === OperationTypeNode.SUBSCRIPTION) {
+        return live.open({ document, operation, request, contextValue });
+      }
       const { variables } = request;
       const result = await executor?.execute({ document, operation, variables, context: contextValue });
       if (!result) return null;
@@ -69,17 +81,19 @@ export function lifecycle(options: LifecycleOptions): ApolloServerPlugin<GraphQL
       contextValue.call.operation ??= { name: request.operationName, fields: undefined };
       logErrors(errors, contextValue.request);
     },
-    // A client that accepts only `application/json` gets 200 for every well-formed request, as GraphQL over HTTP
-    // (section 6.4.1) recommends, even when its document or variables are rejected: by the status it could not tell a
-    // GraphQL response from an intermediary's. A client that accepts `application/graphql-response+json` gets 400.
-    willSendResponse({ request, response: { http, body }, source, document, operation, contextValue }) {
-      const accept = request.http?.headers.get('accept') ?? '*/*';
-      // Apollo Server would choose the same, but it negotiates media types for every request.
-      if (plainJson.includes(accept)) http.headers.set('content-type', json);
-      if (http.status === 400 && source !== undefined && !accept.includes('application/graphql-response+json')) {
-        http.status = 200;
-      }
-      const { errors } = body.kind === 'single' ? body.singleResult : {};
+    willSendResponse({ response: { http, body }, source, document, operation, contextValue }) {
+      // It goes on; its end is told then.
+      if (contextValue.events?.stream) return done;
+      const { mediaType } = contextValue;
+      const { errors, data } = body.kind === 'single' ? body.singleResult : {};
+      http.headers.set('content-type', mediaType);
+      http.status = statusOf({
+        mediaType,
+        asked: http.status,
+        failedAt: source === undefined ? 'request' : document ? undefined : 'document',
+        hasData: data !== undefined,
+        hasErrors: errors !== undefined,
+      });
       if (errors) contextValue.call.code ??= `${errors[0]?.extensions?.code}`;
       if (contextValue.call.isReplay) http.headers.set('idempotent-replayed', 'true');
       if (document && operation) {
@@ -87,7 +101,9 @@ export function lifecycle(options: LifecycleOptions): ApolloServerPlugin<GraphQL
       }
       const mayRepeat = !errors || hasKey(contextValue) || isRepeatable(operation, errors);
       // The quota's 429 must not cause a retry either; the field's own error says how long to wait with that field.
-      if (!mayRepeat && contextValue.request.meter) contextValue.request.meter.refusal = undefined;
+      // Nor may it be the status of data, where the media type says that there are some.
+      const isPartial = data != null && mediaType === mediaTypes.response;
+      if ((!mayRepeat || isPartial) && contextValue.request.meter) contextValue.request.meter.refusal = undefined;
       const seconds = errors && mayRepeat ? retryAfter(errors) : 0;
       if (seconds > 0) http.headers.set('retry-after', `${seconds}`);
       return done;
@@ -99,6 +115,14 @@ export function lifecycle(options: LifecycleOptions): ApolloServerPlugin<GraphQL
       return listener;
     },
   };
+}
+
+/** Apollo Server does this itself, unless the client takes events (events.ts). */
+function assertPost({ request: { method } }: GraphQLContext): void {
+  if (method === 'POST') return;
+  throw new GraphQLError(onlyQueries, {
+    extensions: { http: { status: 405, headers: new HeaderMap([['allow', 'POST']]) } },
+  });
 }
 
 function hasKey({ request }: GraphQLContext): boolean {
@@ -116,10 +140,7 @@ const unchanged = { status: undefined, headers: new HeaderMap() };
 
 /** Builds a response from graphql-js's result, as Apollo Server does. */
 function toResponse({ data, errors }: ExecutionResult, { formatError }: LifecycleOptions): GraphQLResponse {
-  const format = (error: GraphQLError) => {
-    const extensions = { code: 'INTERNAL_SERVER_ERROR', ...error.extensions };
-    return formatError({ ...error.toJSON(), extensions }, error);
-  };
+  const format = (error: GraphQLError) => formatted(error, formatError);
   return {
     http: unchanged,
     body: { kind: 'single', singleResult: errors ? { errors: errors.map(format), data } : { data } },

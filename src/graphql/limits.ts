@@ -5,6 +5,8 @@ import {
   GraphQLError,
   Kind,
   type OperationDefinitionNode,
+  OperationTypeNode,
+  type SelectionNode,
   type SelectionSetNode,
   type ValidationContext,
 } from 'graphql';
@@ -113,4 +115,40 @@ export function existingOperationTypes(context: ValidationContext): ASTVisitor {
       context.reportError(new GraphQLError(`The schema has no ${node.operation}s.`, { nodes: node }));
     },
   };
+}
+
+/**
+ * A validation rule: the root field of a subscription has no conditions (GraphQL specification of September 2025, section
+ * 5.2.4.1, Single Root Field). The rule of graphql-js 16 throws where one depends on a variable, and Apollo Server answers
+ * 500; so this one is first, at the document, and removes what it has reported.
+ */
+export function unconditionalSubscriptions(context: ValidationContext): ASTVisitor {
+  return {
+    Document({ definitions }) {
+      for (const node of definitions) {
+        if (node.kind !== Kind.OPERATION_DEFINITION || node.operation !== OperationTypeNode.SUBSCRIPTION) continue;
+        const conditional = rootSelections(node.selectionSet, context).filter(({ directives = [] }) =>
+          directives.some(({ name }) => name.value === 'skip' || name.value === 'include'),
+        );
+        if (conditional.length === 0) continue;
+        const message = 'The field of a subscription is neither skipped nor included on a condition.';
+        context.reportError(new GraphQLError(message, { nodes: conditional }));
+        for (const selection of conditional) Object.assign(selection, { directives: [] });
+      }
+    },
+  };
+}
+
+/** Fields, and the fragments around them, each once. */
+function rootSelections({ selections }: SelectionSetNode, context: ValidationContext): SelectionNode[] {
+  const found = [...selections];
+  const spread = new Set<string>();
+  for (const one of found) {
+    if (one.kind === Kind.INLINE_FRAGMENT) found.push(...one.selectionSet.selections);
+    else if (one.kind === Kind.FRAGMENT_SPREAD && !spread.has(one.name.value)) {
+      spread.add(one.name.value);
+      found.push(...(context.getFragment(one.name.value)?.selectionSet.selections ?? []));
+    }
+  }
+  return found;
 }

@@ -1,9 +1,11 @@
-import type { GraphQLResolveInfo, GraphQLSchema } from 'graphql';
+import type { GraphQLObjectType, GraphQLResolveInfo, GraphQLSchema } from 'graphql';
 import { type AuthChecker, buildSchema, type MiddlewareFn, type NonEmptyArray } from 'type-graphql';
 import type { KeyScope } from '../keys/api-key.entity.ts';
 import { forbidden, hasScope } from '../keys/scope.ts';
 import type { GraphQLContext } from './context.ts';
 import { costOf } from './cost.ts';
+import { nameValues } from './enums.ts';
+import { makeLive, noPubSub } from './live-field.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -25,12 +27,18 @@ const metered: MiddlewareFn<GraphQLContext> = ({ context, args, info }, next) =>
 };
 
 function isRootType({ parentType, schema }: GraphQLResolveInfo): boolean {
-  return parentType === schema.getQueryType() || parentType === schema.getMutationType();
+  return rootTypesOf(schema).includes(parentType);
+}
+
+function rootTypesOf(schema: GraphQLSchema): GraphQLObjectType[] {
+  const types = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];
+  return types.filter((type) => type != null);
 }
 
 const descriptions: Record<string, string> = {
   Query: 'What can be read. Every operation needs an API key.',
   Mutation: 'What can be changed. It needs an API key with the scope `write`.',
+  Subscription: 'What goes on, as server-sent events: send `Accept: text/event-stream`.',
 };
 
 /**
@@ -47,12 +55,14 @@ export async function createSchema(resolvers: object[], hasQuota: boolean): Prom
     authChecker: authorize,
     globalMiddlewares: hasQuota ? [metered] : [],
     validate: false,
+    pubSub: noPubSub,
   });
-  for (const type of [schema.getQueryType(), schema.getMutationType()]) {
-    if (!type) continue;
+  makeLive(schema);
+  for (const type of rootTypesOf(schema)) {
     // type-graphql has no option for these descriptions.
     type.description = descriptions[type.name];
     for (const field of Object.values(type.getFields())) costOf(field);
   }
+  nameValues(schema);
   return schema;
 }

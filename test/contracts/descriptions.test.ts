@@ -6,7 +6,7 @@ import { expect, test } from '../support/jest.ts';
 const document = JSON.parse(readFileSync('schema/openapi.json', 'utf8'));
 const { schemas } = document.components;
 const schema = buildSchema(readFileSync('schema/schema.graphql', 'utf8'));
-const readme = readFileSync('README.md', 'utf8');
+const clients = readFileSync('docs/clients.md', 'utf8');
 
 /** Every part of the document that a test picks, by its place. */
 function partsOf(part: any, isPicked: (part: any) => boolean, place = '#'): Array<[place: string, part: any]> {
@@ -25,8 +25,8 @@ test('14.29: id and categoryId say that JSON.parse rounds them, and what does no
   }
 });
 
-test('14.29: what the README advises in JavaScript reads and writes every int64 exactly', () => {
-  const [, code = ''] = /```js\n(const read = [\s\S]+?)```/.exec(readme) ?? [];
+test('14.29: what docs/clients.md advises in JavaScript reads and writes every int64 exactly', () => {
+  const [, code = ''] = /```js\n(const read = [\s\S]+?)\n\n/.exec(clients) ?? [];
   const { read, write } = new Function(`${code}; return { read, write };`)();
   for (const id of ['1', '9007199254740993', '9223372036854775807', '-9223372036854775808']) {
     const text = `[{"id":${id},"name":"Rex","categoryId":${id},"status":"available"}]`;

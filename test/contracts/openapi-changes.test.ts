@@ -69,7 +69,7 @@ describe('the OpenAPI document', () => {
       (d) => list(d).parameters.push({ in: 'query', name: 'store', required: true }),
       'GET /pets: the new query parameter store is required',
     ],
-    ['a removed parameter', (d) => list(d).parameters.pop(), 'GET /pets: the query parameter after was removed'],
+    ['a removed parameter', (d) => list(d).parameters.splice(2, 1), 'GET /pets: the query parameter after was removed'],
     [
       'a smaller page',
       (d) => (list(d).parameters[1].schema.maximum = 50),

@@ -28,7 +28,7 @@ describe('distribute, where there is nothing to distribute over', () => {
 
   test('it wants one of its two options', async () => {
     for (const options of [[], ['--reference', '--shards', '8'], ['--shards', '0'], ['--shards', 'many']]) {
-      expect(await distribute(...options)).toMatchObject({ code: 1, stdout: '' });
+      expect(await distribute(...options)).toMatchObject({ code: 2, stdout: '' });
     }
   });
 });

@@ -3,17 +3,25 @@ import { expect, test } from '../support/jest.ts';
 import { storeForAll } from '../support/store.ts';
 
 /**
- * graphql-http's audits of the GraphQL-over-HTTP specification: a suite that we did not write. Every MUST and SHOULD
- * passes, and no MAY is refused, so that there is no list of refusals and their reasons.
+ * graphql-http's audits of the GraphQL-over-HTTP specification: a suite that we did not write. They are of the draft of
+ * 2023, which had no 422: what the edition of September 2026 changed is listed here, and held by statuses.test.ts.
  */
+const changed = new Map([
+  ['423L', 'MAY use 400 status code on missing {query} parameter'],
+  [
+    '86EE',
+    'SHOULD use a status code of 400 on variable coercion failure when accepting application/graphql-response+json',
+  ],
+]);
 
 const store = storeForAll();
 
 const audits: Audit[] = serverAudits({ url: () => `${store.origin}/graphql`, fetchFn: fetchWithKey });
 
-test.each(audits.map(({ id, name, fn }) => [name, id, fn] as const))('%s (%s)', async (_name, _id, audit) => {
+test.each(audits.map(({ id, name, fn }) => [name, id, fn] as const))('%s (%s)', async (name, id, audit) => {
   const result = await audit();
-  expect(result.status === 'ok' ? '' : result.reason).toBe('');
+  const expected = changed.get(id) === name ? 'Response status code is not 400' : '';
+  expect(result.status === 'ok' ? '' : result.reason).toBe(expected);
 });
 
 test('the suite is whole', () => {

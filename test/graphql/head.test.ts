@@ -25,7 +25,7 @@ test.each<[number, string, string, () => Record<string, string>]>([
     () => ({ ...authorized(), accept: response }),
   ],
   [200, 'a query that fails', path({ query: '{ pets(limit: 0) { id } }' }), authorized],
-  [400, 'a query that is refused', path({ query: '{ nothing }' }), () => ({ ...authorized(), accept: response })],
+  [422, 'a query that is refused', path({ query: '{ nothing }' }), () => ({ ...authorized(), accept: response })],
   [400, 'no query', '/graphql', authorized],
   [400, 'variables that are none', path({ query: '{ pets { id } }', variables: '{' }), authorized],
   [401, 'a query without a key', path({ query: '{ pets { id } }' }), () => ({})],

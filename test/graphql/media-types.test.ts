@@ -88,7 +88,7 @@ describe.each<[string | undefined, string]>([
   ['application/graphql-response+json,application/json;q=0.9', response],
   ['application/graphql-response+json, application/graphql+json, application/json, text/event-stream', response],
   ['application/graphql-response+json, application/json', response],
-  ['text/event-stream, application/graphql-response+json;q=0.1', response],
+  ['text/plain, application/graphql-response+json;q=0.1', response],
 ])('14.28: to Accept: %s', (accept, type) => {
   const ask = (origin: string, request: Omit<HttpRequest, 'path'>) =>
     send(origin, { ...request, path: '/graphql', headers: { ...(accept && { accept }), ...request.headers } });
@@ -105,11 +105,33 @@ describe.each<[string | undefined, string]>([
     });
   });
 
-  test('a failure of an operation is answered in the same', async () => {
-    const { headers, text } = await ask(store.origin, post('{"query":"{"}'));
-    expect(headers['content-type']).toBe(type);
-    expect(JSON.parse(text)).toMatchObject({ errors: [{ extensions: { code: 'GRAPHQL_PARSE_FAILED' } }] });
+  test.each([
+    ['an operation', '{"query":"{"}', 'GRAPHQL_PARSE_FAILED'],
+    ['what Apollo Server takes for no operation', '{}', 'BAD_USER_INPUT'],
+  ])('a failure of %s is answered in the same', async (_what, body, code) => {
+    const { headers, text } = await ask(store.origin, post(body));
+    const isEvent = accept?.startsWith('text/event-stream') && body !== '{}';
+    expect(headers['content-type']).toBe(isEvent ? 'text/event-stream; charset=utf-8' : type);
+    if (isEvent) return expect(text).toContain(`"code":"${code}"`);
+    expect(JSON.parse(text)).toMatchObject({ errors: [{ extensions: { code } }] });
   });
+});
+
+test('an Accept of thousands of types is taken for none: reading it would take tens of milliseconds', async () => {
+  const accept = `${'a/b,'.repeat(3000)}application/graphql-response+json`;
+  const answers = [
+    await send(store.origin, { path: '/graphql', headers: { accept } }),
+    await send(store.origin, {
+      path: '/graphql?query={__typename}',
+      headers: { accept, ...withKey(store.key).headers },
+    }),
+    await send(store.origin, { path: '/', headers: { accept: `${'a/b,'.repeat(3000)}text/html` } }),
+  ];
+  expect(answers.map(({ status, headers }) => [status, headers['content-type']])).toEqual([
+    [401, json],
+    [200, json],
+    [200, json],
+  ]);
 });
 
 test.each(['text/html', 'application/json;q=0', 'nothing at all', 'image/png'])(

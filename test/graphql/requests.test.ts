@@ -26,12 +26,14 @@ const get = (parameters: Headers, headers: Headers = {}) =>
 const refused = (message: unknown, code = 'BAD_USER_INPUT') => ({
   errors: [{ message, extensions: { code, status: 400 } }],
 });
+const onlyQueries =
+  'By GET only queries are answered: send a mutation by POST, and a subscription with `Accept: text/event-stream`.';
 const addRex = 'mutation { createPet(input: { name: "Rex", categoryId: 1 }) { id } }';
 
 describe('a body', () => {
-  const noBody = 'POST body missing, invalid Content-Type, or JSON object has no keys.';
-  const noQuery = 'GraphQL operations must contain a non-empty `query` or a `persistedQuery` extension.';
-  const noString = 'GraphQL queries must be strings.';
+  const noBody = 'The body must be a JSON object with a member `query`, sent with Content-Type: application/json.';
+  const noQuery = 'There is no `query`: it must be the text of an operation.';
+  const noString = '`query` must be a string.';
   test.each([
     ['{', /^The body is not acceptable JSON: Expected property name/],
     ['{"query":"{__typename}",}', /^The body is not acceptable JSON: Expected double-quoted property name/],
@@ -41,9 +43,15 @@ describe('a body', () => {
     ['5', noBody],
     ['"{__typename}"', noBody],
     ['{}', noBody],
-    ['[]', 'Operation batching disabled.'],
-    ['[{"query":"{__typename}"},{"query":"{__typename}"}]', 'Operation batching disabled.'],
-    [`[{"query":${JSON.stringify(addRex)}}]`, 'Operation batching disabled.'],
+    ['[]', 'The body must be one operation, a JSON object: a list of them is not accepted.'],
+    [
+      '[{"query":"{__typename}"},{"query":"{__typename}"}]',
+      'The body must be one operation, a JSON object: a list of them is not accepted.',
+    ],
+    [
+      `[{"query":${JSON.stringify(addRex)}}]`,
+      'The body must be one operation, a JSON object: a list of them is not accepted.',
+    ],
     ['{"query":null}', noQuery],
     ['{"query":""}', noQuery],
     ['{"variables":{}}', noQuery],
@@ -52,18 +60,29 @@ describe('a body', () => {
     ['{"query":{}}', noString],
     ['{"query":["{__typename}"]}', noString],
     ['{"query":"{__typename}","variables":"{}"}', /^`variables` in a POST body should be provided as an object/],
-    ['{"query":"{__typename}","variables":[]}', '`variables` in a POST body must be an object if provided.'],
-    ['{"query":"{__typename}","variables":9007199254740993}', /^`variables` in a POST body must be an object/],
+    ['{"query":"{__typename}","variables":[]}', '`variables` must be an object.'],
+    ['{"query":"{__typename}","variables":9007199254740993}', '`variables` must be an object.'],
     ['{"query":"{__typename}","extensions":"{}"}', /^`extensions` in a POST body should be provided as an object/],
-    ['{"query":"{__typename}","extensions":[]}', '`extensions` in a POST body must be an object if provided.'],
-    ['{"query":"{__typename}","operationName":5}', '`operationName` in a POST body must be a string if provided.'],
-    ['{"query":"query A{__typename}","operationName":"B"}', 'Unknown operation named "B".'],
-    ['{"query":"query A{__typename}","operationName":""}', 'Unknown operation named "".'],
-    ['{"query":"query A{__typename} query B{__typename}"}', /^Must provide operation name/],
+    ['{"query":"{__typename}","extensions":[]}', '`extensions` must be an object.'],
+    ['{"query":"{__typename}","operationName":5}', '`operationName` must be a string.'],
+    [
+      '{"query":"query A{__typename}","operationName":"B"}',
+      'Unknown operation named "B": `operationName` must be that of an operation in the document.',
+    ],
+    [
+      '{"query":"query A{__typename}","operationName":""}',
+      'Unknown operation named "": `operationName` must be that of an operation in the document.',
+    ],
+    [
+      '{"query":"query A{__typename} query B{__typename}"}',
+      'The document has several operations: `operationName` must name one of them.',
+    ],
   ])('%s is refused', async (body, message) => {
     const told = typeof message === 'string' ? message : expect.stringMatching(message);
+    // Not JSON at all, or none of GraphQL over HTTP.
+    const status = typeof message !== 'string' && message.source.startsWith('^The body') ? 400 : 422;
     for (let time = 1; time <= 3; time += 1) {
-      expect(await post(body)).toMatchObject({ status: 400, json: refused(told) });
+      expect(await post(body)).toMatchObject({ status, json: refused(told) });
     }
     expect((await rest(store, '/v1/pets')).json).toEqual([]);
   });
@@ -97,7 +116,7 @@ describe('by GET', () => {
       { query: `query A{__typename} ${addRex}`.replace('n {', 'n B {'), operationName: 'B' },
     ]) {
       const { status, headers, json } = await get(parameters as Headers);
-      const message = 'GET requests only support query operations, not mutation operations';
+      const message = onlyQueries;
       const errors = [{ message, extensions: { code: 'METHOD_NOT_ALLOWED', status: 405 } }];
       expect([status, headers.allow, json]).toEqual([405, 'POST', { errors }]);
     }
@@ -136,14 +155,15 @@ describe('by GET', () => {
   });
 
   test.each([
-    ['', expect.stringMatching(/^GraphQL operations must contain a non-empty `query`/)],
+    ['', 'There is no `query`: it must be the text of an operation.'],
     ['query={__typename}&query={__typename}', "The 'query' search parameter may only be specified once."],
     ['query={__typename}&variables={', expect.stringMatching(/variables .*JSON/)],
     ['query={__typename}&variables=[]', 'The variables search parameter should contain a JSON-encoded object.'],
     ['query={__typename}&extensions=5', 'The extensions search parameter should contain a JSON-encoded object.'],
   ])('?%s is refused', async (search, message) => {
     const answer = await ask('GET', `/graphql?${search}`);
-    expect(answer).toMatchObject({ status: 400, json: refused(message) });
+    const status = search.endsWith('variables={') ? 400 : 422;
+    expect(answer).toMatchObject({ status, json: refused(message) });
   });
 });
 
@@ -177,6 +197,23 @@ test.each(['PUT', 'PATCH', 'DELETE', 'TRACE'])('%s is not allowed', async (metho
   const { status, headers, json } = await ask(method, '/graphql');
   const allow = headers.allow ?? '';
   const message = `${method} is not possible here. Allowed: ${allow}.`;
-  expect([status, json]).toEqual([405, { code: 'METHOD_NOT_ALLOWED', message, status: 405 }]);
+  expect([status, json]).toEqual([
+    405,
+    { errors: [{ message, extensions: { code: 'METHOD_NOT_ALLOWED', status: 405 } }] },
+  ]);
   expect(allow).toBe('GET, HEAD, OPTIONS, POST');
+});
+
+test.each<[number, string, string]>([
+  [401, 'OPTIONS', '/graphql'],
+  [401, 'PUT', '/graphql'],
+  [401, 'GET', '/graphql/nothing'],
+  [404, 'GET', '/graphql/nothing'],
+])('%i to %s %s is a GraphQL response, of the media type that the client prefers', async (status, method, path) => {
+  const accept = 'application/graphql-response+json';
+  const sent = { accept, ...(status !== 401 && { authorization: `Bearer ${store.key}` }) };
+  const { headers, text, ...answer } = await send(store.origin, { method, path, headers: sent });
+  const code = status === 401 ? 'UNAUTHENTICATED' : 'NOT_FOUND';
+  expect([answer.status, headers['content-type']]).toEqual([status, `${accept}; charset=utf-8`]);
+  expect(JSON.parse(text)).toEqual({ errors: [{ message: expect.any(String), extensions: { code, status } }] });
 });

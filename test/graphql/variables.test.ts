@@ -91,6 +91,17 @@ describe('an ID', () => {
     },
   );
 
+  test.each([
+    ['1e18', '1e18'],
+    ['9007199254740993.5', '9007199254740993.5'],
+    ['1e400', '1e400'],
+    ['{}', '{}'],
+  ])('%s is shown as it was written', async (value, shown) => {
+    const message = `Variable "$after" got invalid value ${shown}; ID cannot represent value: ${shown}. It must be a string, or an integer in plain digits.`;
+    expect(messageOf(await ask(after, `{"after":${value}}`))).toBe(message);
+    expect(messageOf(await askByGet(after, `{"after":${value}}`))).toBe(message);
+  });
+
   test('as JSON 5.0 or 1e3 is the whole number', async () => {
     for (const value of ['5.0', '1e3', '9007199254740993.0']) {
       expect(await ask(after, `{"after":${value}}`)).toBe(none);
@@ -173,7 +184,10 @@ describe('an input', () => {
     ['{"name":5,"categoryId":1}', /String cannot represent a non string value: 5/],
     ['{"name":9007199254740993,"categoryId":1}', /String cannot represent a non string value: 9007199254740993/],
     ['{"name":"Rex","categoryId":1.5}', /ID cannot represent value: 1\.5/],
-    ['{"name":"Rex","categoryId":1,"status":"SOLD"}', /Value "SOLD" does not exist in "PetStatus" enum/],
+    [
+      '{"name":"Rex","categoryId":1,"status":"SOLD"}',
+      /Value "SOLD" does not exist in "PetStatus" enum: it must be one of available, pending, sold\.$/,
+    ],
     ['{"name":"Rex","categoryId":1,"status":null}', /Expected non-nullable type "PetStatus!" not to be null/],
     ['{"name":"Rex","categoryId":1,"id":5}', /Field "id" is not defined by type "NewPet"/],
     ['[]', /Field "name" of required type "String!" was not provided|Expected type "NewPet" to be an object/],

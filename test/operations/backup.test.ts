@@ -97,7 +97,7 @@ const create = (server: ServerProcess, name: string) =>
       await holder.end();
       expect(await first.ended).toMatchObject({
         code: 1,
-        stderr: `animal-store: Another backup to ${file} has begun.\n`,
+        stderr: `animal-store: Another run has begun to write ${file}.\n`,
       });
       expect(await second.ended).toMatchObject({ code: 0 });
       expect(existsSync(`${file}.partial`)).toBe(false);

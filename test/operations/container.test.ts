@@ -51,7 +51,7 @@ describe('as in a container', () => {
 
   inContainer('the operator’s commands work in it (skipped without root)', async () => {
     const cli = (line: string, env = {}) =>
-      container.run(['node', 'dist/src/cli.js', ...line.split(' '), '--json'], env).ended;
+      container.run(['bin/animal-store.js', ...line.split(' '), '--json'], env).ended;
     const isDone = { code: 0, stdout: expect.stringMatching(/^\{.*\}\n$/), stderr: '' };
     expect(await cli('keys issue --name shop')).toMatchObject(isDone);
     expect(await cli('backup /data/store.sql')).toMatchObject(isDone);

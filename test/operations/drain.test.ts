@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { Agent, request } from 'node:http';
+import { connect } from 'node:net';
 import pg from 'pg';
 import { databaseForEach } from '../support/each.ts';
 import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
@@ -11,7 +13,12 @@ let server: ServerProcess;
 beforeEach(async () => {
   agent = new Agent({ keepAlive: true });
   // A connection that outlived its last answer would hold the drain up for longer than a test may take.
-  server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key, DRAIN_TIMEOUT_MS: '600000' });
+  server = await startServer({
+    ...database.env,
+    BOOTSTRAP_API_KEY: key,
+    DRAIN_TIMEOUT_MS: '600000',
+    KEEP_ALIVE_TIMEOUT_MS: '600000',
+  });
 });
 afterEach(() => {
   agent.destroy();
@@ -51,6 +58,16 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('after %s', (signal) => {
   test('idle kept-alive connections are closed and the server ends with exit code 0', async () => {
     expect(await call('GET', '/v1/pets')).toMatchObject({ status: 200, connection: 'keep-alive' });
     expect(await server.stop(signal)).toMatchObject(drained);
+  });
+
+  test('a connection on which nothing was asked is closed', async () => {
+    // Browsers open one in advance, and undici when a subscription is aborted.
+    const { hostname, port } = new URL(server.origin);
+    const socket = connect(Number(port), hostname);
+    await once(socket, 'connect');
+    expect(await call('GET', '/v1/pets')).toMatchObject({ status: 200 });
+    expect(await server.stop(signal)).toMatchObject(drained);
+    socket.destroy();
   });
 
   test('a second signal does not cut the drain short', async () => {

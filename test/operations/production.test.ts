@@ -14,6 +14,7 @@ const ends: Array<() => Promise<unknown>> = [];
 beforeEach(async () => {
   folder = await newFolder();
   cpSync('package.json', join(folder, 'package.json'));
+  for (const name of ['bin', 'assets']) cpSync(name, join(folder, name), { recursive: true });
   const isBuilt = (path: string) => !/^dist\/(?:test|compile-cache)(?:\/|$)/.test(path);
   cpSync('dist', join(folder, 'dist'), { recursive: true, filter: isBuilt });
   mkdirSync(join(folder, 'node_modules'));

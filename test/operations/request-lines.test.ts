@@ -123,6 +123,23 @@ describe('the line of a request says whose it was, for what, and how it went', (
     expect(refused.fields).toBeUndefined();
   });
 
+  test('of one that failed in part, was refused, or was none: the same code, and the status of its media type', async () => {
+    const accept = { accept: 'application/graphql-response+json' };
+    expect(await lineOf('/graphql', accept, { query: '{ pets(limit: 0) { id } }' })).toMatchObject({
+      status: 294,
+      code: 'BAD_USER_INPUT',
+      fields: ['pets'],
+    });
+    const refused = await lineOf('/graphql', accept, { query: '{ nothing }' });
+    expect(refused).toMatchObject({ status: 422, code: 'GRAPHQL_VALIDATION_FAILED' });
+    for (const [headers, status] of [
+      [{}, 400],
+      [accept, 422],
+    ] as const) {
+      expect(await lineOf('/graphql', headers, { query: 5 })).toMatchObject({ status, code: 'BAD_USER_INPUT' });
+    }
+  });
+
   test('of what is neither: face other, and the code of a refusal', async () => {
     expect(await lineOf('/livez', {})).toMatchObject({ face: 'other', status: 200 });
     expect(await lineOf('/v1/nothing', {})).toMatchObject({

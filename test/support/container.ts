@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { chownSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { newFolder } from './folder.ts';
 import { type Env, type Running, runCommand } from './process.ts';
 import { childrenOf } from './servers/program.ts';
@@ -66,9 +66,8 @@ export class Container {
     }
     chownSync(this.data, user, user);
     const isBuilt = (path: string) => !/^dist\/(?:test|compile-cache|typed-)/.test(path);
-    cpSync('dist', join(this.#root, 'app/dist'), { recursive: true, filter: isBuilt });
-    for (const file of ['package.json', 'operations/healthcheck.mjs']) {
-      cpSync(file, join(this.#root, 'app', file.replace('operations/', '')));
+    for (const { from, to } of copied()) {
+      cpSync(from, join(this.#root, 'app', to), { recursive: true, filter: isBuilt });
     }
     const packages = productionPackages();
     for (const path of packages) mkdirSync(join(this.#root, 'app', path), { recursive: true });
@@ -101,6 +100,22 @@ function productionPackages(): string[] {
   const isInstalled = ([path, { dev, optional, devOptional, link }]: [string, any]) =>
     /^node_modules\/(?:@[^/]+\/)?[^/]+$/.test(path) && !dev && !optional && !devOptional && !link;
   return (Object.entries(packages) as Array<[string, any]>).filter(isInstalled).map(([path]) => path);
+}
+
+/** What the last stage of the Dockerfile copies, but for the packages: paths here, and in the image. */
+function copied(): Array<{ from: string; to: string }> {
+  const stage =
+    readFileSync('Dockerfile', 'utf8')
+      .split(/^FROM /m)
+      .at(-1) ?? '';
+  return [...stage.matchAll(/^COPY (?:--from=\S+ )?(.+) (\S+)$/gm)]
+    .flatMap(([, sources = '', to = '']) =>
+      sources.split(' ').map((source) => {
+        const from = source.replace(/^\/app\//, '');
+        return { from, to: to === './' ? basename(from) : to };
+      }),
+    )
+    .filter(({ from }) => from !== 'node_modules');
 }
 
 /** The variables that the image sets. */

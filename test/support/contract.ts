@@ -25,6 +25,13 @@ export class Contract {
       assert(text === '', `${place}: has a body`);
       return;
     }
+    if (status === 304) {
+      assert(
+        text === '' && this.#operationOf(method, path)?.responses[304],
+        `${place}: has a body, or is not documented`,
+      );
+      return;
+    }
     assert(/^application\/json\b/.test(headers['content-type'] ?? ''), `${place}: is not JSON`);
     const body: unknown = JSON.parse(text);
     if (status >= 400) this.#assertFits('#/components/schemas/Error', body, place);

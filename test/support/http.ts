@@ -1,4 +1,5 @@
 import { type IncomingHttpHeaders, request } from 'node:http';
+import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
 
 export interface HttpRequest {
   method?: string;
@@ -11,7 +12,20 @@ export interface HttpRequest {
 export interface HttpResponse {
   status: number;
   headers: IncomingHttpHeaders;
+  /** Decompressed. */
   text: string;
+}
+
+const decoders: Record<string, (bytes: Buffer) => Buffer> = {
+  zstd: zstdDecompressSync,
+  br: brotliDecompressSync,
+  gzip: gunzipSync,
+};
+
+/** The text of a body; empty for HEAD, whatever its coding would be. */
+export function textIn(bytes: Buffer, coding = 'none'): string {
+  const decode = bytes.length > 0 ? decoders[coding] : undefined;
+  return (decode?.(bytes) ?? bytes).toString('utf8');
 }
 
 /** One request over a real connection. */
@@ -28,7 +42,7 @@ export function send(origin: string, { method = 'GET', path, headers = {}, body 
         resolve({
           status: incoming.statusCode ?? 0,
           headers: incoming.headers,
-          text: Buffer.concat(chunks).toString('utf8'),
+          text: textIn(Buffer.concat(chunks), incoming.headers['content-encoding']),
         }),
       );
     });

@@ -1,6 +1,6 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
-/** A way to a PostgreSQL that can be cut and mended, and that can lose everything without closing a connection. */
+/** A way to a server, PostgreSQL where nothing is said, that can be cut and mended, and that can lose everything without closing a connection. */
 export class Road {
   /** While true nothing arrives, and no connection ends. */
   isSilent = false;
@@ -8,9 +8,11 @@ export class Road {
   cutsAt: string | undefined;
   readonly #sockets = new Set<Socket>();
   readonly #server: Server;
+  readonly #target: URL;
   #port = 0;
 
-  constructor(private readonly target: URL) {
+  constructor(target: URL) {
+    this.#target = target;
     this.#server = createServer((near) => {
       const far = connect(Number(target.port || 5432), target.hostname);
       this.#forward(near, far);
@@ -35,9 +37,9 @@ export class Road {
     this.#sockets.clear();
   }
 
-  /** The database, by this road. */
+  /** The server, by this road. */
   get url(): string {
-    const url = new URL(this.target);
+    const url = new URL(this.#target);
     url.host = `127.0.0.1:${this.#port}`;
     return url.href;
   }

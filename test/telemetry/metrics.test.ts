@@ -91,6 +91,8 @@ test('operations are counted by API, name and code; of GraphQL each root field, 
     query: '{ first: pets(limit: 1) { id } second: pets(limit: 0) { id } pet(id: 1) { id } }',
   });
   await graphqlText(server, { query: '{ pets { none } }' });
+  // Refused before it is an operation.
+  await graphqlText(server, { query: 5 });
   await graphqlText(server, { query: 'query ($n: Int!) { petsConnection(first: $n) { edges { node { id } } } }' });
   // The third time it is compiled.
   for (let time = 0; time < 3; time += 1)
@@ -106,6 +108,7 @@ test('operations are counted by API, name and code; of GraphQL each root field, 
       [operations('rest', 'listPets', 'BAD_USER_INPUT'), 1],
       [operations('graphql', 'pets', 'BAD_USER_INPUT'), 1],
       [operations('graphql', 'other', 'GRAPHQL_VALIDATION_FAILED'), 1],
+      [operations('graphql', 'other', 'BAD_USER_INPUT'), 1],
       [operations('graphql', 'petsConnection', 'BAD_USER_INPUT'), 1],
     ].sort(),
   );

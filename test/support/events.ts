@@ -1,0 +1,112 @@
+import { type ClientRequest, type IncomingHttpHeaders, request } from 'node:http';
+import { print } from 'graphql';
+import { PetAddedDocument, type PetAddedSubscriptionVariables } from './generated/graphql.ts';
+import { fromJson, toJson } from './json.ts';
+import { eventually } from './process.ts';
+import type { Store } from './store.ts';
+
+/** A server-sent event, as WHATWG HTML (section 9.2.6) reads it. */
+export interface SeenEvent {
+  event: string;
+  id: string | undefined;
+  data: any;
+}
+
+/** A stream of events that goes on. */
+export interface Stream {
+  status: number;
+  headers: IncomingHttpHeaders;
+  /** Those that have come so far. */
+  events: SeenEvent[];
+  /** The last id, also where no event came with it. */
+  lastEventId: string | undefined;
+  comments: number;
+  text: string;
+  /** How the connection ended: whole, or in the middle. */
+  ended: Promise<'whole' | 'cut'>;
+  outgoing: ClientRequest;
+  /** Waits for so many events. */
+  until(count: number): Promise<SeenEvent[]>;
+  close(): void;
+}
+
+export interface StreamRequest {
+  method?: string;
+  path?: string;
+  body?: unknown;
+  key?: string;
+  headers?: Record<string, string>;
+}
+
+type Client = Pick<Store, 'origin' | 'key'>;
+
+/** Opens a stream of events; resolves when its head has come. */
+export function openStream(store: Client, { method = 'POST', path = '/graphql', body, key, headers }: StreamRequest) {
+  return new Promise<Stream>((resolve, reject) => {
+    const all = {
+      accept: 'text/event-stream',
+      authorization: `Bearer ${key ?? store.key}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    };
+    const outgoing = request(store.origin + path, { method, headers: all, agent: false }, (incoming) => {
+      const stream: Stream = {
+        status: incoming.statusCode ?? 0,
+        headers: incoming.headers,
+        events: [],
+        lastEventId: undefined,
+        comments: 0,
+        text: '',
+        ended: new Promise((done) => {
+          incoming.on('close', () => done(incoming.complete ? 'whole' : 'cut'));
+        }),
+        outgoing,
+        async until(count) {
+          await eventually(async () => stream.events.length >= count);
+          return stream.events;
+        },
+        close: () => outgoing.destroy(),
+      };
+      let read = 0;
+      incoming.setEncoding('utf8').on('data', (text: string) => {
+        stream.text += text;
+        for (let end = stream.text.indexOf('\n\n', read); end >= 0; end = stream.text.indexOf('\n\n', read)) {
+          take(stream, stream.text.slice(read, end));
+          read = end + 2;
+        }
+      });
+      incoming.on('error', () => undefined);
+      resolve(stream);
+    });
+    outgoing.on('error', reject);
+    outgoing.end(body === undefined ? undefined : typeof body === 'string' ? body : toJson(body));
+  });
+}
+
+function take(stream: Stream, block: string): void {
+  const fields = new Map<string, string>();
+  for (const line of block.split('\n')) {
+    const [, name = '', value = ''] = /^([^:]*):? ?(.*)$/s.exec(line) ?? [];
+    if (name === '') stream.comments += 1;
+    else fields.set(name, value);
+  }
+  stream.lastEventId = fields.get('id') ?? stream.lastEventId;
+  const event = fields.get('event');
+  if (event === undefined) return;
+  const data = fields.get('data');
+  stream.events.push({ event, id: fields.get('id'), data: data ? fromJson(data) : data });
+}
+
+/** Follows the animals. */
+export function follow(
+  store: Client,
+  variables: PetAddedSubscriptionVariables = {},
+  more: Omit<StreamRequest, 'body'> = {},
+): Promise<Stream> {
+  return openStream(store, { ...more, body: { query: print(PetAddedDocument), variables } });
+}
+
+/** The animals of a stream, by a member. */
+export function seen(stream: Pick<Stream, 'events'>, member = 'name'): unknown[] {
+  return stream.events.flatMap(({ data }) => data?.data?.petAdded?.[member] ?? []);
+}
