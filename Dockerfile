@@ -5,18 +5,24 @@ ARG NODE_IMAGE=node:24-slim
 
 FROM ${NODE_IMAGE} AS build
 WORKDIR /app
-# The lock file also describes the workspace of the test clients: its manifest must be there, its packages need not.
+# The lock file also describes the workspaces: their manifests must be there, their packages need not.
 COPY package.json package-lock.json .npmrc ./
+COPY clients/typescript/package.json clients/typescript/
+COPY examples/react/package.json examples/react/
 COPY test/clients/package.json test/clients/
 RUN npm ci
 COPY tsconfig.json ./
+COPY bin bin
 COPY src src
 COPY migrations migrations
+COPY explorer explorer
 RUN npm run build && rm -rf dist/compile-cache
 
 FROM ${NODE_IMAGE} AS production
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
+COPY clients/typescript/package.json clients/typescript/
+COPY examples/react/package.json examples/react/
 COPY test/clients/package.json test/clients/
 # Without the Node that the lock file brings for machines that have an older one: the image has its own.
 RUN npm ci --omit=dev --omit=optional && npm cache clean --force
@@ -36,8 +42,11 @@ ENV NODE_ENV=production HOST=0.0.0.0 PORT=4000 OPERATIONS_HOST=0.0.0.0 DATA_DIR=
 WORKDIR /app
 RUN install -d -o node -g node -m 700 /data
 COPY package.json LICENSE operations/healthcheck.mjs ./
+COPY assets assets
 COPY --from=production /app/node_modules node_modules
 COPY --from=build /app/dist dist
+COPY bin bin
+RUN ln -s /app/bin/animal-store.js /usr/local/bin/animal-store
 # By number, so that Kubernetes can see that it is not root: `node` in the official image.
 USER 1000:1000
 VOLUME /data
