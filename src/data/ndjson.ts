@@ -1,5 +1,6 @@
 import { linesOf } from '../files/lines.ts';
 import { parseExactJson } from '../http/json.ts';
+import { isRecord } from '../input/record.ts';
 import type { Format, Read } from './format.ts';
 import { jsonOf } from './value.ts';
 
@@ -30,8 +31,7 @@ const isBlank = (text: Buffer) => text.length === 0 || (text.length === 1 && tex
 function parsed(line: number, text: Buffer): Read {
   try {
     const input = parseExactJson(text, 'The line is');
-    const isObject = typeof input === 'object' && input !== null && !Array.isArray(input);
-    return isObject ? { line, input } : { line, fault: 'The line must be a JSON object.' };
+    return isRecord(input) ? { line, input } : { line, fault: 'The line must be a JSON object.' };
   } catch (error) {
     return { line, fault: (error as Error).message };
   }

@@ -9,6 +9,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FormattedExecutionResult } from 'graphql';
 import { StoreError } from '../errors.ts';
 import { parseExactJson } from '../http/json.ts';
+import { isRead } from '../http/operation.ts';
+import { isRecord } from '../input/record.ts';
 import type { Events, GraphQLContext, Reading } from './context.ts';
 import { asPost, sendEvents, sendResult } from './events.ts';
 import { acceptedBy, isPlain, type MediaType, mediaTypes } from './media-types.ts';
@@ -143,10 +145,6 @@ function isOrdinary(request: FastifyRequest): request is FastifyRequest & { body
   );
 }
 
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 interface OrdinaryBody {
   query: string;
   variables?: Record<string, unknown> | null;
@@ -156,11 +154,6 @@ interface OrdinaryBody {
 /** True for a browser's navigation, which gets the page without a key. */
 export function isNavigation({ method, headers }: FastifyRequest): boolean {
   return isRead(method) && !headers.authorization && /^text\/html\b/.test(headers.accept ?? '');
-}
-
-/** HEAD is handled like GET (RFC 9110 section 9.3.2). */
-export function isRead(method: string): boolean {
-  return method === 'GET' || method === 'HEAD';
 }
 
 /**

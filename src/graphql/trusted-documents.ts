@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { FastifyRequest } from 'fastify';
 import { GraphQLError } from 'graphql';
 import { StoreError } from '../errors.ts';
+import { isRecord } from '../input/record.ts';
 
 /** The documents that may run, by hash. */
 export type TrustedDocuments = ReadonlyMap<string, string>;
@@ -33,7 +34,7 @@ export function readTrustedDocuments(path: string): TrustedDocuments {
 function manifestIn(path: string): object {
   try {
     const manifest: unknown = JSON.parse(readFileSync(path, 'utf8'));
-    if (typeof manifest === 'object' && manifest !== null && !Array.isArray(manifest)) return manifest;
+    if (isRecord(manifest)) return manifest;
   } catch (cause) {
     if (!(cause instanceof SyntaxError)) {
       throw new Error(`${path} (TRUSTED_DOCUMENTS) cannot be read: ${(cause as Error).message}`, { cause });

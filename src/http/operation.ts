@@ -18,3 +18,8 @@ export function operationOf({ routeOptions: { config, url, schema } }: FastifyRe
   known.set(config, operation);
   return operation;
 }
+
+/** HEAD is handled like GET (RFC 9110 section 9.3.2). */
+export function isRead(method: string): boolean {
+  return method === 'GET' || method === 'HEAD';
+}

@@ -4,6 +4,7 @@ import fastifyPlugin from 'fastify-plugin';
 import { Compressor, codingNames } from './compressor.ts';
 import { contentTag, entityTag, matchingTag } from './entity-tag.ts';
 import { dataHeaders, varyBy } from './headers.ts';
+import { isRead } from './operation.ts';
 
 declare module 'fastify' {
   interface FastifyReply {
@@ -76,8 +77,7 @@ function isText(reply: FastifyReply): boolean {
 
 /** What was read without a fault. Everything else says `no-store` (`dataHeaders`). */
 function mayKeep({ method, call }: FastifyRequest, { statusCode, contentTag }: FastifyReply): boolean {
-  const isRead = method === 'GET' || method === 'HEAD';
-  return isRead && statusCode === 200 && call.code === undefined && contentTag !== null;
+  return isRead(method) && statusCode === 200 && call.code === undefined && contentTag !== null;
 }
 
 /** The media type is part of it: `/graphql` answers in two. */

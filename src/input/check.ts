@@ -1,6 +1,7 @@
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import { StoreError } from '../errors.ts';
 import type { Int64 } from './int64.ts';
+import { isRecord } from './record.ts';
 import { ruleOf } from './rules.ts';
 
 /**
@@ -78,13 +79,13 @@ export function checker<Schema extends TObject>(schema: Schema, { isText = false
     default: (member as { default?: unknown }).default,
   }));
   return (input: unknown): Checked<Static<Schema>> => {
-    if (typeof input !== 'object' || input === null || Array.isArray(input)) {
+    if (!isRecord(input)) {
       throw new StoreError('BAD_USER_INPUT', 'The body must be a JSON object.');
     }
     const faults: string[] = [];
     const output: Record<string, unknown> = {};
     for (const { name, rule, isRequired, default: otherwise } of members) {
-      const given = Object.hasOwn(input, name) ? (input as Record<string, unknown>)[name] : undefined;
+      const given = Object.hasOwn(input, name) ? input[name] : undefined;
       const value = given === undefined || (isText && given === null && !isRequired) ? otherwise : given;
       if (value === undefined && !isRequired) continue;
       const read = value === undefined ? undefined : rule.read(value);

@@ -3,32 +3,12 @@ import type { paths } from './generated/openapi.ts';
 import { readRest, requireExactJson, writeGraphQL, writeRest } from './json.ts';
 import { nextAfter } from './link.ts';
 import { type Int64, int64, isPet, isPets, type NewPet, type Pet } from './pet.ts';
-import { type Limits, succeeded, Transport, type TransportOptions } from './transport.ts';
+import { type CallOptions, succeeded, Transport, type TransportOptions } from './transport.ts';
 import { type Following, type TypedDocument, textOf } from './typed-document.ts';
 
 export interface AnimalStoreOptions extends TransportOptions {
-  /** Where the service is, without `/v1`: `http://127.0.0.1:4000`. In a browser it may be relative. */
-  url: string | URL;
-  /** An API key of the service. */
-  key: string;
-  /** How often a request is repeated at most; 4. */
-  retries?: number | undefined;
-  /** How long a call may take with all its attempts and pauses, in milliseconds; 60,000. */
-  timeoutMs?: number | undefined;
-  /** How long one attempt may take; 30,000. */
-  attemptTimeoutMs?: number | undefined;
-  /** In the place of the global `fetch`. */
-  fetch?: typeof fetch | undefined;
   /** `print` of `graphql`, for documents that are syntax trees (`TypedDocumentNode`). */
   print?: ((document: never) => string) | undefined;
-}
-
-/** Limits of one call. */
-export interface CallOptions extends Limits {
-  /** Ends the call; it then rejects with the signal's reason. */
-  signal?: AbortSignal | undefined;
-  /** In the place of the store's `timeoutMs`. Of `pets`, for each page. */
-  timeoutMs?: number | undefined;
 }
 
 /** Of one that writes. */

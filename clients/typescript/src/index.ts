@@ -1,11 +1,11 @@
 export {
   AnimalStore,
   type AnimalStoreOptions,
-  type CallOptions,
   type Page,
   type PageOptions,
   type WriteOptions,
 } from './animal-store.ts';
 export type { Int64, NewPet, Pet, PetStatus } from './pet.ts';
 export { type Code, errorCodes, type GraphQLFailure, StoreError } from './store-error.ts';
+export type { CallOptions } from './transport.ts';
 export type { TypedDocument } from './typed-document.ts';

@@ -3,16 +3,25 @@ import { isTransient, longestTimer, pauseBefore, sleep } from './retry.ts';
 import { StoreError, unexpected } from './store-error.ts';
 
 export interface TransportOptions {
+  /** Where the service is, without `/v1`: `http://127.0.0.1:4000`. In a browser it may be relative. */
   url: string | URL;
+  /** An API key of the service. */
   key: string;
+  /** How often a request is repeated at most; 4. */
   retries?: number | undefined;
+  /** How long a call may take with all its attempts and pauses, in milliseconds; 60,000. */
   timeoutMs?: number | undefined;
+  /** How long one attempt may take; 30,000. */
   attemptTimeoutMs?: number | undefined;
+  /** In the place of the global `fetch`. */
   fetch?: typeof fetch | undefined;
 }
 
-export interface Limits {
+/** Limits of one call. */
+export interface CallOptions {
+  /** Ends the call; it then rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
+  /** In the place of the store's `timeoutMs`. Of `pets`, for each page. */
   timeoutMs?: number | undefined;
 }
 
@@ -49,7 +58,11 @@ export class Transport {
    * @param read takes what it needs from an answer, and throws what it refuses
    * @throws StoreError when the last attempt failed; the signal's reason when the caller gave up
    */
-  async send<T>(request: StoreRequest, read: (answer: Answer) => T, { signal, timeoutMs }: Limits = {}): Promise<T> {
+  async send<T>(
+    request: StoreRequest,
+    read: (answer: Answer) => T,
+    { signal, timeoutMs }: CallOptions = {},
+  ): Promise<T> {
     const end = performance.now() + (timeoutMs ?? this.#timeoutMs);
     for (let attempt = 0; ; attempt++) {
       try {
