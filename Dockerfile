@@ -14,6 +14,7 @@ RUN npm ci
 COPY tsconfig.json ./
 COPY bin bin
 COPY src src
+COPY packages packages
 COPY migrations migrations
 COPY explorer explorer
 RUN npm run build && rm -rf dist/compile-cache

@@ -1,10 +1,10 @@
 import { MikroORM } from '@mikro-orm/postgresql';
 import type pg from 'pg';
-import { Batches } from '../src/database/batches.ts';
-import type { Database } from '../src/database/database.ts';
-import { Records } from '../src/database/records.ts';
 import { type Pet, PetEntity } from '../src/pets/pet.entity.ts';
 import type { NewPet } from '../src/pets/pet.schemas.ts';
+import type { Database } from '../src/storage/database/database.ts';
+import { Batches } from '../src/storage/records/batches.ts';
+import { Records } from '../src/storage/records/records.ts';
 import { median } from './measure.ts';
 import type { PetStatus } from './workloads.ts';
 

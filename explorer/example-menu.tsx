@@ -1,6 +1,6 @@
 import { pick, useGraphiQL, useGraphiQLActions } from '@graphiql/react';
 import { getOperationAST, parse } from 'graphql';
-import type { Example } from '../src/explorer/example.ts';
+import type { Example } from '../src/api/pages/example.ts';
 
 /** Opens the chosen example in a tab of its own. */
 export function ExampleMenu({ examples }: { examples: Example[] }) {

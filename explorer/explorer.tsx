@@ -3,7 +3,7 @@ import { HISTORY_PLUGIN, HistoryStore } from '@graphiql/plugin-history';
 import { GraphiQLProvider } from '@graphiql/react';
 import { GraphiQLInterface } from 'graphiql';
 import { useMemo, useRef, useState } from 'react';
-import type { Example } from '../src/explorer/example.ts';
+import type { Example } from '../src/api/pages/example.ts';
 import { ExampleMenu } from './example-menu.tsx';
 import { createFetcher } from './fetcher.ts';
 import { KeyForm } from './key-form.tsx';

@@ -1,20 +1,20 @@
 #!/usr/bin/env node
 import { Command } from 'commander';
-import { backupCommands } from './backup/backup.commands.ts';
-import { benchCommand } from './cli/bench.command.ts';
-import { completionCommand } from './cli/completion.command.ts';
-import { databaseCommands } from './cli/database.commands.ts';
-import { helpCommand } from './cli/help.command.ts';
-import { schemaCommand } from './cli/schema.command.ts';
-import { startCommand } from './cli/start.command.ts';
+import { backupCommands } from './commands/backup/backup.commands.ts';
+import { benchCommand } from './commands/bench.command.ts';
+import { completionCommand } from './commands/completion.command.ts';
+import { dataCommands } from './commands/data/data.commands.ts';
+import { databaseCommands } from './commands/database.commands.ts';
+import { deprecationsCommand } from './commands/deprecations.command.ts';
+import { doctorCommand } from './commands/doctor/doctor.command.ts';
+import { helpCommand } from './commands/help.command.ts';
+import { keyCommands } from './commands/key.commands.ts';
+import type { Desk } from './commands/operator.ts';
+import { schemaCommand } from './commands/schema.command.ts';
+import { startCommand } from './commands/start.command.ts';
+import { runProgram, withExamples } from './commands/terminal/program.ts';
 import { variables } from './config.ts';
-import { dataCommands } from './data/data.commands.ts';
-import { deprecationsCommand } from './deprecations/deprecations.command.ts';
-import { doctorCommand } from './doctor/doctor.command.ts';
-import { keyCommands } from './keys/key.commands.ts';
-import { startFailure } from './operations/start-failure.ts';
-import type { Desk } from './operator.ts';
-import { runProgram, withExamples } from './terminal/program.ts';
+import { startFailure } from './runtime/health/start-failure.ts';
 import { assertNode, releasedVersion } from './version.ts';
 
 /** The table of contents of the command line. Each command is in the room of what it does. */
@@ -37,7 +37,7 @@ const output = { print: console.log, note: console.error };
 
 /** Loads the service when a command runs: help, and what is wrong with arguments, come at once. */
 async function withDesk(work: (desk: Desk) => Promise<void>): Promise<void> {
-  const { atDesk } = await import('./operator.ts');
+  const { atDesk } = await import('./commands/operator.ts');
   await atDesk(work);
 }
 
@@ -48,7 +48,9 @@ program.addCommand(
     await import('./main.ts');
   }),
 );
-program.addCommand(doctorCommand(async () => (await import('./doctor.ts')).examine(process.env), output));
+program.addCommand(
+  doctorCommand(async () => (await import('./commands/doctor/doctor.ts')).examine(process.env), output),
+);
 program.addCommand(benchCommand(output));
 
 program.commandsGroup('Keys:');
@@ -58,14 +60,14 @@ program.addCommand(keys);
 
 program.commandsGroup('The database:');
 const databaseWork = {
-  migrate: async () => (await import('./operator.ts')).migrateDatabase(),
-  distribute: async (layout: 'reference' | number) => (await import('./operator.ts')).distributeTables(layout),
+  migrate: async () => (await import('./commands/operator.ts')).migrateDatabase(),
+  distribute: async (layout: 'reference' | number) => (await import('./commands/operator.ts')).distributeTables(layout),
 };
 for (const command of databaseCommands(databaseWork, output)) program.addCommand(command);
-backupCommands(program, async () => (await import('./operator.ts')).backupWork(), output);
+backupCommands(program, async () => (await import('./commands/operator.ts')).backupWork(), output);
 
 program.commandsGroup('Data:');
-dataCommands(program, async () => (await import('./operator.ts')).dataWork(), output);
+dataCommands(program, async () => (await import('./commands/operator.ts')).dataWork(), output);
 
 program.commandsGroup('Tools:');
 program.addCommand(

@@ -4,9 +4,9 @@ import { printSchema } from 'graphql';
 import { buildApp } from './app.ts';
 import { configurationPage } from './config.page.ts';
 import { loadConfig } from './config.ts';
-import { Database } from './database/database.ts';
 import { modelOf } from './mikro-orm.config.ts';
 import type { Module } from './module.ts';
+import { Database } from './storage/database/database.ts';
 
 /** The served contracts, by file name. Does not query the database. */
 export async function contracts(modules: Module[]): Promise<Record<string, string>> {

@@ -1,16 +1,16 @@
 import { CreateDeprecatedCall } from '../migrations/2026_11_20_130000_create_deprecated_call.ts';
 import { CreateIdempotencyKey } from '../migrations/2026_11_22_120000_create_idempotency_key.ts';
 import { CreateKeyEvent } from '../migrations/2026_11_22_130000_create_key_event.ts';
+import { openEmbeddedPostgres } from '../packages/embedded-postgres/src/postgres.ts';
+import { DeprecatedCall } from './access/deprecations/deprecated-call.entity.ts';
+import { IdempotencyKey } from './access/idempotency/idempotency-key.entity.ts';
+import { ApiKey } from './access/keys/api-key.entity.ts';
+import { KeyEvent } from './access/keys/key-event.entity.ts';
 import { loadConfig } from './config.ts';
-import { type Model, ormOptions } from './database/options.ts';
-import { sessionsFor } from './database/sessions.ts';
-import { DeprecatedCall } from './deprecations/deprecated-call.entity.ts';
-import { openEmbeddedPostgres } from './embedded/postgres.ts';
-import { IdempotencyKey } from './idempotency/idempotency-key.entity.ts';
-import { ApiKey } from './keys/api-key.entity.ts';
-import { KeyEvent } from './keys/key-event.entity.ts';
 import type { Module } from './module.ts';
 import { modules } from './modules.ts';
+import { type Model, ormOptions } from './storage/database/options.ts';
+import { sessionsFor } from './storage/database/sessions.ts';
 
 /** The tables and migrations of all modules, and of the code that they share. */
 export function modelOf(modules: Module[]): Model {

@@ -1,8 +1,8 @@
 import type { EntityName, MigrationObject } from '@mikro-orm/core';
-import type { Collection } from './data/collection.ts';
-import type { Database } from './database/database.ts';
-import type { Example } from './explorer/example.ts';
-import type { Routes } from './http/input.ts';
+import type { Routes } from './api/http/input.ts';
+import type { Example } from './api/pages/example.ts';
+import type { Collection } from './commands/data/collection.ts';
+import type { Database } from './storage/database/database.ts';
 
 /** What a module gets when the service starts. */
 export interface ModuleContext {

@@ -1,4 +1,4 @@
-import { makeBundle } from './explorer/bundle.ts';
+import { makeBundle } from './api/pages/bundle.ts';
 import { prepareStore } from './prepared-store.ts';
 
 // The last step of the build.

@@ -3,7 +3,7 @@ import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, renameSync,
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { setModes } from './embedded/modes.ts';
+import { setModes } from '../packages/embedded-postgres/src/modes.ts';
 
 /**
  * A store with all tables and no rows, which new embedded stores are copied from: copying takes a fifth of a second,
@@ -70,7 +70,7 @@ async function migrated(dataDir: string): Promise<void> {
   // Only now, because most builds find nothing to do.
   const [{ loadConfig }, { Database }, { modelOf }, { modules }] = await Promise.all([
     import('./config.ts'),
-    import('./database/database.ts'),
+    import('./storage/database/database.ts'),
     import('./mikro-orm.config.ts'),
     import('./modules.ts'),
   ]);

@@ -25,7 +25,7 @@ const patience = 120_000;
 export async function build(root, why) {
   const began = performance.now();
   // The service's own, which the operating system releases with the process. Node runs it without its types.
-  const { lockFileWithin } = await import('../../src/embedded/lock.ts');
+  const { lockFileWithin } = await import('../../packages/embedded-postgres/src/lock.ts');
   mkdirSync(join(root, 'dist'), { recursive: true });
   const release = await lockFileWithin(join(root, 'dist', '.build.lock'), patience);
   if (!release) throw new Error(`Another build has been under way for ${patience / 1000} seconds.`);

@@ -14,9 +14,9 @@ import { join } from 'node:path';
 const compiled = 'dist/src/cli.js';
 
 /** The folders with sources, whose structure `dist` has. */
-export const sourceFolders = ['src', 'migrations'];
+export const sourceFolders = ['src', 'packages', 'migrations'];
 
-/** What browsers get of it is bundled by the build (src/explorer/bundle.ts). */
+/** What browsers get of it is bundled by the build (src/api/pages/bundle.ts). */
 const bundledFolders = ['explorer'];
 
 /** What the last build was made of. */

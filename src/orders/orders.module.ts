@@ -1,6 +1,6 @@
+import { failure } from '../api/rest/responses.ts';
 import { StoreError } from '../errors.ts';
 import type { Module } from '../module.ts';
-import { failure } from '../rest/responses.ts';
 
 const message = 'The interface names an order listing but does not define it; it is not available yet.';
 

@@ -1,4 +1,4 @@
-import { type Deprecation, dayOf } from '../deprecations/deprecation.ts';
+import { type Deprecation, dayOf } from '../access/deprecations/deprecation.ts';
 
 /**
  * Fetching one pet by id, in REST and GraphQL. The specification sets the removal, its version 1.0.0 the deprecation.

@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import type { Row } from '../database/records.ts';
+import type { Row } from '../storage/records/records.ts';
 
 /** Availability, spelled as in the specification. */
 export const PetStatus = { available: 'available', pending: 'pending', sold: 'sold' } as const;

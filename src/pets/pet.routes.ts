@@ -1,9 +1,9 @@
+import type { Routes } from '../api/http/input.ts';
+import { sendPage } from '../api/rest/pages.ts';
+import { failure, pageOf, success } from '../api/rest/responses.ts';
 import { StoreError } from '../errors.ts';
-import type { Routes } from '../http/input.ts';
-import { int64FromText } from '../input/int64.ts';
-import { idSchema } from '../input/page.ts';
-import { sendPage } from '../rest/pages.ts';
-import { failure, pageOf, success } from '../rest/responses.ts';
+import { int64FromText } from '../storage/input/int64.ts';
+import { idSchema } from '../storage/input/page.ts';
 import { getPetDeprecation, getPetRemovalDay } from './pet.deprecation.ts';
 import { newPetSchema, petQuerySchema, petSchema } from './pet.schemas.ts';
 import type { PetService } from './pet.service.ts';

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
-import { enumSchema, type Input, int64Schema, textSchema, use, withDefault } from '../input/check.ts';
-import { pageQueryMembers } from '../input/page.ts';
+import { enumSchema, type Input, int64Schema, textSchema, use, withDefault } from '../storage/input/check.ts';
+import { pageQueryMembers } from '../storage/input/page.ts';
 import { PetStatus } from './pet.entity.ts';
 
 /** `JSON.parse`, and so nearly every client in JavaScript, silently changes numbers that a double cannot hold. */

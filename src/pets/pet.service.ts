@@ -1,10 +1,10 @@
+import { type Follower, type FollowQuery, LiveList } from '../api/subscriptions/live-list.ts';
 import type { Call } from '../call.ts';
-import type { Database } from '../database/database.ts';
-import type { Once } from '../database/once.ts';
-import { Records } from '../database/records.ts';
-import type { Int64 } from '../input/int64.ts';
-import type { Page } from '../input/page.ts';
-import { type Follower, type FollowQuery, LiveList } from '../live/live-list.ts';
+import type { Database } from '../storage/database/database.ts';
+import type { Int64 } from '../storage/input/int64.ts';
+import type { Page } from '../storage/input/page.ts';
+import type { Once } from '../storage/records/once.ts';
+import { Records } from '../storage/records/records.ts';
 import { type Pet, PetEntity, type PetStatus } from './pet.entity.ts';
 import type { NewPet, PetQuery } from './pet.schemas.ts';
 

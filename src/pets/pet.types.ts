@@ -1,7 +1,7 @@
 import { Field, InputType, ObjectType, registerEnumType } from 'type-graphql';
-import { connectionOf } from '../graphql/connection.ts';
-import { ID } from '../graphql/id.ts';
-import type { Int64 } from '../input/int64.ts';
+import { connectionOf } from '../api/graphql/connection.ts';
+import { ID } from '../api/graphql/id.ts';
+import type { Int64 } from '../storage/input/int64.ts';
 import { PetStatus } from './pet.entity.ts';
 
 registerEnumType(PetStatus, {

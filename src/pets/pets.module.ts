@@ -1,6 +1,6 @@
 import { CreatePetAndApiKey } from '../../migrations/2026_11_20_120000_create_pet_and_api_key.ts';
-import { checker } from '../input/check.ts';
 import type { Module } from '../module.ts';
+import { checker } from '../storage/input/check.ts';
 import { PetEntity } from './pet.entity.ts';
 import { petExamples } from './pet.examples.ts';
 import { PetResolver } from './pet.resolver.ts';

@@ -20,13 +20,13 @@ const docker = promisify(execFile)('docker', ['compose', 'version']).then(
 
 const withCompose = (await docker) ? test : test.skip;
 
-withCompose('14.25: compose itself takes the file (skipped without docker compose)', async () => {
+withCompose('compose itself takes the file (skipped without docker compose)', async () => {
   const env = { ...process.env, POSTGRES_PASSWORD: 'letters' };
   const { stderr } = await promisify(execFile)('docker', ['compose', '--profile', 'metrics', 'config', '-q'], { env });
   expect(stderr).toBe('');
 });
 
-test.each(nodes)('14.25: compose lets %s write nowhere but to memory, with no rights to gain', (name) => {
+test.each(nodes)('compose lets %s write nowhere but to memory, with no rights to gain', (name) => {
   expect(services[name]).toMatchObject({
     read_only: true,
     tmpfs: ['/tmp'],
@@ -36,7 +36,7 @@ test.each(nodes)('14.25: compose lets %s write nowhere but to memory, with no ri
   });
 });
 
-test('14.25: no container gains rights, takes all memory or processors, or writes a log without end', () => {
+test('no container gains rights, takes all memory or processors, or writes a log without end', () => {
   for (const { security_opt, mem_limit, cpus, logging } of Object.values<any>(services)) {
     expect(security_opt).toEqual(['no-new-privileges:true']);
     expect(mem_limit).toMatch(/^\d+[gm]$/);
@@ -48,7 +48,7 @@ test('14.25: no container gains rights, takes all memory or processors, or write
   }
 });
 
-test('14.25: only the proxy and Prometheus have a port outside, on loopback; only the nodes reach PostgreSQL', () => {
+test('only the proxy and Prometheus have a port outside, on loopback; only the nodes reach PostgreSQL', () => {
   const published = Object.entries<any>(services).flatMap(([name, { ports = [] }]) =>
     ports.map((port: string) => `${name} ${port}`),
   );
@@ -59,7 +59,7 @@ test('14.25: only the proxy and Prometheus have a port outside, on loopback; onl
   expect(networks.database).toEqual({ internal: true });
 });
 
-test('14.25: the nodes have the addresses that proxy and Prometheus look for, and trust one hop', () => {
+test('the nodes have the addresses that proxy and Prometheus look for, and trust one hop', () => {
   const proxy = readFileSync('operations/proxy/haproxy.cfg', 'utf8');
   const targets = parse(readFileSync('operations/prometheus/prometheus.yaml', 'utf8')).scrape_configs[0]
     .static_configs[0];
@@ -72,14 +72,14 @@ test('14.25: the nodes have the addresses that proxy and Prometheus look for, an
   }
 });
 
-test('14.25: compose knows no password and no key, and does not start without a password', () => {
+test('compose knows no password and no key, and does not start without a password', () => {
   const lines = readFileSync('compose.yaml', 'utf8').split('\n');
   const secret = lines.filter((line) => /PASSWORD|KEY|SECRET/.test(line) && !/^\s*#/.test(line));
   expect(secret).toHaveLength(2);
   for (const line of secret) expect(line).toMatch(/\$\{POSTGRES_PASSWORD:\?[^}]+\}/);
 });
 
-test('14.25: compose waits longer than the service takes to drain', () => {
+test('compose waits longer than the service takes to drain', () => {
   const image = stages.at(-1) ?? '';
   const delay = Number(/DRAIN_DELAY_MS=(\d+)/.exec(image)?.[1]);
   const [, timeout] = /^DRAIN_TIMEOUT_MS=(\d+)$/m.exec(readFileSync('.env.example', 'utf8')) ?? [];
@@ -89,7 +89,7 @@ test('14.25: compose waits longer than the service takes to drain', () => {
   }
 });
 
-test('14.25: the image carries one Node, its own, and runs it as another user than root', () => {
+test('the image carries one Node, its own, and runs it as another user than root', () => {
   const [, production = '', image = ''] = stages;
   expect(stages).toHaveLength(3);
   // One base for all stages: what was installed for it runs on it.

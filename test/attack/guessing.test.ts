@@ -1,4 +1,4 @@
-import { createSecret } from '../../src/keys/secret.ts';
+import { createSecret } from '../../src/access/keys/secret.ts';
 import { type HttpResponse, send } from '../support/http.ts';
 import { expect, test } from '../support/jest.ts';
 import { onNode } from '../support/nodes.ts';

@@ -105,7 +105,7 @@ describe('the Link of the next page', () => {
     [{ 'x-forwarded-host': 'shop.example', 'x-forwarded-proto': 'https' }, 'https://shop.example'],
     [{ 'x-forwarded-for': '192.0.2.1' }, 'http://store.example'],
     [{}, 'http://store.example'],
-  ])('14.7: is made of what the proxy wrote (%j), whatever Forwarded says', async (written, expected) => {
+  ])('is made of what the proxy wrote (%j), whatever Forwarded says', async (written, expected) => {
     for (const TRUST_PROXY of ['1', '127.0.0.1']) {
       await onNode(store, { TRUST_PROXY }, async ({ origin }) => {
         for (const forwarded of ['host=evil.example;proto=https', 'for=192.0.2.1;host=evil.example', '"', '']) {

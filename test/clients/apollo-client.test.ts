@@ -85,7 +85,7 @@ test('@apollo/client gets every failure as an error with its code', async () => 
   expect(seen).toEqual([294, 422]);
 });
 
-test('14.28: @apollo/client is told by its code that a key is not valid', async () => {
+test('@apollo/client is told by its code that a key is not valid', async () => {
   const refused = connected('wrong').query({ query: PetsDocument, variables: {} });
   await expect(refused).rejects.toBeInstanceOf(CombinedGraphQLErrors);
   await expect(refused).rejects.toMatchObject({

@@ -25,7 +25,7 @@ function connected(key = store.key) {
   return { client, methods, statuses };
 }
 
-test('14.26: @urql/core creates, lists and fetches an animal, int64 to the last digit', async () => {
+test('@urql/core creates, lists and fetches an animal, int64 to the last digit', async () => {
   const { client, methods } = connected();
   const input = { name: 'Rex', categoryId: '9223372036854775807', status: 'sold' } as const;
   const created = await client.mutation(CreatePetDocument, { input });
@@ -41,7 +41,7 @@ test('14.26: @urql/core creates, lists and fetches an animal, int64 to the last 
   expect(methods).toEqual(['POST', 'GET', 'GET', 'GET']);
 });
 
-test('14.26: @urql/core gets every failure as an error with its code, by GET and by POST', async () => {
+test('@urql/core gets every failure as an error with its code, by GET and by POST', async () => {
   const { client, methods, statuses } = connected();
   const wrong = connected('wrong');
   const input = { name: 'Rex', categoryId: 'five' };

@@ -15,7 +15,7 @@ function partsOf(part: any, isPicked: (part: any) => boolean, place = '#'): Arra
   return isPicked(part) ? [[place, part], ...inside] : inside;
 }
 
-test('14.29: id and categoryId say that JSON.parse rounds them, and what does not', () => {
+test('id and categoryId say that JSON.parse rounds them, and what does not', () => {
   const members = [schemas.NewPet.properties.categoryId, schemas.Pet.properties.categoryId, schemas.Pet.properties.id];
   const warning =
     "An int64, exact to the last digit. JavaScript's JSON.parse rounds beyond 2^53: read it from the source text, or as a GraphQL ID.";
@@ -25,7 +25,7 @@ test('14.29: id and categoryId say that JSON.parse rounds them, and what does no
   }
 });
 
-test('14.29: what docs/clients.md advises in JavaScript reads and writes every int64 exactly', () => {
+test('what docs/clients.md advises in JavaScript reads and writes every int64 exactly', () => {
   const [, code = ''] = /```js\n(const read = [\s\S]+?)\n\n/.exec(clients) ?? [];
   const { read, write } = new Function(`${code}; return { read, write };`)();
   for (const id of ['1', '9007199254740993', '9223372036854775807', '-9223372036854775808']) {
@@ -36,7 +36,7 @@ test('14.29: what docs/clients.md advises in JavaScript reads and writes every i
   expect(read('{"a":1.5,"b":1e300,"c":"9007199254740993"}')).toEqual({ a: 1.5, b: 1e300, c: '9007199254740993' });
 });
 
-test('14.30: PetStatus is one component, referred to wherever there is a status', () => {
+test('PetStatus is one component, referred to wherever there is a status', () => {
   const listed = partsOf(document, (part) => Array.isArray(part.enum));
   expect(listed).toEqual([
     [
@@ -64,7 +64,7 @@ test('14.30: PetStatus is one component, referred to wherever there is a status'
   expect(partsOf(document, (part) => part.$ref === $ref)).toHaveLength(3);
 });
 
-test('14.30: everything in the GraphQL schema has a description, Query and Mutation too', () => {
+test('everything in the GraphQL schema has a description, Query and Mutation too', () => {
   const types = Object.values(schema.getTypeMap()).filter((type) => !isIntrospectionType(type));
   expect(types.filter(({ description }) => !description).map(({ name }) => name)).toEqual([]);
   expect(schema.getQueryType()?.description).toBe('What can be read. Every operation needs an API key.');

@@ -1,9 +1,9 @@
-import { busy } from '../../src/database/errors.ts';
+import { busy } from '../../src/storage/database/errors.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { eventually } from '../support/process.ts';
 import { departures, names, refusalOf, told, withTrips } from '../support/trips.ts';
 
-describe('14.14: what waits is bounded; beyond it nobody is taken', () => {
+describe('what waits is bounded; beyond it nobody is taken', () => {
   test('by number', async () => {
     const { batches, trips, ask, inputs } = withTrips({ maxWaiting: 2 });
     const answers = [ask(1)];
@@ -75,7 +75,7 @@ describe('14.14: what waits is bounded; beyond it nobody is taken', () => {
   });
 });
 
-test('14.8: a batch is bounded by size as by number; what is larger alone travels alone', async () => {
+test('a batch is bounded by size as by number; what is larger alone travels alone', async () => {
   const { trips, ask, inputs } = withTrips({ maxSize: 10, sizeOf: (input) => input });
   const answers = Promise.all([4, 5, 6, 99, 1].map((input) => ask(input)));
   for (let trip = 0; trip < 4; trip += 1) {

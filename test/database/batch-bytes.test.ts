@@ -20,7 +20,7 @@ function stock(count: number, length: number): Promise<unknown> {
   return sql(store.database, text, [count, length]);
 }
 
-test('14.8: creations that arrive together are written by the mebibyte, and all are stored', async () => {
+test('creations that arrive together are written by the mebibyte, and all are stored', async () => {
   await onNode(store, { TEXT_MAX_LENGTH: '300000' }, async (node) => {
     const names = Array.from({ length: 24 }, (_, at) => `${at} `.padEnd(300_000, 'x'));
     const create = (name: string) => rest(node, '/v1/pets', { method: 'POST', json: { name, categoryId: 1 } });
@@ -34,7 +34,7 @@ test('14.8: creations that arrive together are written by the mebibyte, and all 
   });
 });
 
-test('14.8: an animal that is larger than a batch is written alone', async () => {
+test('an animal that is larger than a batch is written alone', async () => {
   await onNode(store, { TEXT_MAX_LENGTH: '1000000', BODY_LIMIT_BYTES: '4194304' }, async (node) => {
     const name = '€'.repeat(1_000_000);
     const { json } = await rest(node, '/v1/pets', { method: 'POST', json: { name, categoryId: 1 } });
@@ -43,7 +43,7 @@ test('14.8: an animal that is larger than a batch is written alone', async () =>
   });
 });
 
-test('14.8: lists that arrive together are read by what pages took lately', async () => {
+test('lists that arrive together are read by what pages took lately', async () => {
   await stock(200, 40_000);
   // An engine that refuses several lists in one statement refuses them once.
   await Promise.all([0, 1, 2, 3].map((after) => rest(store, `/v1/pets?limit=1&after=${after}`)));
@@ -61,7 +61,7 @@ test('14.8: lists that arrive together are read by what pages took lately', asyn
   }
 });
 
-test('14.8: after long names, lists of short ones are not taken for long: nobody is turned away', async () => {
+test('after long names, lists of short ones are not taken for long: nobody is turned away', async () => {
   await stock(1, 1_000_000);
   await stock(200, 5);
   expect((await rest(store, '/v1/pets?limit=1')).json).toHaveLength(1);

@@ -1,4 +1,4 @@
-import { late, outcomeUnknown } from '../../src/database/errors.ts';
+import { late, outcomeUnknown } from '../../src/storage/database/errors.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { departures, names, refusalOf, told, withTrips } from '../support/trips.ts';
 
@@ -9,7 +9,7 @@ const patientFor = (milliseconds: number) => ({
   spend: () => undefined,
 });
 
-describe('14.14: whoever waits has a deadline', () => {
+describe('whoever waits has a deadline', () => {
   test('when it passes before the batch leaves, nothing was begun, and nothing is', async () => {
     const { trips, ask, inputs } = withTrips({ tooLate: outcomeUnknown });
     const first = ask(1);
@@ -29,7 +29,7 @@ describe('14.14: whoever waits has a deadline', () => {
     expect(await told(ask(1, patientFor(20)))).toEqual(refusalOf(late()));
   });
 
-  test('14.2: when it passes while a write is under way, nobody knows: no Retry-After', async () => {
+  test('when it passes while a write is under way, nobody knows: no Retry-After', async () => {
     const { ask } = withTrips({ tooLate: outcomeUnknown });
     expect(await told(ask(1, patientFor(20)))).toEqual(refusalOf(outcomeUnknown()));
   });
@@ -43,7 +43,7 @@ describe('14.14: whoever waits has a deadline', () => {
   });
 });
 
-test('14.14: what was asked by a client that has gone before it left does not leave', async () => {
+test('what was asked by a client that has gone before it left does not leave', async () => {
   const { trips, ask, inputs } = withTrips();
   const first = ask(1);
   await departures();

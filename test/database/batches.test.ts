@@ -67,7 +67,7 @@ test('a batch that fails for what one input holds is tried again one by one: the
   expect(inputs()).toEqual([[1, 2], [1], [2]]);
 });
 
-test('14.3: those who are tried again alone do not wait for each other: a slow one is slow alone', async () => {
+test('those who are tried again alone do not wait for each other: a slow one is slow alone', async () => {
   const { trips, ask, inputs } = withTrips({ maxInFlight: 4 });
   const [slow, ...others] = [1, 2, 3].map((input) => ask(input));
   await departures();
@@ -82,7 +82,7 @@ test('14.3: those who are tried again alone do not wait for each other: a slow o
   await expect(slow).rejects.toBe(reason);
 });
 
-test('14.3: those who are tried again alone go before those who came later, and nobody goes with them', async () => {
+test('those who are tried again alone go before those who came later, and nobody goes with them', async () => {
   const { trips, ask, inputs } = withTrips();
   const answers = Promise.all([1, 2].map((input) => ask(input)));
   await departures();

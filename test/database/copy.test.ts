@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import pg from 'pg';
-import { type EmbeddedPostgres, openEmbeddedPostgres } from '../../src/embedded/postgres.ts';
+import { type EmbeddedPostgres, openEmbeddedPostgres } from '../../packages/embedded-postgres/src/postgres.ts';
 import { newFolder } from '../support/database.ts';
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { onPostgres } from '../support/process.ts';
@@ -8,7 +8,7 @@ import { onPostgres } from '../support/process.ts';
 const onEmbedded = onPostgres ? describe.skip : describe;
 
 /** PGlite looks for the rows of a COPY in the message itself, and ends: whoever sends one is hung up on before that. */
-onEmbedded('14.22: COPY FROM STDIN on the embedded store (skipped on PostgreSQL, which knows what to do)', () => {
+onEmbedded('COPY FROM STDIN on the embedded store (skipped on PostgreSQL, which knows what to do)', () => {
   let folder: string;
   let store: EmbeddedPostgres;
   let pool: pg.Pool;

@@ -1,3 +1,4 @@
+import type { StoreError } from '../../src/errors.ts';
 import {
   busy,
   isOutcomeUnknown,
@@ -5,8 +6,7 @@ import {
   late,
   outcomeUnknown,
   unavailable,
-} from '../../src/database/errors.ts';
-import type { StoreError } from '../../src/errors.ts';
+} from '../../src/storage/database/errors.ts';
 import { describe, expect, test } from '../support/jest.ts';
 
 /** What pg throws: an error of PostgreSQL with its SQLSTATE, of the system with its name, or of its own with words alone. */
@@ -14,7 +14,7 @@ function thrown(code: string | undefined, message = 'this is a test'): Error {
   return Object.assign(new Error(message), code === undefined ? {} : { code });
 }
 
-describe('14.16: what passes is no fault of ours', () => {
+describe('what passes is no fault of ours', () => {
   test.each([
     ...['EMFILE', 'ENFILE', 'ECONNREFUSED', 'ECONNRESET', 'EAI_AGAIN'],
     ...['08006', '25006', '26000', '28000', '28P01', '3D000', '40001', '40P01', '53300', '55P03', '57014', '57P03'],
@@ -41,7 +41,7 @@ describe('14.16: what passes is no fault of ours', () => {
   });
 });
 
-describe('14.2: whether a write that failed may have been carried out', () => {
+describe('whether a write that failed may have been carried out', () => {
   test.each([
     ['a reset', thrown('ECONNRESET')],
     ['a pipe that broke while it was sent', thrown('EPIPE')],
@@ -62,7 +62,7 @@ describe('14.2: whether a write that failed may have been carried out', () => {
   );
 });
 
-test('14.2: only whoever may send it again is told when', () => {
+test('only whoever may send it again is told when', () => {
   const saidOf = ({ status, message, headers }: StoreError) => ({ status, message, headers });
   const again = { status: 503, headers: { 'retry-after': '1' } };
   expect(saidOf(busy())).toEqual({ ...again, message: 'Too many requests wait for the database; try again shortly.' });
@@ -75,7 +75,7 @@ test('14.2: only whoever may send it again is told when', () => {
   });
 });
 
-describe('14.3: whether a read that failed as one of a batch is tried again alone', () => {
+describe('whether a read that failed as one of a batch is tried again alone', () => {
   test.each(['22021', '53200', '54000', '55P03', '57014', 'XX000'])('after %s it is', (code) => {
     expect(isWorthAnotherTry(thrown(code))).toBe(true);
     expect(isWorthAnotherTry(unavailable(thrown(code)) ?? thrown(code))).toBe(true);

@@ -47,7 +47,7 @@ function openToOthers(path: string): string[] {
 onEmbedded('a data folder that others may enter (skipped on PostgreSQL, which has its own)', () => {
   beforeEach(() => chmodSync(folder, 0o755));
 
-  test('14.20: holds nothing that they can reach: not the database, not the socket, not the locks, even if they could before', async () => {
+  test('holds nothing that they can reach: not the database, not the socket, not the locks, even if they could before', async () => {
     const server = await startServer(env);
     expect((await rest(server, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 1 } })).status).toBe(201);
     expect((await cli(['keys', 'list', '--json'], env)).code).toBe(0);
@@ -68,7 +68,7 @@ onEmbedded('a data folder that others may enter (skipped on PostgreSQL, which ha
     expect((await rest(again, '/v1/pets')).json).toHaveLength(1);
   });
 
-  (isRoot ? test : test.skip)('14.20: nobody can read, write or connect (skipped where this is not root)', async () => {
+  (isRoot ? test : test.skip)('nobody can read, write or connect (skipped where this is not root)', async () => {
     await startServer(env);
     const asNobody = (...command: string[]) =>
       spawnSync('runuser', ['-u', 'nobody', '--', ...command], { encoding: 'utf8' });
@@ -102,14 +102,14 @@ onEmbedded('a socket folder in the temporary folder (skipped on PostgreSQL, whic
     stderr: `animal-store: The socket folder ${socketFolder} is another user's, or open to others; choose a shorter DATA_DIR.\n`,
   });
 
-  test('14.21: is made where the path of the data folder is too long, closed to others', async () => {
+  test('is made where the path of the data folder is too long, closed to others', async () => {
     const server = await startServer(env);
     expect((await rest(server, '/v1/pets')).json).toEqual([]);
     expect(readdirSync(socketFolder)).toEqual(['.s.PGSQL.5432']);
     expect(openToOthers(socketFolder)).toEqual([]);
   });
 
-  test("14.21: is not a link, neither another user's nor our own", async () => {
+  test("is not a link, neither another user's nor our own", async () => {
     const target = join(temporary, 'target');
     mkdirSync(target, { mode: 0o700 });
     symlinkSync(target, socketFolder);
@@ -119,13 +119,13 @@ onEmbedded('a socket folder in the temporary folder (skipped on PostgreSQL, whic
     expect(readdirSync(target)).toEqual([]);
   });
 
-  test('14.21: is not open to others', async () => {
+  test('is not open to others', async () => {
     mkdirSync(socketFolder);
     chmodSync(socketFolder, 0o711);
     expect(await startAndFail(env)).toMatchObject(refusal());
   });
 
-  (isRoot ? test : test.skip)("14.21: is not another user's folder (skipped where this is not root)", async () => {
+  (isRoot ? test : test.skip)("is not another user's folder (skipped where this is not root)", async () => {
     mkdirSync(socketFolder, { mode: 0o700 });
     chownSync(socketFolder, 65_534, 65_534);
     expect(await startAndFail(env)).toMatchObject(refusal());

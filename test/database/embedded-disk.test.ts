@@ -39,7 +39,7 @@ function canMount(): boolean {
   const full = () =>
     `The disk of ${env.DATA_DIR} (DATA_DIR) is full. Make room and start again: what was acknowledged is there.`;
 
-  test('14.17: at the first start is said, and once there is room the store starts', async () => {
+  test('at the first start is said, and once there is room the store starts', async () => {
     mount('24m');
     expect(await startAndFail(env)).toMatchObject(said(`The embedded store could not be opened: ${full()}`));
     mount('300m', 'remount');
@@ -47,7 +47,7 @@ function canMount(): boolean {
     expect(await rest(server, '/v1/pets', newPet)).toMatchObject({ status: 201 });
   });
 
-  test('14.17: while it serves loses nothing that was acknowledged, and at a later start is said again', async () => {
+  test('while it serves loses nothing that was acknowledged, and at a later start is said again', async () => {
     mount('300m');
     const server = await startServer(env);
     const filler = join(env.DATA_DIR, 'filler');

@@ -36,7 +36,7 @@ const canBeMeasured = !onPostgres && existsSync('/proc/self/status');
 (canBeMeasured ? describe : describe.skip)(
   'the embedded store (skipped on PostgreSQL, and where there is no /proc)',
   () => {
-    test(`14.17: its first start and a later one take less than ${megabytes} MB`, async () => {
+    test(`its first start and a later one take less than ${megabytes} MB`, async () => {
       for (const start of ['first', 'later']) {
         const server = await startServer(env);
         await use(server);
@@ -94,7 +94,7 @@ function canBeLimited(): boolean {
       return { child, ended, origin, key: env.BOOTSTRAP_API_KEY ?? '' };
     }
 
-    test(`14.17: ${megabytes} MB are enough for a first start, and for a later one`, async () => {
+    test(`${megabytes} MB are enough for a first start, and for a later one`, async () => {
       for (const _start of ['first', 'later']) {
         const server = await startInside();
         expect(server.child).toMatchObject({ exitCode: null, signalCode: null });

@@ -22,8 +22,8 @@ const said = (text: string) => ({ code: 1, stdout: '', stderr: `animal-store: ${
 const onEmbedded = onPostgres ? describe.skip : describe;
 
 onEmbedded('the embedded store (skipped on PostgreSQL, which has its own)', () => {
-  test('14.17: the PostgreSQL that it unpacks is the one that it opens, and that it says it has', async () => {
-    const { engineVersion } = await import('../../src/embedded/engine.ts');
+  test('the PostgreSQL that it unpacks is the one that it opens, and that it says it has', async () => {
+    const { engineVersion } = await import('../../packages/embedded-postgres/src/engine.ts');
     const server = await startServer(env);
     expect(readFileSync(join(folder, 'PG_VERSION'), 'utf8').trim()).toBe(engineVersion);
     await server.stop();
@@ -31,7 +31,7 @@ onEmbedded('the embedded store (skipped on PostgreSQL, which has its own)', () =
     expect((await rest(again, '/v1/pets')).json).toEqual([]);
   });
 
-  test('14.17: data of another PostgreSQL are left as they are, and it is said what to do', async () => {
+  test('data of another PostgreSQL are left as they are, and it is said what to do', async () => {
     const first = await startServer(env);
     const { json: rex } = await rest(first, '/v1/pets', newPet);
     await first.stop();
@@ -47,7 +47,7 @@ onEmbedded('the embedded store (skipped on PostgreSQL, which has its own)', () =
     expect((await rest(await startServer(env), '/v1/pets')).json).toEqual([rex]);
   });
 
-  test('14.17: a store with a damaged file says what to do', async () => {
+  test('a store with a damaged file says what to do', async () => {
     await (await startServer(env)).stop();
     writeFileSync(join(folder, 'global', 'pg_control'), Buffer.alloc(8192));
     const message =
@@ -56,7 +56,7 @@ onEmbedded('the embedded store (skipped on PostgreSQL, which has its own)', () =
     expect(await startAndFail(env)).toMatchObject(said(message));
   });
 
-  test('14.17: a folder that holds something else is left as it is', async () => {
+  test('a folder that holds something else is left as it is', async () => {
     mkdirSync(folder);
     writeFileSync(join(folder, 'diary.txt'), 'Today I fed the cat.');
     const message = `The embedded store could not be opened: ${folder} is not empty, and holds no database (PG_VERSION is missing).`;
@@ -81,7 +81,7 @@ onEmbedded('the embedded store (skipped on PostgreSQL, which has its own)', () =
   const count = cases(moments.length);
   const first = Math.floor(Math.random() * (moments.length - count + 1));
   test.each(moments.slice(first, first + count))(
-    '14.17: it starts again after the first start was killed when %s',
+    'it starts again after the first start was killed when %s',
     async (_when, isSo) => {
       const killed = run('main', [], { ...env, PORT: `${await freePort()}` });
       while (!isSo() && killed.child.exitCode === null) await pause(1);

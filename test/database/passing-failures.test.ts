@@ -40,7 +40,7 @@ onPostgresOnly('what passes, by $name (PostgreSQL only: the embedded store has n
     await eventually(async () => 'data' in (await face.list(store, {})));
   }
 
-  test('14.16: a lock that is not to be had in time is 503 (55P03)', async () => {
+  test('a lock that is not to be had in time is 503 (55P03)', async () => {
     await session.query(`alter role ${role.name} set lock_timeout = 100`);
     await renewed();
     await session.query('begin; lock table pet in access exclusive mode');
@@ -51,7 +51,7 @@ onPostgresOnly('what passes, by $name (PostgreSQL only: the embedded store has n
     expect(await face.list(store, {})).toEqual({ data: [rex] });
   });
 
-  test('14.16: a role that may not log in for a while is 503 (28000)', async () => {
+  test('a role that may not log in for a while is 503 (28000)', async () => {
     await session.query(`alter role ${role.name} nologin`);
     await endSessions(session);
     for (let time = 1; time <= 5; time += 1) expect(await face.list(store, {})).toEqual(unavailable);
@@ -59,7 +59,7 @@ onPostgresOnly('what passes, by $name (PostgreSQL only: the embedded store has n
     expect(await face.list(store, {})).toEqual({ data: [rex] });
   });
 
-  test('14.16: a database that is away for a while is 503 (3D000)', async () => {
+  test('a database that is away for a while is 503 (3D000)', async () => {
     const name = new URL(urlOf(database)).pathname.slice(1);
     await endSessions(session);
     await session.end();
@@ -72,14 +72,14 @@ onPostgresOnly('what passes, by $name (PostgreSQL only: the embedded store has n
     expect(await face.list(store, {})).toEqual({ data: [rex] });
   });
 
-  test('14.16: a column that changes its type is not noticed (0A000)', async () => {
+  test('a column that changes its type is not noticed (0A000)', async () => {
     expect(await face.find(store, '1')).toEqual({ data: rex });
     await session.query('alter table pet alter column name type varchar');
     expect(await face.find(store, '1')).toEqual({ data: rex });
     expect(await face.list(store, {})).toEqual({ data: [rex] });
   });
 
-  test('14.16: statements that a session has forgotten are prepared again (26000)', async () => {
+  test('statements that a session has forgotten are prepared again (26000)', async () => {
     const ask = async () => [await face.list(store, {}), await face.find(store, '1')];
     const answers = await ask();
     // On both connections of the pool, whichever is taken next.

@@ -1,6 +1,6 @@
-import { Database } from '../../src/database/database.ts';
 import { modelOf } from '../../src/mikro-orm.config.ts';
 import { modules } from '../../src/modules.ts';
+import { Database } from '../../src/storage/database/database.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { afterEach, beforeEach, expect, test } from '../support/jest.ts';
 import { onPostgres } from '../support/process.ts';

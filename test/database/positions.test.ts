@@ -1,4 +1,4 @@
-import { History, type Position, positionOf } from '../../src/database/positions.ts';
+import { History, type Position, positionOf } from '../../src/storage/database/positions.ts';
 import { expect, test } from '../support/jest.ts';
 
 const primary: Position = {

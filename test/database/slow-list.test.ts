@@ -1,6 +1,6 @@
-import { checker } from '../../src/input/check.ts';
 import { petQuerySchema } from '../../src/pets/pet.schemas.ts';
 import { PetService } from '../../src/pets/pet.service.ts';
+import { checker } from '../../src/storage/input/check.ts';
 import { sql } from '../support/database-access.ts';
 import { expect, test } from '../support/jest.ts';
 import { ownsSessions } from '../support/process.ts';
@@ -16,7 +16,7 @@ async function makeSoldSlow(): Promise<void> {
 }
 
 (ownsSessions ? test : test.skip)(
-  '14.3: a list that takes too long does not fail those that travel with it (PostgreSQL only: it gives up statements; not through a pooler, where the role says when)',
+  'a list that takes too long does not fail those that travel with it (PostgreSQL only: it gives up statements; not through a pooler, where the role says when)',
   async () => {
     const names = ['Rex', 'Bella', 'Tom'];
     const statuses = ['available', 'pending', 'sold'];

@@ -28,7 +28,7 @@ function settings(): Promise<unknown> {
 }
 
 onServer.each(['options=-c%20search_path%3Dshop', 'options=-c+search_path%3Dshop&application_name=shop'])(
-  '14.23: ?%s in DATABASE_URL counts, and takes away neither the time-out nor jit=off (PostgreSQL only)',
+  '?%s in DATABASE_URL counts, and takes away neither the time-out nor jit=off (PostgreSQL only)',
   async (options) => {
     const session = await openSession(database);
     await session.query('create schema shop');
@@ -42,14 +42,14 @@ onServer.each(['options=-c%20search_path%3Dshop', 'options=-c+search_path%3Dshop
 );
 
 onServer(
-  '14.23: the time-out is that of DATABASE_STATEMENT_TIMEOUT_MS, whatever ?options= says (PostgreSQL only)',
+  'the time-out is that of DATABASE_STATEMENT_TIMEOUT_MS, whatever ?options= says (PostgreSQL only)',
   async () => {
     await startWith('options=-c%20statement_timeout%3D0%20-c%20jit%3Don');
     expect(await settings()).toEqual([[expect.any(String), '4321ms', 'off']]);
   },
 );
 
-onServer('14.23: nor does ?statement_timeout= take it away (PostgreSQL only)', async () => {
+onServer('nor does ?statement_timeout= take it away (PostgreSQL only)', async () => {
   await startWith('statement_timeout=0&query_timeout=1&application_name=shop');
   expect(await settings()).toEqual([[expect.any(String), '4321ms', 'off']]);
 });

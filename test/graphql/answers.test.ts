@@ -41,7 +41,7 @@ test.each([
   ['two lists of a half', '{ a: pets(limit: 50) { id name } b: pets(limit: 49, after: "1") { id name } }'],
   ['a list without its names', '{ pets(limit: 50) { id } a: pets(limit: 50) { id } }'],
   ['a list whose short fields have aliases', '{ pets(limit: 20) { a: id b: status c: categoryId } }'],
-])('14.8: what fits is answered: %s', async (_what, query) => {
+])('what fits is answered: %s', async (_what, query) => {
   const { data, errors, text } = await ask(query);
   expect(errors).toBeUndefined();
   expect(text.length).toBeLessThan(1_048_576);
@@ -67,7 +67,7 @@ test.each([
     `{ petsConnection(first: 6) { ${times(7, (at) => `e${at}: edges { node { ...F } }`)} } }
      fragment F on Pet { ${times(6, (at) => `n${at}: name`)} }`,
   ],
-])('14.8: %s that would be too large are refused', async (_what, query) => {
+])('%s that would be too large are refused', async (_what, query) => {
   const { data, errors } = await ask(query);
   // Of what may be null, only that is.
   expect(data).toEqual(query.startsWith('{ pet(') ? { pet: null } : null);
@@ -76,7 +76,7 @@ test.each([
   ]);
 });
 
-test('14.8: a page holds as many animals as fit, and the next one goes on after them', async () => {
+test('a page holds as many animals as fit, and the next one goes on after them', async () => {
   const lengths = [];
   let path: string | undefined = '/v1/pets?limit=100';
   while (path) {
@@ -92,7 +92,7 @@ test('14.8: a page holds as many animals as fit, and the next one goes on after 
   expect(data.petsConnection).toMatchObject({ edges: { length: 68 }, pageInfo: { hasNextPage: true } });
 });
 
-test('14.8: sizes are those of UTF-8, not of JavaScript’s strings', async () => {
+test('sizes are those of UTF-8, not of JavaScript’s strings', async () => {
   await onNode(store, { RESPONSE_LIMIT_BYTES: '1048576' }, async (small) => {
     await stockNames(store.database, Array(60).fill('猫'.repeat(10_000)));
     const { json, text } = await rest(small, '/v1/pets?limit=60&after=80');
@@ -102,14 +102,14 @@ test('14.8: sizes are those of UTF-8, not of JavaScript’s strings', async () =
   });
 });
 
-test('14.8: animals one by one are refused for their size, and never as if the database were away', async () => {
+test('animals one by one are refused for their size, and never as if the database were away', async () => {
   // Which of them still fit is a matter of chance.
   const query = `{ ${times(40, (at) => `a${at}: pet(id: ${61 + (at % 20)}) { name }`)} }`;
   const { errors } = await graphqlText(node, { query });
   expect(new Set(errors?.map(({ message }) => message))).toEqual(new Set([message]));
 });
 
-test('14.8: once the answer is too large nothing more is read for it', async () => {
+test('once the answer is too large nothing more is read for it', async () => {
   const query = `{ ${times(16, (at) => `a${at}: pets(after: 60, limit: ${at + 4}) { name }`)} }`;
   for (let time = 0; time < 3; time += 1) {
     const sent = await sentDuring(store.database, async () => {
@@ -121,7 +121,7 @@ test('14.8: once the answer is too large nothing more is read for it', async () 
   }
 });
 
-test('14.8: an animal whose answer would be too large is not stored', async () => {
+test('an animal whose answer would be too large is not stored', async () => {
   const query = `mutation ($name: String!) { createPet(input: { name: $name, categoryId: 1, status: pending }) { ${times(12, (at) => `a${at}: name`)} } }`;
   const { data, errors } = await ask(query, { name: 'z'.repeat(100_000) });
   expect([data, errors?.[0]?.message]).toEqual([null, message]);

@@ -12,7 +12,7 @@ import { toJson } from '../support/json.ts';
 import { type Store, startStore } from '../support/store.ts';
 
 /**
- * 14.1: a compiled operation answers what graphql-js answers, to the byte. Two stores are asked the same, one that
+ * A compiled operation answers what graphql-js answers, to the byte. Two stores are asked the same, one that
  * compiles and one that interprets, so that even the ids of created animals must agree. Everything is sent three times:
  * interpreted the first time, compiled the second, from the cache the third; and then with other variables.
  *
@@ -57,7 +57,7 @@ async function assertEqual(request: object, times = 3): Promise<string> {
 const onPet = 'fragment P on Pet { name status }';
 const onQuery = 'fragment Q on Query { pets(limit: 1) { id } }';
 
-describe('14.1: conditions, fragments and variables are answered alike', () => {
+describe('conditions, fragments and variables are answered alike', () => {
   test.each([
     `query($a: Boolean!) { pets(limit: 1) { id ...P @include(if: $a) ...P } } ${onPet}`,
     `query($a: Boolean!) { pets(limit: 1) { id ...P ...P @include(if: $a) } } ${onPet}`,
@@ -78,7 +78,7 @@ describe('14.1: conditions, fragments and variables are answered alike', () => {
   });
 });
 
-test('14.1: variables that bear the names of inherited members', async () => {
+test('variables that bear the names of inherited members', async () => {
   for (const name of ['toString', 'constructor', 'valueOf', 'hasOwnProperty', '__proto__']) {
     const query = `query($${name}: Int) { pets(limit: $${name}) { id } }`;
     for (const given of [{}, { [name]: 2 }]) await assertEqual({ query, variables: given });
@@ -95,7 +95,7 @@ const documents = fc.array(fc.nat(9999), { minLength: 20, maxLength: 150, size: 
 const operationName = fc.constantFrom('Operation0', 'Operation1', '', 'Nobody', null);
 const schema = buildSchema(readFileSync('schema/schema.graphql', 'utf8'));
 
-test(`14.1: ${wanted} random documents are answered alike, compiled and interpreted, DIFFERENTIAL_SEED=${seed}`, async () => {
+test(`${wanted} random documents are answered alike, compiled and interpreted, DIFFERENTIAL_SEED=${seed}`, async () => {
   const counts = { documents: 0, conditional: 0, withData: 0, refused: 0 };
   await fc.assert(
     fc.asyncProperty(documents, variables, variables, operationName, async (query, first, second, name) => {

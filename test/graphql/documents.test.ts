@@ -50,7 +50,7 @@ describe('a document', () => {
     }
   });
 
-  test('14.31: that subscribes is refused like any other that is not valid: without data', async () => {
+  test('that subscribes is refused like any other that is not valid: without data', async () => {
     const errors = [
       {
         message: 'Cannot query field "pets" on type "Subscription".',

@@ -7,7 +7,7 @@ import {
   type OperationDefinitionNode,
   parse,
 } from 'graphql';
-import { Executor } from '../../src/graphql/executor.ts';
+import { Executor } from '../../src/api/graphql/executor.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { heapUsed } from '../support/heap.ts';
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
@@ -27,7 +27,7 @@ describe('what is kept of requests', () => {
   test.each([
     ['a document with one operation', '{ __typename }'],
     ['a document with several', 'query A { __typename } query B { __typename }'],
-  ])('14.9: is nothing of an operationName of 1 MB that names none, in %s', async (_what, query) => {
+  ])('is nothing of an operationName of 1 MB that names none, in %s', async (_what, query) => {
     const ask = async (operationName: string) => {
       const { errors, text } = await graphqlText(store, { query, operationName });
       expect(errors?.map(({ extensions }) => extensions)).toEqual([{ code: 'BAD_USER_INPUT', status: 400 }]);
@@ -100,14 +100,14 @@ describe('what is compiled', () => {
       'under 37 aliases',
       `{ ${Array.from({ length: 37 }, (_, at) => `a${at}: __schema { types { name } }`).join(' ')} }`,
     ],
-  ])('14.10: introspection never is: %s', async (_how, query) => {
+  ])('introspection never is: %s', async (_how, query) => {
     expect(await executed(query)).toEqual([false, false, false, false]);
   });
 
   test.each([
     ['conditions', 'query ($if: Boolean!) { __typename a: __typename @include(if: $if) }'],
     ['a variable in an input', 'mutation ($name: String!) { createPet(input: { name: $name, categoryId: 1 }) { id } }'],
-  ])('14.1: a document with %s, which graphql-jit takes wrongly, never is', async (_what, query) => {
+  ])('a document with %s, which graphql-jit takes wrongly, never is', async (_what, query) => {
     expect(await executed(query)).toEqual([false, false, false, false]);
   });
 });

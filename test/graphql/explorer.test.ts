@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { getIntrospectionQuery } from 'graphql';
-import type { Example } from '../../src/explorer/example.ts';
+import type { Example } from '../../src/api/pages/example.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
 import { expect, test } from '../support/jest.ts';
@@ -19,7 +19,7 @@ const file = (name: string) => expect.stringMatching(new RegExp(`^graphiql/[0-9a
 const policyOf = ({ headers }: { headers: Record<string, unknown> }) =>
   `${headers['content-security-policy']}`.split(';');
 
-test('14.24: Sandbox may load what it needs from Apollo, and its page runs nothing but its own script', async () => {
+test('Sandbox may load what it needs from Apollo, and its page runs nothing but its own script', async () => {
   const answer = await visit();
   const [, start = ''] = /<script type="module">(.*?)<\/script>/s.exec(answer.text) ?? [];
   const [, style = ''] = /<style>(.*?)<\/style>/s.exec(answer.text) ?? [];
@@ -78,7 +78,7 @@ test('what GraphiQL loads is kept for ever, compressed for whoever can read it, 
   }
 });
 
-test('14.24: with EXPLORER=false there are none: a browser is answered as anybody is', async () => {
+test('with EXPLORER=false there are none: a browser is answered as anybody is', async () => {
   await onNode(store, { EXPLORER: 'false' }, async (node) => {
     const message = 'An API key is required: Authorization: Bearer <API_KEY>.';
     const { status, headers, text } = await visit(node.origin);
@@ -108,7 +108,7 @@ test('it is apart from introspection, which needs a key', async () => {
   });
 });
 
-test('14.27: the page offers a header that a user fills in, shares none, and asks for the schema once', async () => {
+test('the page offers a header that a user fills in, shares none, and asks for the schema once', async () => {
   const { text } = await visit();
   const [, options = ''] = /id="options">(.+)<\/script>/.exec(text) ?? [];
   expect(JSON.parse(options)).toEqual({
@@ -160,7 +160,7 @@ test('every example works on a new store, in the document of Sandbox and in one 
   expect(query).not.toContain('subscription');
 });
 
-test('14.27: its placeholder is no key, but locks nobody out who has one', async () => {
+test('its placeholder is no key, but locks nobody out who has one', async () => {
   await onNode(store, { AUTH_FAILURES_PER_MINUTE: '5' }, async (node) => {
     for (let time = 0; time < 20; time += 1) {
       const { status, errors } = await graphqlText(node, { query: getIntrospectionQuery() }, '<API_KEY>');

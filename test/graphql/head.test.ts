@@ -32,7 +32,7 @@ test.each<[number, string, string, () => Record<string, string>]>([
   [405, 'a mutation', path({ query: addRex }), authorized],
   [415, 'a form', path({ query: '{ pets { id } }' }), () => ({ ...authorized(), 'content-type': 'text/plain' })],
   [200, 'the visit of a browser', '/graphql', () => ({ accept: 'text/html' })],
-])('14.31: HEAD is answered as GET, %i, without a body: %s', async (status, _what, target, headersOf) => {
+])('HEAD is answered as GET, %i, without a body: %s', async (status, _what, target, headersOf) => {
   for (let time = 0; time < 3; time += 1) {
     const [head, got] = [
       await send(store.origin, { method: 'HEAD', path: target, headers: headersOf() }),

@@ -106,8 +106,8 @@ describe('the cost counts what may be answered, wherever the number stands:', ()
     ],
     ['no number at all counts 20', '{ a: pets { id } b: pets { id } }', {}, true],
     ['no number at all, three times', '{ a: pets { id } b: pets { id } c: pets { id } }', {}, false],
-    ['14.10: introspection counts one', '{ pets(limit: 49) { id } __schema { queryType { name } } }', {}, false],
-    ['14.10: introspection and what is left', '{ pets(limit: 48) { id } __type(name: "Pet") { name } }', {}, true],
+    ['introspection counts one', '{ pets(limit: 49) { id } __schema { queryType { name } } }', {}, false],
+    ['introspection and what is left', '{ pets(limit: 48) { id } __type(name: "Pet") { name } }', {}, true],
     ['a skipped field counts, too', '{ pets(limit: 50) @skip(if: true) { id } }', {}, false],
     ['limit by another name', '{ limit: pets(limit: 50) { id } }', {}, false],
     [
@@ -131,7 +131,7 @@ describe('the cost counts what may be answered, wherever the number stands:', ()
   });
 });
 
-describe('14.4: a variable counts whatever its name, that of an inherited member too:', () => {
+describe('a variable counts whatever its name, that of an inherited member too:', () => {
   const names = ['toString', 'constructor', 'valueOf', 'hasOwnProperty', 'isPrototypeOf', 'toLocaleString'];
 
   test.each(names)('%s', async (name) => {

@@ -1,6 +1,6 @@
-import type { Int64 } from '../../src/input/int64.ts';
-import { type Follower, LiveList } from '../../src/live/live-list.ts';
-import type { NextQuery, Source } from '../../src/live/source.ts';
+import { type Follower, LiveList } from '../../src/api/subscriptions/live-list.ts';
+import type { NextQuery, Source } from '../../src/api/subscriptions/source.ts';
+import type { Int64 } from '../../src/storage/input/int64.ts';
 import { afterEach, expect, test } from '../support/jest.ts';
 import { eventually } from '../support/process.ts';
 

@@ -1,14 +1,14 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createSecret } from '../../src/keys/secret.ts';
+import { createSecret } from '../../src/access/keys/secret.ts';
 import { type HttpRequest, send } from '../support/http.ts';
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { type ServiceNode, startNode } from '../support/nodes.ts';
 import { type Store, startStore } from '../support/store.ts';
 
 /**
- * 14.28: the media type of a failure is chosen by `Accept`, wherever it is found. With `application/json` a client must
+ * The media type of a failure is chosen by `Accept`, wherever it is found. With `application/json` a client must
  * not believe the body of a 4xx (GraphQL over HTTP, section 6.4).
  */
 
@@ -89,7 +89,7 @@ describe.each<[string | undefined, string]>([
   ['application/graphql-response+json, application/graphql+json, application/json, text/event-stream', response],
   ['application/graphql-response+json, application/json', response],
   ['text/plain, application/graphql-response+json;q=0.1', response],
-])('14.28: to Accept: %s', (accept, type) => {
+])('to Accept: %s', (accept, type) => {
   const ask = (origin: string, request: Omit<HttpRequest, 'path'>) =>
     send(origin, { ...request, path: '/graphql', headers: { ...(accept && { accept }), ...request.headers } });
 

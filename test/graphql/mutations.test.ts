@@ -35,7 +35,7 @@ const bella = 'bella: createPet(input: { name: "Bella", categoryId: 5 }) { id }'
 test.each([
   ['beside each other', `mutation { ${rex} ${bella} }`],
   ['in a fragment', `mutation { ... { ${rex} ${bella} } }`],
-])('14.2: nobody is told to send a request again whose first mutation is done, %s', async (_, query) => {
+])('nobody is told to send a request again whose first mutation is done, %s', async (_, query) => {
   // No trigger: Citus has none.
   await sql(store.database, 'alter table pet drop constraint if exists refuse');
   const refuse = `create or replace function refuse(name text) returns bool language plpgsql as $$ begin

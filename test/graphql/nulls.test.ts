@@ -10,7 +10,7 @@ const store = storeForAll({}, async () => {
 
 // The type of such a variable allows null, and its default makes it fit: that it does not is found when the operation
 // is executed.
-describe('14.31: a variable with a default that is null where null cannot be is refused:', () => {
+describe('a variable with a default that is null where null cannot be is refused:', () => {
   const needsNoNull = (argument: string, type: string) =>
     `Argument "${argument}" of non-null type "${type}!" must not be null.`;
 

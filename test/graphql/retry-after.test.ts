@@ -1,4 +1,4 @@
-import { createSecret } from '../../src/keys/secret.ts';
+import { createSecret } from '../../src/access/keys/secret.ts';
 import { sql } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
@@ -28,7 +28,7 @@ async function whileRefused(work: () => Promise<void>): Promise<void> {
 const failure = { code: 'SERVICE_UNAVAILABLE', status: 503 };
 const message = 'The database cannot be reached; try again shortly.';
 
-test('14.14: a 503 with Retry-After says so on both faces', async () => {
+test('a 503 with Retry-After says so on both faces', async () => {
   await whileRefused(async () => {
     const created = await rest(store, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 1 } });
     expect([created.status, created.json, created.headers['retry-after']]).toEqual([503, { ...failure, message }, '1']);
@@ -57,7 +57,7 @@ test('whoever fails otherwise is not told to wait', async () => {
   }
 });
 
-test('14.14: a 429 says how long to wait, whether an operation is refused or the request', async () => {
+test('a 429 says how long to wait, whether an operation is refused or the request', async () => {
   await onNode(store, { QUOTA_PER_MINUTE: '2', AUTH_FAILURES_PER_MINUTE: '1' }, async (node) => {
     const query = '{ a: pets(limit: 1) { id } b: pets(limit: 1) { id } c: pets(limit: 1) { id } }';
     const over = await graphqlText(node, { query });

@@ -57,7 +57,7 @@ describe('an ID', () => {
     },
   );
 
-  test('14.31: -0 is 0, as a literal and as a variable, by POST and by GET', async () => {
+  test('-0 is 0, as a literal and as a variable, by POST and by GET', async () => {
     expect(await ask(afterOf('-0'))).toBe(none);
     expect(await ask(after, '{"after":-0}')).toBe(none);
     expect(await askByGet(after, '{"after":-0}')).toBe(none);

@@ -1,6 +1,6 @@
 import { buildSchema, type ExecutionResult, execute, type GraphQLSchema, getOperationAST, parse } from 'graphql';
-import { Executor } from '../../src/graphql/executor.ts';
-import { shared } from '../../src/input/page.ts';
+import { Executor } from '../../src/api/graphql/executor.ts';
+import { shared } from '../../src/storage/input/page.ts';
 import { describe, expect, test } from '../support/jest.ts';
 
 /** What is written straight from what a resolver returns is what graphql-js makes of it, to the byte. */

@@ -41,7 +41,7 @@ describe('the address that counts', () => {
     });
   });
 
-  test('14.6: is one for all addresses of an IPv6 network of 64 bits, which is what one client has', async () => {
+  test('is one for all addresses of an IPv6 network of 64 bits, which is what one client has', async () => {
     await onNode(store, { ...limited, TRUST_PROXY: '1' }, async (node) => {
       const neighbours = ['2001:db8:0:1::1', '2001:db8:0:1:ffff:ffff:ffff:ffff', '2001:db8::1:0:0:0:2'];
       expect(await guess(node, 6, (at) => from(neighbours[at % 3] as string))).toEqual(judged(5, 6));
@@ -51,7 +51,7 @@ describe('the address that counts', () => {
     });
   });
 
-  test('14.6: is the whole IPv4 address, also as an operating system that listens on IPv6 writes it', async () => {
+  test('is the whole IPv4 address, also as an operating system that listens on IPv6 writes it', async () => {
     await onNode(store, { ...limited, TRUST_PROXY: '1' }, async (node) => {
       expect(await guess(node, 6, () => from('::ffff:192.0.2.1'))).toEqual(judged(5, 6));
       expect(await guess(node, 1, () => from('::ffff:192.0.2.2'))).toEqual([401]);
@@ -60,7 +60,7 @@ describe('the address that counts', () => {
 });
 
 // Proxies write X-Forwarded-*, and pass on what else a client sends: RFC 7239's Forwarded is the client's own word.
-describe.each(['1', '127.0.0.1'])('14.7: Forwarded is ignored with TRUST_PROXY=%s', (TRUST_PROXY) => {
+describe.each(['1', '127.0.0.1'])('Forwarded is ignored with TRUST_PROXY=%s', (TRUST_PROXY) => {
   const behindProxy = { ...limited, TRUST_PROXY };
   const claiming = (address: string) => ({ ...from('192.0.2.1'), forwarded: `for=${address}` });
 

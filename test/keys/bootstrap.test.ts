@@ -24,7 +24,7 @@ test('the configured key opens both faces, and its last use does not wear off', 
   });
 });
 
-describe('14.6: the bootstrap key is limited like the others', () => {
+describe('the bootstrap key is limited like the others', () => {
   test('guesses at it are 429 over the limit, and so is the right one from an address that never used it', async () => {
     await onNode(store, env, async (node) => {
       const statuses: number[] = [];

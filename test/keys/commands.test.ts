@@ -123,7 +123,7 @@ test.each([
   expect(stderr).not.toMatch(/\n\s+at /);
 });
 
-test('14.22: a key that has expired cannot be rotated: its new secret would be dead already', async () => {
+test('a key that has expired cannot be rotated: its new secret would be dead already', async () => {
   const { id, expiresAt } = await keysJson('issue', '--name', 'short-lived', '--expires', '1s');
   await eventually(async () => Date.now() > Date.parse(expiresAt));
   expect(await keys('rotate', `${id}`, '--json')).toEqual({

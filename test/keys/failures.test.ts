@@ -1,4 +1,4 @@
-import { createSecret } from '../../src/keys/secret.ts';
+import { createSecret } from '../../src/access/keys/secret.ts';
 import { statementsOf } from '../support/database-access.ts';
 import { callWith, guess, judged, withClock } from '../support/guesses.ts';
 import { send } from '../support/http.ts';

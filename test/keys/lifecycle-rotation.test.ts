@@ -75,7 +75,7 @@ describe('rotating a key', () => {
     expect(await isAccepted(rotated.key)).toBe(false);
   });
 
-  test('14.22: is refused for a key that has expired, which stays as it is', async () => {
+  test('is refused for a key that has expired, which stays as it is', async () => {
     const old = await store.keys.issue({ name: 'shop', expiresAt: new Date('2099-01-01') });
     await sql(store.database, "update api_key set expires_at = now() - interval '1 second' where id = $1", [old.id]);
     const row = () => sql(store.database, 'select row_to_json(api_key) from api_key where id = $1', [old.id]);

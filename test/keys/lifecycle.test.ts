@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { IssuedKey, NewKey } from '../../src/keys/api-key.service.ts';
-import { PresentedKey } from '../../src/keys/secret.ts';
+import type { IssuedKey, NewKey } from '../../src/access/keys/api-key.service.ts';
+import { PresentedKey } from '../../src/access/keys/secret.ts';
 import { sql } from '../support/database-access.ts';
 import { faces } from '../support/faces.ts';
 import { describe, expect, test } from '../support/jest.ts';

@@ -1,4 +1,4 @@
-import { createSecret } from '../../src/keys/secret.ts';
+import { createSecret } from '../../src/access/keys/secret.ts';
 import { statementsOf } from '../support/database-access.ts';
 import { callWith, guess, judged, withClock } from '../support/guesses.ts';
 import { describe, expect, test } from '../support/jest.ts';
@@ -14,7 +14,7 @@ const limited = { AUTH_FAILURES_PER_MINUTE: '5' };
 const mistyped = (at: number) => `${createSecret().slice(0, -1)}${at % 2 ? '' : '-'}`;
 const wrongShapes = ['x', 'wrong-key-of-somebody', 'sk_live_0123456789abcdef', mistyped(0), mistyped(1)];
 
-describe('14.6: 100 anonymous requests do not lock out a key that is in use behind the same address', () => {
+describe('100 anonymous requests do not lock out a key that is in use behind the same address', () => {
   test.each<[string, (at: number) => string]>([
     ['of the wrong shape', () => 'x'],
     ['mistyped', mistyped],
@@ -40,7 +40,7 @@ describe('14.6: 100 anonymous requests do not lock out a key that is in use behi
   });
 });
 
-describe('14.6: keys of the wrong shape', () => {
+describe('keys of the wrong shape', () => {
   test('cost no look-up, are not counted, and are 401 however many they are, over the limit too', async () => {
     await onNode(store, limited, async (node) => {
       const tryAll = async () => {
@@ -55,7 +55,7 @@ describe('14.6: keys of the wrong shape', () => {
   });
 });
 
-describe('14.6: a wrong key that is repeated', () => {
+describe('a wrong key that is repeated', () => {
   test('is looked up once in ten seconds, and counted once', async () => {
     await onNode(store, limited, async (node) => {
       await withClock(async (setTo) => {
@@ -104,7 +104,7 @@ describe('14.6: a wrong key that is repeated', () => {
   });
 });
 
-describe('14.6: wrong keys that come all at once', () => {
+describe('wrong keys that come all at once', () => {
   test('are looked up only as many as may still be wrong; the others wait, and are refused', async () => {
     await onNode(store, { AUTH_FAILURES_PER_MINUTE: '20' }, async (node) => {
       const answers = await together(node, store.database, 300, () => callWith(node, createSecret()));

@@ -1,4 +1,4 @@
-import { createSecret, isSecret, PresentedKey } from '../../src/keys/secret.ts';
+import { createSecret, isSecret, PresentedKey } from '../../src/access/keys/secret.ts';
 import { statementsOf } from '../support/database-access.ts';
 import { faces } from '../support/faces.ts';
 import { describe, expect, test } from '../support/jest.ts';

@@ -18,7 +18,7 @@ afterAll(async () => {
 
 const called: unknown[] = [];
 
-describe('14.22: a key may be called', () => {
+describe('a key may be called', () => {
   test.each([
     'copy pet from stdin',
     "it's copy pet from stdin",

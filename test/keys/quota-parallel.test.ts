@@ -38,7 +38,7 @@ const remaining = ({ headers }: HttpResponse) => Number(/^"key";r=(\d+);t=\d+$/.
 /** Costs one unit. */
 const probe = (node: ServiceNode) => rest(node, '/v1/pets/999');
 
-describe.each([restSide, graphqlSide])('14.5: $name cannot overdraw a quota in parallel', (side) => {
+describe.each([restSide, graphqlSide])('$name cannot overdraw a quota in parallel', (side) => {
   test('300 lists of 100 at once get at most the units of the quota and those of one operation', async () => {
     await stock(store.database, 100);
     await onNode(store, { QUOTA_PER_MINUTE: '200' }, async (node) => {
@@ -104,7 +104,7 @@ describe.each([restSide, graphqlSide])('14.5: $name cannot overdraw a quota in p
   });
 });
 
-test('14.5: who is refused because of operations under way is not told that all is used up', async () => {
+test('who is refused because of operations under way is not told that all is used up', async () => {
   await onNode(store, { QUOTA_PER_MINUTE: '100' }, async (node) => {
     const { rows } = store.database;
     let refused: HttpResponse | undefined;
@@ -126,7 +126,7 @@ test('14.5: who is refused because of operations under way is not told that all 
   });
 });
 
-test('14.2: a mutation of which some is done is not answered as one to be repeated', async () => {
+test('a mutation of which some is done is not answered as one to be repeated', async () => {
   await onNode(store, { QUOTA_PER_MINUTE: '3' }, async (node) => {
     const create = (name: string) => `${name}: createPet(input: { name: "${name}", categoryId: 1 }) { id }`;
     const query = `mutation { ${create('a')} ${create('b')} ${create('c')} }`;

@@ -54,7 +54,7 @@ describeWithRedis('a quota in Redis (skipped where no redis-server is installed;
     }
   });
 
-  test('14.5: is not overdrawn by requests that come to all nodes and both faces at once', async () => {
+  test('is not overdrawn by requests that come to all nodes and both faces at once', async () => {
     const calls = [list, query].flatMap((call) => nodes.map((node) => () => call(node)));
     const answers = await Promise.all(Array.from({ length: 50 }, () => calls.map((call) => call())).flat());
     const served = answers.filter(({ status }) => status === 200).length;

@@ -10,7 +10,7 @@ import { type Store, startStore } from '../support/store.ts';
 
 const describeWithRedis = hasRedis ? describe : describe.skip;
 
-describeWithRedis('14.11: a Redis that falls silent (skipped where no redis-server is installed)', () => {
+describeWithRedis('a Redis that falls silent (skipped where no redis-server is installed)', () => {
   let store: Store;
   let redis: TestRedis;
   let nodes: [ServiceNode, ServiceNode];

@@ -71,10 +71,10 @@ const documents: Array<[number, string, string]> = [
   ],
   [4, 'a field written twice, which is one', '{ pets { id } pets { name } }'],
   [0, 'a field that is skipped', '{ pets @skip(if: true) { id } }'],
-  [1, '14.10: introspection', '{ __schema { queryType { name } } }'],
-  [2, '14.10: introspection of a type beside the schema, in a fragment', `{ ...F } ${introspective}`],
-  [37, '14.10: introspection under 37 aliases', `{ ${aliased(37, '__schema { queryType { name } }')} }`],
-  [6, '14.10: introspection beside a list of three', '{ a: __typename ...F pets { id } } '.concat(introspective)],
+  [1, 'introspection', '{ __schema { queryType { name } } }'],
+  [2, 'introspection of a type beside the schema, in a fragment', `{ ...F } ${introspective}`],
+  [37, 'introspection under 37 aliases', `{ ${aliased(37, '__schema { queryType { name } }')} }`],
+  [6, 'introspection beside a list of three', '{ a: __typename ...F pets { id } } '.concat(introspective)],
   [0, 'the name of the type alone', '{ __typename }'],
   [0, 'a document that is refused', '{ nothing }'],
   [0, 'a document that cannot be read', '{'],
@@ -96,7 +96,7 @@ describe('the unit: one per operation and one per animal', () => {
     });
   });
 
-  test('14.10: the standard introspection reads no animal and costs one, every time', async () => {
+  test('the standard introspection reads no animal and costs one, every time', async () => {
     await onNode(store, { QUOTA_PER_MINUTE: '1000' }, async (node) => {
       for (let time = 0; time < 3; time += 1) {
         expect(await costOf(node, () => graphqlText(node, { query: getIntrospectionQuery() }))).toBe(1);
@@ -104,7 +104,7 @@ describe('the unit: one per operation and one per animal', () => {
     });
   });
 
-  test('14.10: introspection that a key cannot pay for is refused', async () => {
+  test('introspection that a key cannot pay for is refused', async () => {
     const query = (count: number) => `{ ${aliased(count, '__schema { queryType { name } }')} }`;
     await onNode(store, { QUOTA_PER_MINUTE: '38' }, async (node) => {
       // The last one before the limit may overdraw it.

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
+import { DeprecationUsage } from '../../src/access/deprecations/usage.ts';
 import { contracts } from '../../src/contracts.ts';
-import { DeprecationUsage } from '../../src/deprecations/usage.ts';
 import { modules } from '../../src/modules.ts';
 import { sentDuring, sql } from '../support/database-access.ts';
 import { openStream } from '../support/events.ts';

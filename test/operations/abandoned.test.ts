@@ -62,7 +62,7 @@ onServer('clients that do not wait (PostgreSQL only: no lock can be held on the 
     const connections = () => new Promise<number>((done) => store.app.server.getConnections((_, count) => done(count)));
     const create = (name: string) => rest(store, '/v1/pets', { method: 'POST', json: { name, categoryId: 5 } });
 
-    test('14.14: creations whose clients have gone before it was their turn are not written', async () => {
+    test('creations whose clients have gone before it was their turn are not written', async () => {
       await lock();
       const first = create('Rex');
       await someoneWaits();
@@ -88,7 +88,7 @@ onServer('clients that do not wait (PostgreSQL only: no lock can be held on the 
       await database.drop();
     });
 
-    test('14.14: the log has a line for every request whose client has gone', async () => {
+    test('the log has a line for every request whose client has gone', async () => {
       const server = await startServer({
         ...database.env,
         ...patience,

@@ -1,4 +1,4 @@
-import { createSecret } from '../../src/keys/secret.ts';
+import { createSecret } from '../../src/access/keys/secret.ts';
 import { send } from '../support/http.ts';
 import { afterEach, expect, test } from '../support/jest.ts';
 import { onNode, type ServiceNode } from '../support/nodes.ts';

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
-import { DataDesk, type ImportFlags } from '../../src/data/desk.ts';
+import { DataDesk, type ImportFlags } from '../../src/commands/data/desk.ts';
 import { modules } from '../../src/modules.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { sql } from '../support/database-access.ts';

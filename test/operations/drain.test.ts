@@ -131,7 +131,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('after %s', (signal) => {
   );
 });
 
-test.each(['SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const)('14.13: after %s it drains, too', async (signal) => {
+test.each(['SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const)('after %s it drains, too', async (signal) => {
   expect(await call('GET', '/v1/pets')).toMatchObject({ status: 200, connection: 'keep-alive' });
   const ended = await server.stop(signal);
   expect(ended).toMatchObject(drained);

@@ -1,5 +1,5 @@
 import { mock } from 'node:test';
-import { Episode } from '../../src/episode.ts';
+import { Episode } from '../../src/runtime/log/episode.ts';
 import { afterEach, expect, test } from '../support/jest.ts';
 
 const { now } = performance;

@@ -35,7 +35,7 @@ onServer('while somebody holds the table (PostgreSQL only: the embedded store ha
     Object.entries(by).map(([name, operation]) => ({ name: `${name} by ${face}`, run: () => operation(store) })),
   );
 
-  test('14.14: everybody is answered in time, however many there are', async () => {
+  test('everybody is answered in time, however many there are', async () => {
     const began = performance.now();
     const refusals = await Promise.all(Array.from({ length: 500 }, () => all.map(({ run }) => run())).flat());
     // A statement's time and a second, three times over for a busy machine: still less than half of what it would take if
@@ -45,7 +45,7 @@ onServer('while somebody holds the table (PostgreSQL only: the embedded store ha
     expect([...told]).toEqual(['503 SERVICE_UNAVAILABLE']);
   });
 
-  test('14.14: whoever comes when nothing gets on is refused at once, on both faces, and /readyz says so', async () => {
+  test('whoever comes when nothing gets on is refused at once, on both faces, and /readyz says so', async () => {
     const busy: Refusal = {
       code: 'SERVICE_UNAVAILABLE',
       status: 503,

@@ -29,7 +29,7 @@ async function isAlive({ origin }: ServerProcess): Promise<boolean> {
 
 const drained = { code: 0, signal: null, stderr: '' };
 
-describe('14.12: a server whose standard output', () => {
+describe('a server whose standard output', () => {
   test('is on a full disk serves on, and ends when told', async () => {
     const full = openSync('/dev/full', 'w');
     const server = await startServer(env, { stdout: full });

@@ -13,7 +13,7 @@ afterEach(async () => {
 });
 
 (hasRedis ? test : test.skip)(
-  '14.19: a password that Redis refuses is not in the log, the reason is (skipped where no redis-server is installed)',
+  'a password that Redis refuses is not in the log, the reason is (skipped where no redis-server is installed)',
   async () => {
     const port = await freePort();
     const options = ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--requirepass', 'another'];

@@ -26,7 +26,7 @@ const fitting = 16;
 const tooLarge = 'What is read for this answer takes more than 33554432 bytes; ask for fewer items at a time.';
 const busy = 'Too many large answers are under way; try again shortly.';
 
-test('14.8: lists of 101 names of a megabyte, many at a time, neither end a process with a small heap nor keep others waiting', async () => {
+test('lists of 101 names of a megabyte, many at a time, neither end a process with a small heap nor keep others waiting', async () => {
   const env = { ...database.env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-only', LOG_LEVEL: 'silent' };
   // Nothing here is too late, however busy the machine is.
   const patience = { DATABASE_STATEMENT_TIMEOUT_MS: '600000' };

@@ -61,13 +61,13 @@ onServer.each(Object.entries(operations))(
       return rows.map(({ name }) => name);
     }
 
-    test('14.2: when the connection breaks after the commit nobody is told to send it again', async () => {
+    test('when the connection breaks after the commit nobody is told to send it again', async () => {
       road.cutsAt = 'INSERT 0 1';
       expect(await create(store, 'Rex')).toEqual(unknown);
       expect(await stored()).toEqual(['Rex']);
     });
 
-    test('14.2: nor when PostgreSQL falls silent after it was sent', async () => {
+    test('nor when PostgreSQL falls silent after it was sent', async () => {
       // A connection that stands already, so that it is sent on it.
       expect((await rest(store, '/v1/pets')).status).toBe(200);
       road.isSilent = true;
@@ -101,14 +101,14 @@ onServer.each(Object.entries(operations))(
       expect(await stored()).toEqual(['Rex']);
     });
 
-    test('14.2: when it was never sent it may be sent again', async () => {
+    test('when it was never sent it may be sent again', async () => {
       road.cut();
       await eventually(async () => (await rest(store, '/v1/pets')).status === 503);
       expect(await create(store, 'Rex')).toEqual(notBegun);
       expect(await stored()).toEqual([]);
     });
 
-    test('14.2: so it may when PostgreSQL itself has given it up', async () => {
+    test('so it may when PostgreSQL itself has given it up', async () => {
       await session.query("begin; select pg_advisory_xact_lock(hashtext('pet'))");
       const creation = create(store, 'Rex');
       const terminate = `select pg_terminate_backend(pid) from pg_stat_activity

@@ -59,7 +59,7 @@ function start(program: string, args: string[], more: Env = {}) {
 
 const npm = (...args: string[]): Promise<Ended> => start('npm', ['--silent', ...args]).ended;
 
-test('14.18: `npm run keys` and `npm run migrate` work where there are no development dependencies', async () => {
+test('`npm run keys` and `npm run migrate` work where there are no development dependencies', async () => {
   expect(await npm('run', 'migrate')).toMatchObject({
     code: 0,
     stdout: expect.stringMatching(/^applied: /),
@@ -72,7 +72,7 @@ test('14.18: `npm run keys` and `npm run migrate` work where there are no develo
   expect(JSON.parse(listed.stdout)).toEqual([expect.objectContaining({ id, name: 'shop' })]);
 });
 
-test('14.18: `npm start` serves there, and ends when it is told to', async () => {
+test('`npm start` serves there, and ends when it is told to', async () => {
   const port = await freePort();
   const { child, output, ended } = start('npm', ['--silent', 'start'], { PORT: `${port}` });
   await eventually(async () => {
@@ -84,7 +84,7 @@ test('14.18: `npm start` serves there, and ends when it is told to', async () =>
   expect(await ended).toMatchObject({ code: 0, stderr: '' });
 });
 
-test("14.18: a compiler that is none of the service's is not asked to build", async () => {
+test("a compiler that is none of the service's is not asked to build", async () => {
   const elsewhere = join(folder, 'elsewhere');
   mkdirSync(elsewhere);
   writeFileSync(join(elsewhere, 'tsc'), '#!/bin/sh\necho "another version of TypeScript" >&2\nexit 1\n', {
@@ -95,7 +95,7 @@ test("14.18: a compiler that is none of the service's is not asked to build", as
 });
 
 test.each(['start', 'run migrate', 'run keys -- list'])(
-  '14.18: where nothing is built, `npm %s` says so in one line',
+  'where nothing is built, `npm %s` says so in one line',
   async (command) => {
     rmSync(join(folder, 'dist'), { recursive: true });
     expect(await npm(...command.split(' '))).toMatchObject({
@@ -106,7 +106,7 @@ test.each(['start', 'run migrate', 'run keys -- list'])(
   },
 );
 
-test('14.18: the package brings a command of its own', async () => {
+test('the package brings a command of its own', async () => {
   const { bin } = JSON.parse(readFileSync('package.json', 'utf8'));
   expect(Object.keys(bin)).toEqual(['animal-store']);
   // As npm installs it: a link, to a file that may be run.

@@ -28,7 +28,7 @@ const notReady = (message: string) => ({
 
 const isAlive = async ({ origin }: { origin: string }) => (await send(origin, { path: '/livez' })).status === 200;
 
-test('14.15: a server without tables is alive and not ready, until they are there', async () => {
+test('a server without tables is alive and not ready, until they are there', async () => {
   const env = { ...database.env, MIGRATE_ON_START: 'false', BOOTSTRAP_API_KEY: key };
   const server = await startServer(env, { until: '/livez' });
   expect(await readiness(server)).toEqual(notReady('The database has not been migrated.'));
@@ -37,7 +37,7 @@ test('14.15: a server without tables is alive and not ready, until they are ther
   expect(await readiness(server)).toMatchObject({ status: 200, body: { status: 'ok' } });
 });
 
-test('14.15: while it drains it is not ready, and serves on', async () => {
+test('while it drains it is not ready, and serves on', async () => {
   const server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key, DRAIN_DELAY_MS: '600000' });
   server.child.kill('SIGTERM');
   await eventually(async () => (await readiness(server)).status === 503);
@@ -48,7 +48,7 @@ test('14.15: while it drains it is not ready, and serves on', async () => {
   expect(await isAlive(server)).toBe(true);
 });
 
-test('14.15: after the delay it ends, with exit code 0', async () => {
+test('after the delay it ends, with exit code 0', async () => {
   const server = await startServer({ ...database.env, DRAIN_DELAY_MS: '100' });
   expect(await server.stop()).toMatchObject({ code: 0, signal: null, stderr: '' });
 });
@@ -56,7 +56,7 @@ test('14.15: after the delay it ends, with exit code 0', async () => {
 const onServer = onPostgres ? describe : describe.skip;
 
 onServer('on PostgreSQL (the embedded store is never a standby, has one role, and migrates in no time)', () => {
-  test('14.15: a database that only reads, as a standby does, makes a server not ready', async () => {
+  test('a database that only reads, as a standby does, makes a server not ready', async () => {
     const server = await startServer({ ...database.env });
     const session = await openSession(database);
     const name = new URL(urlOf(database)).pathname.slice(1);
@@ -70,7 +70,7 @@ onServer('on PostgreSQL (the embedded store is never a standby, has one role, an
     await session.end();
   });
 
-  test('14.15: a role that may not write makes a server not ready', async () => {
+  test('a role that may not write makes a server not ready', async () => {
     role = await createRole(database);
     const server = await startServer({ DATABASE_URL: role.url });
     const session = await openSession(database);
@@ -88,7 +88,7 @@ onServer('on PostgreSQL (the embedded store is never a standby, has one role, an
     await session.end();
   });
 
-  test('14.15: while it waits for another node’s migration a signal ends it, with exit code 0', async () => {
+  test('while it waits for another node’s migration a signal ends it, with exit code 0', async () => {
     const session = await openSession(database);
     await session.query("select pg_advisory_lock(hashtext('animal-store migrations'))");
     const { child, output, ended } = run('main', [], { ...database.env, PORT: `${await freePort()}` });

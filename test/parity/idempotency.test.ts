@@ -1,5 +1,5 @@
 import { hash, randomUUID } from 'node:crypto';
-import { IdempotencyKeyExpiry } from '../../src/idempotency/expiry.ts';
+import { IdempotencyKeyExpiry } from '../../src/access/idempotency/expiry.ts';
 import { citusLayout } from '../support/citus.ts';
 import { type Created, type Creator, creators, headerOf } from '../support/creations.ts';
 import { sentDuring, sql } from '../support/database-access.ts';

@@ -23,7 +23,7 @@ describe.each(faces)('through $name', (face) => {
     ['of two UTF-16 units', '🐕', 10_000],
     ['with an accent apart', 'e\u0301', 5000],
     ['of either kind', 'x🐕', 5000],
-  ])('14.8: a name has at most 10,000 characters: %s', async (_what, part, times) => {
+  ])('a name has at most 10,000 characters: %s', async (_what, part, times) => {
     const name = part.repeat(times);
     expect(await face.create(store, { name, categoryId: 1 })).toEqual({
       data: { id, name, categoryId: '1', status: 'available' },
@@ -35,7 +35,7 @@ describe.each(faces)('through $name', (face) => {
     expect(await face.list(store, {})).toMatchObject({ data: { length: 1 } });
   });
 
-  test('14.8: the operator says how long a name may be, and what is there already is served all the same', async () => {
+  test('the operator says how long a name may be, and what is there already is served all the same', async () => {
     const ten = { name: '🐕'.repeat(10), categoryId: 1 };
     const kept = await face.create(store, ten);
     await onNode(store, { TEXT_MAX_LENGTH: '9' }, async (node) => {
@@ -50,13 +50,13 @@ describe.each(faces)('through $name', (face) => {
     });
   });
 
-  test('14.8: a name that is too long is one of the faults that are told', async () => {
+  test('a name that is too long is one of the faults that are told', async () => {
     const message = 'name must be at most 10000 characters long; categoryId must be an integer';
     const outcome = await face.create(store, { name: 'x'.repeat(10_001), categoryId: 2n ** 63n });
     expect(outcome).toMatchObject({ code: 'BAD_USER_INPUT', message: expect.stringContaining(message) });
   });
 
-  test('14.8: longer names that are there already are served exactly, in every list and alone', async () => {
+  test('longer names that are there already are served exactly, in every list and alone', async () => {
     // About what is read for many lists at a time, in bytes and in characters; and far more.
     const names = ['short', 'x'.repeat(40_000), 'é'.repeat(20_000), 'é"\\\n'.repeat(8001), 'Bo', '🐕'.repeat(300_000)];
     const ids = await stockNames(store.database, names);
@@ -71,7 +71,7 @@ describe.each(faces)('through $name', (face) => {
     expect(found).toEqual(pets.map((data) => ({ data })));
   });
 
-  test('14.8: a page holds as many animals as fit into 16 MiB', async () => {
+  test('a page holds as many animals as fit into 16 MiB', async () => {
     const names = Array.from({ length: 12 }, (_, at) => `${at}`.padEnd(1_000_000, 'é'));
     const ids = await stockNames(store.database, names);
     const pets = names.map((name, at) => ({ id: `${ids[at]}`, name, categoryId: '1', status: 'available' }));
@@ -86,7 +86,7 @@ describe.each(faces)('through $name', (face) => {
   });
 });
 
-test('14.8: the last page says that it is, and the one before it that it is not, however long the names', async () => {
+test('the last page says that it is, and the one before it that it is not, however long the names', async () => {
   const ids = await stockNames(store.database, Array(4).fill('x'.repeat(50_000)));
   const first = await rest(store, '/v1/pets?limit=2');
   expect(first.headers.link).toBe(`<${store.origin}/v1/pets?limit=2&after=${ids[1]}>; rel="next"`);
@@ -100,7 +100,7 @@ test('14.8: the last page says that it is, and the one before it that it is not,
   });
 });
 
-test('14.8: both contracts and the decisions say how long a name may be', async () => {
+test('both contracts and the decisions say how long a name may be', async () => {
   await onNode(store, { TEXT_MAX_LENGTH: '77' }, async ({ origin }) => {
     const { text } = await send(origin, { path: '/v1/openapi.json' });
     const { NewPet, Pet } = JSON.parse(text).components.schemas;

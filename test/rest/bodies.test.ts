@@ -80,7 +80,7 @@ describe('a body', () => {
     ['with a surrogate pair', '{"name":"\\ud83d\\udc15","categoryId":1}', '🐕', 1],
     ['with other members', '{"name":"Rex","categoryId":1,"id":-5,"x":[{"y":1e400}]}', 'Rex', 1],
     ['with a member named constructor', '{"name":"Rex","categoryId":1,"constructor":{"a":1}}', 'Rex', 1],
-    // 14.31: members that could poison prototypes are unknown members like any other.
+    // members that could poison prototypes are unknown members like any other.
     ['with __proto__', `${rex.slice(0, -1)},"__proto__":{"a":1}}`, 'Rex', 1],
     [
       'with __proto__ that holds other values',

@@ -84,7 +84,7 @@ const heard: Record<string, [status: number, how: () => Promise<Refusal>]> = {
   SERVICE_UNAVAILABLE: [503, () => whileReadsFail(store.database, '57P03', () => refusal('/v1/pets'))],
 };
 
-test('14.30: Error.code lists exactly the codes that REST answers', () => {
+test('Error.code lists exactly the codes that REST answers', () => {
   expect(listed).toEqual(Object.keys(heard));
 });
 

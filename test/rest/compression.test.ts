@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { request } from 'node:http';
-import { Compressor, codingNames } from '../../src/http/compressor.ts';
+import { Compressor, codingNames } from '../../src/api/http/compressor.ts';
 import { stock, stockNames } from '../support/database-access.ts';
 import { textIn } from '../support/http.ts';
 import { beforeAll, describe, expect, test } from '../support/jest.ts';

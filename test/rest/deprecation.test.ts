@@ -49,7 +49,7 @@ async function asked({ origin, key }: Target, path: string, headers = {}) {
   return { origin, answer: await rest({ origin, key }, path, { headers }) };
 }
 
-describe('14.30: every answer of getPet tells what will become of it, and the document says that it does:', () => {
+describe('every answer of getPet tells what will become of it, and the document says that it does:', () => {
   test('all of them are known', () => {
     expect(Object.keys(responses)).toEqual(Object.keys(answers));
   });
@@ -62,7 +62,7 @@ describe('14.30: every answer of getPet tells what will become of it, and the do
   });
 });
 
-describe('14.31: /v1/pets/ is no getPet:', () => {
+describe('/v1/pets/ is no getPet:', () => {
   test.each(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS'])('%s finds nothing there', async (method) => {
     for (const path of ['/v1/pets/', '/v1/pets/?limit=1']) {
       const answer = await rest(store, path, {

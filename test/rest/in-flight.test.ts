@@ -69,7 +69,7 @@ async function begin(): Promise<Socket> {
 const createLarge = () => rest(node, '/v1/pets', { method: 'POST', body: largeBody });
 
 test.each(['finish', 'leave'])(
-  '14.8: large bodies beyond 64 times the limit are refused until others %s; small ones are not',
+  'large bodies beyond 64 times the limit are refused until others %s; small ones are not',
   async (end) => {
     const begun: Socket[] = [];
     while (begun.length < 64) begun.push(await begin());
@@ -98,7 +98,7 @@ test.each(['finish', 'leave'])(
   },
 );
 
-test('14.8: large answers beyond eight times the limit are refused while nobody reads the others; small ones are not', async () => {
+test('large answers beyond eight times the limit are refused while nobody reads the others; small ones are not', async () => {
   // 7.7 MB each, far more than goes into the buffers between the two; all at once, before any of them has been answered.
   const statuses = await Promise.all(Array.from({ length: 24 }, () => status(open('GET /v1/pets?limit=10', '\r\n'))));
   expect(statuses.filter((one) => one === 200).length).toBeGreaterThanOrEqual(8);
@@ -116,7 +116,7 @@ test('14.8: large answers beyond eight times the limit are refused while nobody 
   expect((await graphqlText(node, { query: '{ pets(limit: 10) { id } }' })).data.pets).toHaveLength(10);
 });
 
-test('14.8: clients that leave before their large answer comes leave the room of theirs to others', async () => {
+test('clients that leave before their large answer comes leave the room of theirs to others', async () => {
   for (let round = 0; round < 40; round += 1) {
     const socket = open('GET /v1/pets?limit=10', '\r\n');
     // At any moment: before it was asked for, while it is read, while it is sent.
@@ -127,7 +127,7 @@ test('14.8: clients that leave before their large answer comes leave the room of
   await eventually(async () => (await rest(node, '/v1/pets?limit=10')).status === 200);
 });
 
-test('14.8: many small creations at a time in chunks, whose size nobody knows before, are no large bodies', async () => {
+test('many small creations at a time in chunks, whose size nobody knows before, are no large bodies', async () => {
   const chunked = () => {
     const socket = open('POST /v1/pets', 'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n');
     socket.write(`${rex.length.toString(16)}\r\n${rex}\r\n`);

@@ -58,7 +58,7 @@ test.each([
   ['without a path', `BREW HTTP/1.1\r\n${closing}\r\n`, 400],
   ['with another protocol', `BREW /v1/pets SIP/2.0\r\n${closing}\r\n`, 400],
   ['that is longer than any', `${'BREW'.repeat(20)} /v1/pets HTTP/1.1\r\n${closing}\r\n`, 400],
-])('14.31: a method %s is answered once, and the connection is closed', async (_what, bytes, status) => {
+])('a method %s is answered once, and the connection is closed', async (_what, bytes, status) => {
   const responses = await exchange(store, Buffer.from(bytes, 'latin1'));
   const unknown = {
     code: 'NOT_IMPLEMENTED',

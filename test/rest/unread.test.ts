@@ -31,7 +31,7 @@ const refusals: Array<[status: number, what: string, head: () => string]> = [
 
 const types: Record<number, string> = { 413: 'application/json', 415: 'text/plain' };
 
-test.each(refusals)('14.31: %i for %s is the only answer, and closes the connection', async (status, _what, head) => {
+test.each(refusals)('%i for %s is the only answer, and closes the connection', async (status, _what, head) => {
   const type = `Content-Type: ${types[status] ?? 'application/json'}\r\n`;
   const size = status === 413 ? 9_999_999 : 1000;
   const bodies = [`Content-Length: ${size}\r\n\r\n{`];
@@ -58,7 +58,7 @@ test.each([
   ['HEAD', '/v1/pets'],
   ['OPTIONS', '/v1/pets'],
   ['GET', '/graphql?query={__typename}'],
-])('14.31: %s %s that succeeds without its body is answered once, too', async (method, path) => {
+])('%s %s that succeeds without its body is answered once, too', async (method, path) => {
   const head = `${method} ${path} HTTP/1.1\r\nHost: a\r\n${bearer(store.key)}Content-Type: application/json\r\n`;
   const responses = await exchange(store, `${head}Content-Length: 1000\r\n\r\n{`, method);
   expect(responses).toMatchObject([{ status: method === 'OPTIONS' ? 204 : 200, headers: { connection: 'close' } }]);
@@ -84,7 +84,7 @@ function creation(key: string): string {
   return `${head}Content-Length: ${body.length}\r\n\r\n${body}`;
 }
 
-test.each(broken)('14.31: %s is answered once, and whatever came before it first', async (_what, bytes, answers) => {
+test.each(broken)('%s is answered once, and whatever came before it first', async (_what, bytes, answers) => {
   // The key is known from here on: what needs no database is refused at once.
   await exchange(store, get('/v1/pets', `${bearer(store.key)}Connection: close\r\n`));
   const responses = await exchange(store, bytes());

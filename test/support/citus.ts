@@ -1,10 +1,10 @@
 import { hash, randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { loadConfig } from '../../src/config.ts';
-import { Database } from '../../src/database/database.ts';
-import { distribute, type Layout } from '../../src/database/distribute.ts';
 import { modelOf } from '../../src/mikro-orm.config.ts';
 import { modules } from '../../src/modules.ts';
+import { Database } from '../../src/storage/database/database.ts';
+import { distribute, type Layout } from '../../src/storage/database/distribute.ts';
 import type { TestDatabase } from './database.ts';
 import { eventually } from './process.ts';
 

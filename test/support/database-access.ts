@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { Database } from '../../src/database/database.ts';
+import type { Database } from '../../src/storage/database/database.ts';
 
 /** Runs SQL of a test's own: what no operation can do, the passing of time for instance. */
 export async function sql<Row extends unknown[] = unknown[]>(

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import pg from 'pg';
-import { type EmbeddedPostgres, openEmbeddedPostgres } from '../../src/embedded/postgres.ts';
+import { type EmbeddedPostgres, openEmbeddedPostgres } from '../../packages/embedded-postgres/src/postgres.ts';
 import { preparedStore } from '../../src/prepared-store.ts';
 import { citusLayout, createOnCluster } from './citus.ts';
 import { newFolder } from './folder.ts';

@@ -2,7 +2,7 @@ import { cpSync, rmSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
-import { openEmbeddedPostgres } from '../../src/embedded/postgres.ts';
+import { openEmbeddedPostgres } from '../../packages/embedded-postgres/src/postgres.ts';
 import { newFolder } from './folder.ts';
 import { afterEach, beforeEach } from './jest.ts';
 import { cli, killAll, startServer } from './process.ts';

@@ -1,4 +1,4 @@
-import { createSecret } from '../../src/keys/secret.ts';
+import { createSecret } from '../../src/access/keys/secret.ts';
 import { type HttpResponse, send } from './http.ts';
 import type { ServiceNode } from './nodes.ts';
 

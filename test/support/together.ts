@@ -1,4 +1,4 @@
-import type { Database } from '../../src/database/database.ts';
+import type { Database } from '../../src/storage/database/database.ts';
 import type { ServiceNode } from './nodes.ts';
 
 /** Makes calls to a node at the same time: no statement begins before all of them have arrived. */

@@ -1,6 +1,6 @@
 import type { Call } from '../../src/call.ts';
-import { Batches, type BatchOptions } from '../../src/database/batches.ts';
 import type { StoreError } from '../../src/errors.ts';
+import { Batches, type BatchOptions } from '../../src/storage/records/batches.ts';
 
 /** A round trip that answers when the test says so. */
 export interface Trip {

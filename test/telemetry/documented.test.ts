@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { catalogue } from '../../src/telemetry/catalogue.ts';
+import { catalogue } from '../../src/runtime/telemetry/catalogue.ts';
 import { expect, test } from '../support/jest.ts';
 
 test('docs/observe.md explains every metric and each of its labels, and no other', () => {

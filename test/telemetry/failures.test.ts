@@ -1,6 +1,6 @@
-import { outcomeUnknown } from '../../src/database/errors.ts';
-import { KeyMask } from '../../src/http/key-mask.ts';
-import { Telemetry } from '../../src/telemetry/telemetry.ts';
+import { KeyMask } from '../../src/runtime/log/key-mask.ts';
+import { Telemetry } from '../../src/runtime/telemetry/telemetry.ts';
+import { outcomeUnknown } from '../../src/storage/database/errors.ts';
 import { creators } from '../support/creations.ts';
 import { createOwnDatabase } from '../support/database.ts';
 import { whileReadsFail } from '../support/database-access.ts';
@@ -36,7 +36,7 @@ afterEach(async () => {
 
 async function expectSeries(expected: Record<string, number>): Promise<void> {
   await eventually(async () => {
-    const { together } = await import('../../src/telemetry/metrics.ts');
+    const { together } = await import('../../src/runtime/telemetry/metrics.ts');
     const series = seriesIn(await together([(await telemetry.report()) ?? []]).metrics());
     return Object.entries(expected).every(([name, value]) => series.get(name) === value);
   });

@@ -50,8 +50,8 @@ test('nothing that a client sends becomes a label, and no client makes series', 
 });
 
 test('of more than 200 keys that call what is deprecated, the others share a series', async () => {
-  const { Metrics } = await import('../../src/telemetry/metrics.ts');
-  const { measure } = await import('../../src/telemetry/measuring.ts');
+  const { Metrics } = await import('../../src/runtime/telemetry/metrics.ts');
+  const { measure } = await import('../../src/runtime/telemetry/measuring.ts');
   const metrics = new Metrics();
   const instrumentation: Parameters<typeof measure>[1] = { requests: [], operations: [], databases: [] };
   measure(metrics, instrumentation);

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { openTracing } from '../../src/telemetry/tracing.ts';
+import { openTracing } from '../../src/runtime/telemetry/tracing.ts';
 import { createTestDatabase, newFolder } from '../support/database.ts';
 import { databaseForEach } from '../support/each.ts';
 import { send } from '../support/http.ts';

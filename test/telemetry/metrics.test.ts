@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import { catalogue } from '../../src/telemetry/catalogue.ts';
+import { catalogue } from '../../src/runtime/telemetry/catalogue.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';

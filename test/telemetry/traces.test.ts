@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT_CONTEXT, SpanKind, TraceFlags, trace } from '@opentelemetry/api';
 import { SamplingDecision } from '@opentelemetry/sdk-trace';
-import { samplerOf } from '../../src/telemetry/sampler.ts';
+import { samplerOf } from '../../src/runtime/telemetry/sampler.ts';
 import { createTestDatabase, newFolder } from '../support/database.ts';
 import { databaseForEach } from '../support/each.ts';
 import { graphqlText } from '../support/graphql.ts';

@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import type { Records, Row } from '../../../src/database/records.ts';
+import type { Records, Row } from '../../../src/storage/records/records.ts';
 import type { NewToy } from './toy.schemas.ts';
 
 /** What a toy is for. */

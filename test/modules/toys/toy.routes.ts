@@ -1,9 +1,9 @@
+import type { Routes } from '../../../src/api/http/input.ts';
+import { sendPage } from '../../../src/api/rest/pages.ts';
+import { failure, pageOf, success } from '../../../src/api/rest/responses.ts';
 import { StoreError } from '../../../src/errors.ts';
-import type { Routes } from '../../../src/http/input.ts';
-import { int64FromText } from '../../../src/input/int64.ts';
-import { idSchema } from '../../../src/input/page.ts';
-import { sendPage } from '../../../src/rest/pages.ts';
-import { failure, pageOf, success } from '../../../src/rest/responses.ts';
+import { int64FromText } from '../../../src/storage/input/int64.ts';
+import { idSchema } from '../../../src/storage/input/page.ts';
 import type { Toys } from './toy.entity.ts';
 import { newToySchema, toyQuerySchema, toySchema } from './toy.schemas.ts';
 import { getToyDeprecation } from './toy.types.ts';

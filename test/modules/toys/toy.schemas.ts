@@ -1,6 +1,14 @@
 import { Type } from 'typebox';
-import { enumSchema, type Input, int64Schema, moment, nullable, textSchema, use } from '../../../src/input/check.ts';
-import { pageQueryMembers } from '../../../src/input/page.ts';
+import {
+  enumSchema,
+  type Input,
+  int64Schema,
+  moment,
+  nullable,
+  textSchema,
+  use,
+} from '../../../src/storage/input/check.ts';
+import { pageQueryMembers } from '../../../src/storage/input/page.ts';
 import { ToyKind } from './toy.entity.ts';
 
 const kind = enumSchema('ToyKind', ToyKind, 'What the toy is for.');

@@ -1,7 +1,7 @@
 import { Field, GraphQLISODateTime, InputType, ObjectType, registerEnumType } from 'type-graphql';
-import { connectionOf } from '../../../src/graphql/connection.ts';
-import { ID } from '../../../src/graphql/id.ts';
-import type { Int64 } from '../../../src/input/int64.ts';
+import { connectionOf } from '../../../src/api/graphql/connection.ts';
+import { ID } from '../../../src/api/graphql/id.ts';
+import type { Int64 } from '../../../src/storage/input/int64.ts';
 import { ToyKind } from './toy.entity.ts';
 
 /** Fetching one toy by its id. */

@@ -1,8 +1,8 @@
 import { Migration } from '@mikro-orm/migrations';
-import { Records } from '../../../src/database/records.ts';
-import { checker } from '../../../src/input/check.ts';
-import { LiveList } from '../../../src/live/live-list.ts';
+import { LiveList } from '../../../src/api/subscriptions/live-list.ts';
 import type { Module } from '../../../src/module.ts';
+import { checker } from '../../../src/storage/input/check.ts';
+import { Records } from '../../../src/storage/records/records.ts';
 import { ToyEntity, type Toys } from './toy.entity.ts';
 import { ToyResolver } from './toy.resolver.ts';
 import { toyRoutes } from './toy.routes.ts';

@@ -1,0 +1,160 @@
+import type { Redis } from 'ioredis';
+import { RateLimiterMemory, RateLimiterRedis, type RateLimiterRes } from 'rate-limiter-flexible';
+import { StoreError } from '../../errors.ts';
+import { type Counting, inMemory, type Limiter } from './limiter.ts';
+
+export interface QuotaOptions {
+  /** Units per key per minute. */
+  perMinute: number;
+  /** Shared by all nodes. When undefined, each node counts in memory: all of its workers in one place. */
+  redis: Redis | undefined;
+  counting?: Counting;
+  /** Called when Redis is unavailable: until it is back, every process counts for itself. */
+  onTrouble(error: Error): void;
+  /** Called when it is back. */
+  onRecovery?(): void;
+}
+
+/** The remaining quota of a key. */
+export interface QuotaState {
+  limit: number;
+  remaining: number;
+  /** Seconds until the quota is full again. */
+  reset: number;
+}
+
+/** Gives back unused units; takes missing ones, if negative. @returns the remaining quota, if it has changed */
+export type Settle = (unused: number) => Promise<QuotaState | undefined>;
+
+const windowSeconds = 60;
+
+/**
+ * What a key may spend in a minute. The unit is one for every operation (a REST call, a root field of GraphQL) and one
+ * for every item that it reads or writes, in REST and GraphQL alike: aliases and large pages gain nothing.
+ */
+export class Quota {
+  readonly #limit: number;
+  readonly #limiter: Limiter;
+  readonly #redis: Redis | undefined;
+  /** The units taken by operations in flight in this process, by key. */
+  readonly #taken = new Map<number, number>();
+
+  constructor({ perMinute, redis, onTrouble, onRecovery = () => undefined, counting = inMemory }: QuotaOptions) {
+    this.#limit = perMinute;
+    const budget = { points: perMinute, duration: windowSeconds, keyPrefix: 'animal-store:quota' };
+    this.#redis = redis;
+    this.#limiter = redis
+      ? new RateLimiterRedis({ ...budget, storeClient: redis, insuranceLimiter: new RateLimiterMemory(budget) })
+      : counting.limiter(budget);
+    let isTold = false;
+    redis?.on('ready', () => {
+      if (isTold) onRecovery();
+      isTold = false;
+    });
+    redis?.on('error', (error) => {
+      if (!isTold) onTrouble(error);
+      isTold = true;
+    });
+  }
+
+  /**
+   * Takes the maximum cost of an operation. As long as a unit is left, an operation may overdraw the quota, once.
+   *
+   * @returns the remaining quota, and a function that takes back unused units
+   * @throws StoreError TOO_MANY_REQUESTS when the quota is used up, or the rest is taken by operations in flight
+   */
+  async take(keyId: number, units: number): Promise<{ state: QuotaState; settle: Settle }> {
+    const used = await this.#limiter.penalty(keyId, units);
+    const endOfWindow = performance.now() + used.msBeforeNext;
+    const taken = this.#taken.get(keyId) ?? 0;
+    if (used.consumedPoints - units >= this.#limit) {
+      const state = await this.#giveBack(keyId, units);
+      throw used.consumedPoints - units - taken < this.#limit ? this.#underWay(state) : this.#usedUp(state);
+    }
+    this.#taken.set(keyId, taken + units);
+    const settle = async (unused: number) => {
+      const left = (this.#taken.get(keyId) ?? 0) - units;
+      if (left > 0) this.#taken.set(keyId, left);
+      else this.#taken.delete(keyId);
+      // Units taken in the previous minute are not credited to this one.
+      const isOver = performance.now() >= endOfWindow;
+      return unused === 0 ? undefined : this.#giveBack(keyId, isOver ? 0 : unused);
+    };
+    return { state: this.#stateOf(used), settle };
+  }
+
+  async #giveBack(keyId: number, units: number): Promise<QuotaState> {
+    const used = await this.#limiter.reward(keyId, units);
+    // The units were taken from Redis's count or the parent's, but given back to this process's.
+    if (used.consumedPoints < 0) await this.#limiter.delete(keyId);
+    return this.#stateOf(used);
+  }
+
+  #usedUp(state: QuotaState): StoreError {
+    return new StoreError('TOO_MANY_REQUESTS', `This key has used its ${this.#limit} units of this minute.`, {
+      headers: { 'retry-after': `${state.reset}`, ...rateLimitHeaders(state) },
+    });
+  }
+
+  #underWay(state: QuotaState): StoreError {
+    const message = `What is left of this key's ${this.#limit} units of this minute is taken by requests under way.`;
+    return new StoreError('TOO_MANY_REQUESTS', message, {
+      headers: { 'retry-after': '1', ...rateLimitHeaders(state) },
+    });
+  }
+
+  /** False when Redis is configured but unavailable. */
+  get isShared(): boolean {
+    return this.#redis === undefined || this.#redis.status === 'ready';
+  }
+
+  async close(): Promise<void> {
+    this.#redis?.disconnect();
+  }
+
+  #stateOf({ consumedPoints, msBeforeNext }: RateLimiterRes): QuotaState {
+    const remaining = Math.max(0, this.#limit - Math.max(0, consumedPoints));
+    // A clock that is set back does not prolong the window, only what the limiter says of it.
+    const reset = Math.min(windowSeconds, Math.max(1, Math.ceil(msBeforeNext / 1000)));
+    return { limit: this.#limit, remaining, reset };
+  }
+}
+
+/** The configured quota; undefined when there is none. A failure of Redis is logged once, and its end. */
+export async function createQuota(
+  { quotaPerMinute, redisUrl }: { quotaPerMinute: number; redisUrl: string | undefined },
+  log: Record<'info' | 'warn', (fields: object, message: string) => void>,
+  counting?: Counting,
+): Promise<Quota | undefined> {
+  if (quotaPerMinute === 0) return undefined;
+  return new Quota({
+    perMinute: quotaPerMinute,
+    ...(counting && { counting }),
+    redis: redisUrl ? await connectTo(redisUrl) : undefined,
+    onTrouble: (err) => log.warn({ err }, 'Redis cannot be used: every node counts quotas for itself'),
+    onRecovery: () => log.info({}, 'Redis can be used again'),
+  });
+}
+
+/** Loads the client only where there is a Redis. */
+async function connectTo(url: string): Promise<Redis> {
+  const { Redis } = await import('ioredis');
+  return new Redis(url, {
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    connectTimeout: 2000,
+    // A silent Redis is treated like an unreachable one: no request waits for it until it answers again.
+    socketTimeout: 500,
+  });
+}
+
+/**
+ * `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-11). Without a unit q counts requests. `qu`
+ * takes registered units only, and none of them is ours (section 3.1.2); a parameter of one's own bears one's name.
+ */
+export function rateLimitHeaders({ limit, remaining, reset }: QuotaState): Record<string, string> {
+  return {
+    'ratelimit-policy': `"key";q=${limit};w=${windowSeconds};animal-store-unit="operations+animals"`,
+    ratelimit: `"key";r=${remaining};t=${reset}`,
+  };
+}

@@ -1,0 +1,101 @@
+import 'reflect-metadata';
+import { ArgsType, type ClassType, Field, Int, ObjectType } from 'type-graphql';
+import { type TObject, Type } from 'typebox';
+import { type Checked, checker } from '../../storage/input/check.ts';
+import type { Int64 } from '../../storage/input/int64.ts';
+import { type Page, type PageQuery, pageLimit } from '../../storage/input/page.ts';
+import { ID } from './id.ts';
+
+/** Lists as Relay connections (GraphQL Cursor Connections Specification), for frontends that expect them. */
+
+const pageSize = {
+  nullable: true,
+  defaultValue: pageLimit.default,
+  description: `How many at most, ${pageLimit.min} to ${pageLimit.max}.`,
+};
+
+/** The arguments of every list. */
+@ArgsType()
+export class ListArgs {
+  @Field(() => Int, pageSize)
+  readonly limit?: number | null;
+
+  @Field(() => ID, { nullable: true, description: 'Only those after this one: the last id already seen.' })
+  readonly after?: string | null;
+}
+
+/** The arguments of every connection. */
+@ArgsType()
+export class ConnectionArgs {
+  @Field(() => Int, pageSize)
+  readonly first?: number | null;
+
+  @Field(() => String, { nullable: true, description: 'Only those after this cursor.' })
+  readonly after?: string | null;
+}
+
+@ObjectType({ description: 'Where a page of a connection lies.', simpleResolvers: true })
+class PageInfo {
+  @Field(() => Boolean, { description: 'There are more after this page.' })
+  readonly hasNextPage!: boolean;
+
+  @Field(() => Boolean, { description: 'Always false: a connection is walked forwards.' })
+  readonly hasPreviousPage!: boolean;
+
+  @Field(() => String, { nullable: true, description: 'The cursor of the first one here.' })
+  readonly startCursor!: string | null;
+
+  @Field(() => String, { nullable: true, description: 'The cursor of the last one here; `after` continues from it.' })
+  readonly endCursor!: string | null;
+}
+
+/** A page of a connection, for any type of node. */
+interface Connection {
+  edges: Array<{ cursor: string; node: unknown }>;
+  pageInfo: PageInfo;
+}
+
+/**
+ * Creates the types of a connection from the type of its nodes.
+ *
+ * @param name of that type
+ * @param nouns for the nodes, in the plural
+ */
+export function connectionOf(Node: ClassType, name: string, nouns: string): ClassType<Connection> {
+  @ObjectType(`${name}Edge`, { description: `One of the ${nouns}, and its place in the list.`, simpleResolvers: true })
+  class Edge {
+    @Field(() => String, { description: 'Opaque; `after` continues from it.' })
+    readonly cursor!: string;
+
+    @Field(() => Node, { description: 'The one at this place.' })
+    readonly node!: unknown;
+  }
+
+  @ObjectType(`${name}Connection`, { description: `A page of the list of ${nouns}.`, simpleResolvers: true })
+  class PageOfNodes implements Connection {
+    @Field(() => [Edge], { description: `The ${nouns}, ascending by id.` })
+    readonly edges!: Edge[];
+
+    @Field(() => PageInfo, { description: 'Where this page lies.' })
+    readonly pageInfo!: PageInfo;
+  }
+
+  return PageOfNodes;
+}
+
+/** A cursor is the id: the same position that `after` names in the other lists. */
+export function toConnection({ items, hasNext }: Page<{ id: Int64 }>): Connection {
+  const edges = items.map((node) => ({ cursor: `${node.id}`, node }));
+  const [startCursor, endCursor] = [edges.at(0)?.cursor ?? null, edges.at(-1)?.cursor ?? null];
+  return { edges, pageInfo: { hasNextPage: hasNext, hasPreviousPage: false, startCursor, endCursor } };
+}
+
+/** Validates the arguments of a connection by the rules of the list, whose `limit` is called `first` here. */
+export function connectionChecker<Query extends PageQuery>(schema: TObject & { static?: Query }) {
+  const { limit, ...others } = schema.properties;
+  const check = checker(Type.Object({ first: limit as never, ...others }), { isText: true });
+  return (args: unknown): Checked<Query> => {
+    const { first, ...query } = check(args) as Record<string, unknown>;
+    return { ...query, limit: first } as Checked<Query>;
+  };
+}

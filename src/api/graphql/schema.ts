@@ -1,0 +1,68 @@
+import type { GraphQLObjectType, GraphQLResolveInfo, GraphQLSchema } from 'graphql';
+import { type AuthChecker, buildSchema, type MiddlewareFn, type NonEmptyArray } from 'type-graphql';
+import type { KeyScope } from '../../access/keys/api-key.entity.ts';
+import { forbidden, hasScope } from '../../access/keys/scope.ts';
+import { makeLive, noPubSub } from '../subscriptions/live-field.ts';
+import type { GraphQLContext } from './context.ts';
+import { costOf } from './cost.ts';
+import { nameValues } from './enums.ts';
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** The served schema, of all modules. */
+    graphqlSchema: GraphQLSchema;
+  }
+}
+
+const authorize: AuthChecker<GraphQLContext, KeyScope> = ({ context }, [scope]) => {
+  if (scope && !hasScope(context.caller, scope)) throw forbidden(scope);
+  return true;
+};
+
+/** Charges a root field as an operation of its own, when there is a quota: its maximum cost, before it runs. */
+const metered: MiddlewareFn<GraphQLContext> = ({ context, args, info }, next) => {
+  const { meter } = context.request;
+  const field = isRootType(info) && info.parentType.getFields()[info.fieldName];
+  return meter && field ? meter.run(costOf(field)({ args }), next) : next();
+};
+
+function isRootType({ parentType, schema }: GraphQLResolveInfo): boolean {
+  return rootTypesOf(schema).includes(parentType);
+}
+
+function rootTypesOf(schema: GraphQLSchema): GraphQLObjectType[] {
+  const types = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];
+  return types.filter((type) => type != null);
+}
+
+const descriptions: Record<string, string> = {
+  Query: 'What can be read. Every operation needs an API key.',
+  Mutation: 'What can be changed. It needs an API key with the scope `write`.',
+  Subscription: 'What goes on, as server-sent events: send `Accept: text/event-stream`.',
+};
+
+/**
+ * Builds the schema from the resolvers of all modules.
+ *
+ * @param hasQuota whether callers have quotas.
+ * @throws Error when a field has no declared cost
+ */
+export async function createSchema(resolvers: object[], hasQuota: boolean): Promise<GraphQLSchema> {
+  const instances = new Map<unknown, object>(resolvers.map((resolver) => [resolver.constructor, resolver]));
+  const schema = await buildSchema({
+    resolvers: [...instances.keys()] as NonEmptyArray<() => void>,
+    container: { get: (resolver) => instances.get(resolver) },
+    authChecker: authorize,
+    globalMiddlewares: hasQuota ? [metered] : [],
+    validate: false,
+    pubSub: noPubSub,
+  });
+  makeLive(schema);
+  for (const type of rootTypesOf(schema)) {
+    // type-graphql has no option for these descriptions.
+    type.description = descriptions[type.name];
+    for (const field of Object.values(type.getFields())) costOf(field);
+  }
+  nameValues(schema);
+  return schema;
+}

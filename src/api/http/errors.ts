@@ -1,0 +1,76 @@
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import fastifyPlugin from 'fastify-plugin';
+import { type ErrorCode, internalError, StoreError } from '../../errors.ts';
+
+/** Sends every failure with the specification's Error body. */
+export const errors = fastifyPlugin(
+  async (app: FastifyInstance) => {
+    app.setErrorHandler(sendError);
+    // Node rejects an unknown expectation, without a body. It may be ignored instead (RFC 9110 section 10.1.1).
+    app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
+  },
+  { name: 'errors', dependencies: ['every-request'] },
+);
+
+export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  sendFailure(error, request, reply, (failure) => failure.toBody());
+}
+
+/** Logs a failure and sends it in the format of one API. */
+export function sendFailure(
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  toBody: (failure: StoreError) => unknown,
+  mediaType = 'application/json; charset=utf-8',
+): void {
+  const failure = toStoreError(error, request.routeOptions.bodyLimit);
+  logFailure(failure, request);
+  if (request.call) request.call.code ??= failure.code;
+  reply.code(failure.status).headers(failure.headers).type(mediaType).serializer(JSON.stringify).send(toBody(failure));
+}
+
+/**
+ * Logs a failure. What passes by itself has a line in the log when it begins and one when it is over (`Episode`), and its
+ * code is in the line of each request that it hits. Whoever repeats a creation whose outcome is unknown must look for
+ * it: so each has a line of its own.
+ */
+export function logFailure(
+  { code, status, cause, isOutcomeUnknown, message }: StoreError,
+  { log }: FastifyRequest,
+): void {
+  // Without the message, which may quote what the client sent.
+  if (status < 500 || (cause === undefined && !isOutcomeUnknown)) log.debug({ code }, 'refused');
+  else if (isOutcomeUnknown) log.warn({ code, reason: (cause as Error | undefined)?.message }, 'outcome unknown');
+  else if (code === 'SERVICE_UNAVAILABLE') log.debug({ err: cause, code }, message);
+  else log.error({ err: cause, code }, message);
+}
+
+const noJson = 'The body must be JSON, sent with Content-Type: application/json.';
+const ofFastify: Record<string, [ErrorCode, string]> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: ['UNSUPPORTED_MEDIA_TYPE', noJson],
+  FST_ERR_CTP_INVALID_TYPE: ['UNSUPPORTED_MEDIA_TYPE', noJson],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['BAD_USER_INPUT', 'The body is shorter or longer than its Content-Length.'],
+  FST_ERR_BAD_URL: ['NOT_FOUND', 'There is nothing at this address.'],
+};
+
+/**
+ * Converts any failure to one that a client may see: ours unchanged, the framework's by name, all others as a 500.
+ *
+ * @param bodyLimit in bytes
+ */
+export function toStoreError(error: unknown, bodyLimit?: number): StoreError {
+  if (error instanceof StoreError) return error;
+  const { code, statusCode = 500 } = error as Partial<FastifyError>;
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
+    return new StoreError('PAYLOAD_TOO_LARGE', `The body has more than ${bodyLimit} bytes.`, { cause: error });
+  }
+  const [known, message] = ofFastify[code ?? ''] ?? unnamed(statusCode);
+  return known && message ? new StoreError(known, message, { cause: error }) : internalError(error);
+}
+
+/** Errors of the framework and its plugins that are not listed: a status below 500 is the client's fault. */
+function unnamed(statusCode: number): [ErrorCode, string] | [] {
+  if (statusCode === 403 || statusCode === 404) return ['NOT_FOUND', 'There is nothing at this address.'];
+  return statusCode < 500 ? ['BAD_USER_INPUT', 'This request cannot be answered.'] : [];
+}

@@ -1,0 +1,55 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Int64 } from '../../storage/input/int64.ts';
+import { type Page, writtenOnce } from '../../storage/input/page.ts';
+import { contentTag } from '../http/entity-tag.ts';
+import { isHost } from '../http/server.ts';
+
+/**
+ * Sends a page: a bare array, and `Link: <...>; rel="next"` (RFC 8288) when there are more items. Its entity tag changes
+ * when the link comes: a client that keeps the tag and the body alone would never learn of it.
+ */
+export function sendPage(request: FastifyRequest, reply: FastifyReply, page: Page<{ id: Int64 }>): FastifyReply {
+  const last = page.items.at(-1);
+  if (page.hasNext && last) reply.header('link', `<${urlWith(request, 'after', last.id)}>; rel="next"`);
+  const { json, tag } = writtenOnce(page.items, sendPage, reply, serialized);
+  reply.contentTag = page.hasNext ? `${tag}+` : tag;
+  return reply.type('application/json; charset=utf-8').send(json);
+}
+
+function serialized(items: readonly unknown[], reply: FastifyReply) {
+  const json = reply.serializeInput(items as never, '200', 'application/json') as string;
+  return { json, tag: contentTag(json) };
+}
+
+/** This request's URL as the client sees it, with one query parameter set. */
+function urlWith(request: FastifyRequest, parameter: string, value: Int64): string {
+  const [, path = '', query = ''] = target.exec(request.originalUrl) ?? [];
+  // The other parameters stay as the client wrote them.
+  const others = query.split('&').filter((part) => part !== '' && nameOf(part) !== parameter);
+  const search = [...others, `${parameter}=${value}`].join('&');
+  // Escapes characters of the client that would end the `<...>` of a link.
+  return `${origin(request)}${path}?${search}`.replace(/[<>"]/g, encodeURIComponent);
+}
+
+// The path of a URL in absolute form (RFC 9112 section 3.2.2), too. The router treats `#` like `?`.
+const target = /^(?:https?:\/\/[^/?#]*)?([^?#]*)[?#]?(.*)$/is;
+
+function nameOf(part: string): string {
+  const name = part.split('=', 1)[0] ?? '';
+  return name.includes('%') ? ([...new URLSearchParams(`${name}=`).keys()][0] ?? '') : name;
+}
+
+/**
+ * Scheme, host and, behind a proxy that strips one, the prefix of the path, as the client used them. Forwarded headers
+ * count only when `TRUST_PROXY` trusts the proxy.
+ */
+export function origin(request: FastifyRequest): string {
+  const { protocol, host } = request;
+  return `${protocol}://${isHost(host) && URL.canParse(`http://${host}`) ? host : 'localhost'}${prefix(request)}`;
+}
+
+function prefix({ ips, headers }: FastifyRequest): string {
+  // Fastify returns more than the socket's own address only when it trusts that address.
+  const given = ips && ips.length > 1 ? headers['x-forwarded-prefix'] : undefined;
+  return typeof given === 'string' && /^(?:\/[\w.~-]+)+$/.test(given) ? given : '';
+}

@@ -1,0 +1,140 @@
+import { type GraphQLRequest, type GraphQLResponse, HeaderMap } from '@apollo/server';
+import type { FastifyRequest } from 'fastify';
+import {
+  createSourceEventStream,
+  type DocumentNode,
+  type ExecutionResult,
+  GraphQLError,
+  type GraphQLFormattedError,
+  type GraphQLSchema,
+  type OperationDefinitionNode,
+} from 'graphql';
+import { StoreError } from '../../errors.ts';
+import type { Int64 } from '../../storage/input/int64.ts';
+import type { GraphQLContext } from '../graphql/context.ts';
+import { logErrors } from '../graphql/errors.ts';
+import type { OperationObserver } from '../graphql/observers.ts';
+import { toStoreError } from '../http/errors.ts';
+import { EventStream } from './event-stream.ts';
+import type { EventWriter } from './event-writer.ts';
+import type { Follower } from './live-list.ts';
+
+export interface LiveOptions {
+  schema: GraphQLSchema;
+  writer: EventWriter;
+  observers: readonly OperationObserver[];
+  formatError(formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError;
+  /** Completes what graphql-js returns. */
+  toResponse(result: ExecutionResult): GraphQLResponse;
+}
+
+interface Subscription {
+  document: DocumentNode;
+  operation: OperationDefinitionNode;
+  request: GraphQLRequest;
+  contextValue: GraphQLContext;
+}
+
+/** Every error about a variable repeats the whole input, so a few are enough. */
+const options = { maxCoercionErrors: 5 };
+/** How often an event may repeat what is read: a client that does not read makes us keep a page as it is written. */
+const maxCopies = 11;
+
+/**
+ * Opens subscriptions: what Apollo Server has parsed, validated and resolved. The stream is in the context then, and the
+ * response is empty; or it has the errors.
+ */
+export class Live {
+  readonly #options: LiveOptions;
+
+  constructor(options: LiveOptions) {
+    this.#options = options;
+  }
+
+  async open(subscription: Subscription): Promise<GraphQLResponse> {
+    const { events, request, call } = subscription.contextValue;
+    if (!events) return this.#refused(notAcceptable(), request);
+    try {
+      if (call.copies > maxCopies) throw tooManyAliases();
+      const source = await this.#sourceOf(subscription);
+      if (!(Symbol.asyncIterator in source)) {
+        const errors = (source.errors ?? []).map(named);
+        logErrors(errors, request);
+        events.refusal = errors.map(({ originalError }) => originalError).find(mayPass);
+        return this.#options.toResponse({ errors });
+      }
+      call.streamedAfter = performance.now() - call.arrived;
+      events.stream = this.#streamOf(subscription, source as Follower<{ id: Int64 }>);
+      request.server.subscriptions.add(events.stream, request);
+      return this.#options.toResponse({});
+    } catch (error) {
+      const failure = toStoreError(error);
+      if (mayPass(failure)) events.refusal = failure;
+      return this.#refused(failure, request);
+    }
+  }
+
+  #sourceOf({ document, request, contextValue }: Subscription) {
+    contextValue.request.server.subscriptions.admit(contextValue.request, contextValue.reply.raw);
+    return createSourceEventStream({
+      schema: this.#options.schema,
+      document,
+      operationName: request.operationName,
+      variableValues: request.variables,
+      contextValue,
+      options,
+    });
+  }
+
+  #streamOf(subscription: Subscription, source: Follower<{ id: Int64 }>): EventStream {
+    const { document, operation, request, contextValue: context } = subscription;
+    const { writer, observers, formatError } = this.#options;
+    const { meter, server, call } = context.request;
+    return new EventStream({
+      source,
+      response: context.reply.raw,
+      write: writer.of({ document, operation, variables: request.variables, context }),
+      charge: async (items) => meter?.take(items),
+      onSent(items) {
+        call.items += items;
+        server.subscriptions.delivered += items;
+      },
+      format(error) {
+        const originalError = error as Error;
+        logErrors([new GraphQLError(originalError.message, { originalError })], context.request);
+        const formatted = { message: originalError.message, extensions: { code: 'INTERNAL_SERVER_ERROR' } };
+        return formatError(formatted, error);
+      },
+      onEnd(errors) {
+        if (errors) call.code ??= `${errors[0]?.extensions?.code}`;
+        for (const one of observers) one.ended({ document, operation, context }, errors);
+      },
+    });
+  }
+
+  #refused(failure: StoreError, request: FastifyRequest): GraphQLResponse {
+    const error = new GraphQLError(failure.message, { originalError: failure });
+    logErrors([error], request);
+    const { body } = this.#options.toResponse({ errors: [error] });
+    return { http: { status: failure.status, headers: new HeaderMap() }, body };
+  }
+}
+
+function notAcceptable(): StoreError {
+  return new StoreError('NOT_ACCEPTABLE', 'A subscription is answered with events: send `Accept: text/event-stream`.');
+}
+
+function tooManyAliases(): StoreError {
+  return new StoreError('QUERY_TOO_COSTLY', `A subscription has at most ${maxCopies - 1} aliases below its field.`);
+}
+
+/** An error without a path is about a variable, which Apollo Server would say of operations that it executes itself. */
+function named(error: GraphQLError): GraphQLError {
+  const { message, nodes, path } = error;
+  return path ? error : new GraphQLError(message, { nodes, extensions: { code: 'BAD_USER_INPUT' } });
+}
+
+/** True for what says when it may be tried again: clients of event streams look at the status for that. */
+function mayPass(error: Error | undefined): error is StoreError {
+  return error instanceof StoreError && error.headers['retry-after'] !== undefined;
+}

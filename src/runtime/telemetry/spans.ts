@@ -1,0 +1,128 @@
+import {
+  type Attributes,
+  type Context,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { OperationObserver, ResolvedOperation } from '../../api/graphql/observers.ts';
+import type { RequestEnd, RequestObserver } from '../../api/http/observers.ts';
+import type { CallTrace } from '../../call.ts';
+import { type ErrorCode, httpStatusOf } from '../../errors.ts';
+import { type DatabaseWatcher, failureType, type SentBatch, stateOf } from '../../storage/database/watcher.ts';
+import type { KeyMask } from '../log/key-mask.ts';
+import { addressOf } from '../log/request-log.ts';
+import { codeWord, knownMethods, routeOf } from './words.ts';
+
+/** Finds the trace that a request belongs to in its headers. */
+export type Extract = (headers: FastifyRequest['headers']) => Context;
+
+/** One SERVER span for each request (OpenTelemetry's conventions for HTTP spans, v1.44.0). */
+export function requestSpans(tracer: Tracer, extract: Extract, mask: KeyMask): RequestObserver {
+  return {
+    began(request: FastifyRequest) {
+      const { headers, call, method, protocol } = request;
+      const url = request.is404 ? undefined : request.routeOptions.url;
+      const route = url === undefined || url === '*' ? undefined : routeOf(url);
+      const isKnown = knownMethods.includes(method);
+      // No query, no header, no host: a client may send anything there, a key too.
+      const attributes: Attributes = {
+        'http.request.method': isKnown ? method : '_OTHER',
+        'url.scheme': protocol,
+        'url.path': mask.cleanPath(request.url),
+        'network.protocol.version': request.raw.httpVersion,
+      };
+      const address = addressOf(request);
+      if (address) attributes['client.address'] = address;
+      if (route) attributes['http.route'] = route;
+      const name = `${isKnown ? method : 'HTTP'}${route ? ` ${route}` : ''}`;
+      const context = headers.traceparent ? extract(headers) : ROOT_CONTEXT;
+      call.trace = { request: tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, context) };
+    },
+    ended({ call }: FastifyRequest, reply: FastifyReply, { isAnswered }: RequestEnd) {
+      const span = call.trace?.request;
+      if (!span) return;
+      if (isAnswered) span.setAttribute('http.response.status_code', reply.statusCode);
+      fail(span, isAnswered ? call.code : 'aborted');
+      span.end();
+    },
+  };
+}
+
+/** One INTERNAL span for each GraphQL operation. @param isTrusted whether names of operations are the operator's own */
+export function operationSpans(tracer: Tracer, isTrusted: boolean): OperationObserver {
+  return {
+    began({ operation: { operation, name }, context: { call } }: ResolvedOperation) {
+      if (!call.trace) return;
+      const attributes: Attributes = { 'graphql.operation.type': operation };
+      // Any client can send as many names as it likes.
+      if (isTrusted && name) attributes['graphql.operation.name'] = name.value;
+      call.trace.operation = tracer.startSpan(operation, { attributes }, within(call.trace.request));
+    },
+    ended({ context: { call } }: ResolvedOperation, errors) {
+      const span = call.trace?.operation;
+      if (!span) return;
+      if (errors) fail(span, errors[0]?.extensions?.code);
+      span.end();
+    },
+  };
+}
+
+/**
+ * One CLIENT span for each round trip that serves a traced request. Of one request it is the child. Of several it can be
+ * the child of none: it is a trace of its own, with a link to each of them, and each of them has a link to it.
+ */
+export function databaseSpans(tracer: Tracer): DatabaseWatcher {
+  return {
+    sent({ collection, operation, size, calls }: SentBatch) {
+      const served = new Set<CallTrace>();
+      for (const { trace: one } of calls) if (one && isSampled(one.request)) served.add(one);
+      const [first] = served;
+      if (!first) return ignore;
+      const attributes: Attributes = {
+        'db.system.name': 'postgresql',
+        'db.collection.name': collection,
+        'db.operation.name': operation,
+      };
+      // The conventions leave it out where there is only one.
+      if (size > 1) attributes['db.operation.batch.size'] = size;
+      const isShared = served.size > 1;
+      const links = isShared ? [...served].map(({ request }) => ({ context: request.spanContext() })) : [];
+      const context = isShared ? ROOT_CONTEXT : within(first.operation ?? first.request);
+      const options = { kind: SpanKind.CLIENT, attributes, links };
+      const span = tracer.startSpan(`${operation} ${collection}`, options, context);
+      if (isShared) for (const { request } of served) request.addLink({ context: span.spanContext() });
+      return (error) => {
+        if (error !== undefined) {
+          const state = stateOf(error);
+          if (state) span.setAttribute('db.response.status_code', state);
+          // Without the message, which may quote data.
+          span.setAttribute('error.type', state ?? failureType(error)).setStatus({ code: SpanStatusCode.ERROR });
+        }
+        span.end();
+      };
+    },
+  };
+}
+
+const ignore = () => undefined;
+
+function within(span: Span): Context {
+  return trace.setSpan(ROOT_CONTEXT, span);
+}
+
+function isSampled(span: Span): boolean {
+  return (span.spanContext().traceFlags & TraceFlags.SAMPLED) !== 0;
+}
+
+/** Notes our code; it is the service's failure only if it would be a 5xx, also where GraphQL answers 200. */
+function fail(span: Span, code: unknown): void {
+  if (code === undefined) return;
+  span.setAttribute('error.type', code === 'aborted' ? code : codeWord(code));
+  if (httpStatusOf[code as ErrorCode] >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
+}

@@ -1,0 +1,69 @@
+import type { Pool } from 'pg';
+import { Episode } from '../../runtime/log/episode.ts';
+import { codeOf, isConflict, isLoss, unavailable } from './errors.ts';
+import type { Log } from './options.ts';
+
+/** How long (ms) somebody must be waiting for a connection, without a break, until that is reported. */
+const crowdedAfter = 1000;
+/** A statement that times out does so every ten seconds; others succeed meanwhile. */
+const calmAfterFailures = 15_000;
+
+/** Reports, in a line each, when a database is lost and back, and when its connections are used up. */
+export class Availability {
+  readonly #pool: Pool;
+  readonly #loss: Episode;
+  readonly #failures: Episode;
+  readonly #crowd: Episode;
+  #crowded: NodeJS.Timeout | undefined;
+  /** What has never been there is not lost: whoever starts the service is told by its failure. */
+  #hasAnswered = false;
+
+  constructor(pool: Pool, log: Log) {
+    this.#pool = pool;
+    this.#loss = new Episode({
+      began: (fields) => log.warn(fields, 'the database is lost'),
+      ended: (ms, failures) => log.info({ ms, failures }, 'the database is back'),
+    });
+    this.#failures = new Episode(
+      {
+        began: (fields) => log.warn(fields, 'the database does not carry out statements'),
+        ended: (ms, failures) => log.info({ ms, failures }, 'the database carries out statements again'),
+      },
+      calmAfterFailures,
+    );
+    this.#crowd = new Episode({
+      began: (fields) => log.warn(fields, 'all connections to the database are in use'),
+      ended: (ms) => log.info({ ms }, 'connections to the database are free again'),
+    });
+  }
+
+  /** A statement has been carried out. */
+  answered(): void {
+    this.#hasAnswered = true;
+    this.#loss.passed();
+    this.#failures.passed();
+  }
+
+  /** A connection could not be had, or a statement has failed: perhaps by its own fault. */
+  failed(error: unknown): void {
+    if (!this.#hasAnswered) return;
+    const { message } = error as Error;
+    const fields = { code: codeOf(error), ...(message && { reason: message }) };
+    if (isLoss(error)) this.#loss.noticed(fields);
+    else if (unavailable(error) && !isConflict(error)) this.#failures.noticed(fields);
+  }
+
+  /** To be called when a connection is asked for, and when it has been given. */
+  look(): void {
+    if (this.#pool.waitingCount > 0) this.#crowded ??= setTimeout(() => this.#report(), crowdedAfter).unref();
+    else if (this.#crowded) {
+      clearTimeout(this.#crowded);
+      this.#crowded = undefined;
+      this.#crowd.passed();
+    }
+  }
+
+  #report(): void {
+    this.#crowd.noticed({ connections: this.#pool.totalCount, waiting: this.#pool.waitingCount });
+  }
+}

@@ -1,0 +1,267 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Call, unhurried } from '../../call.ts';
+import { busy, isConflict, late } from '../database/errors.ts';
+import type { DatabaseWatcher, QueueState } from '../database/watcher.ts';
+
+/** Carries out a batch. It may say which server has answered. @returns results in the order of the inputs */
+export type Run<In, Out> = (inputs: In[], servedBy: (node: string) => void) => Promise<Array<Out | Error>>;
+
+export interface BatchOptions<In> {
+  /** What it does, for those who watch. */
+  collection: string;
+  operation: string;
+  watchers?: readonly DatabaseWatcher[];
+  /** Maximum number of inputs in a batch. */
+  maxBatch: number;
+  /** Maximum number of batches in flight, including slow ones that no longer hold back the next. */
+  maxInFlight: number;
+  /** How long (ms) a batch in flight holds back the next one. */
+  patience: number;
+  /** New inputs are rejected when `maxWaiting` are pending, or the first has been pending for `maxAge` (ms). */
+  maxWaiting: number;
+  maxAge: number;
+  /** Size of an input, or the expected size of its result, in bytes; 0 when absent. */
+  sizeOf?: (input: In) => number;
+  /** Maximum size of a batch; a single input may be larger. Sixteen times as much may be pending. */
+  maxSize?: number;
+  /** Whether a batch of several inputs that failed as a whole may be retried, each input alone. */
+  isRetryable(error: unknown): boolean;
+  /** The error for an input whose deadline passes while its batch is in flight. Defaults to `late`. */
+  tooLate?(): Error;
+}
+
+interface Waiting<In, Out> {
+  readonly input: In;
+  readonly call: Call;
+  readonly since: number;
+  readonly size: number;
+  /** Its batch has failed; it is retried alone. */
+  isAlone: boolean;
+  resolve(output: Out): void;
+  reject(error: unknown): void;
+}
+
+const sweepInterval = 100;
+
+/** How often a batch is repeated after a conflict, and how long (ms) the first pause is on average. */
+const retries = 3;
+const shortPause = 20;
+
+/**
+ * Combines concurrent inputs into batches, one round trip each. While a batch is in flight, new inputs are pending and
+ * leave together in the next batch; when none is in flight, an input leaves at once. An input never joins a batch
+ * already sent, so its result was read or written after the input arrived.
+ */
+export class Batches<In, Out> {
+  readonly #run: Run<In, Out>;
+  readonly #options: Required<BatchOptions<In>>;
+  #waiting: Waiting<In, Out>[] = [];
+  #waitingSize = 0;
+  readonly #inFlight = new Set<Waiting<In, Out>[]>();
+  /** Those in flight of which nothing has been written so far. */
+  readonly #pausing = new Set<Waiting<In, Out>[]>();
+  /** The batch in flight that pending inputs wait for. */
+  #holder: Waiting<In, Out>[] | undefined;
+  #impatience: NodeJS.Timeout | undefined;
+  #isScheduled = false;
+  #isCrowded = false;
+  #sweeper: NodeJS.Timeout | undefined;
+  #refused = 0;
+
+  /** @param run takes a batch and returns results in the same order; an `Error` among them fails that input alone. */
+  constructor(run: Run<In, Out>, options: BatchOptions<In>) {
+    this.#run = run;
+    this.#options = { sizeOf: () => 0, maxSize: Number.POSITIVE_INFINITY, tooLate: late, watchers: [], ...options };
+  }
+
+  /** @throws StoreError SERVICE_UNAVAILABLE when too much is pending already, or the deadline of the call passes */
+  add(input: In, call: Call = unhurried): Promise<Out> {
+    const now = performance.now();
+    return new Promise((resolve, reject) => {
+      if (this.#isFull(now)) {
+        this.#refused += 1;
+        return reject(busy());
+      }
+      const size = this.#options.sizeOf(input);
+      this.#waiting.push({ input, call, since: now, size, isAlone: false, resolve, reject });
+      this.#waitingSize += size;
+      this.#sweeper ??= setInterval(() => this.#sweep(), sweepInterval).unref();
+      this.#schedule();
+    });
+  }
+
+  /** True when new inputs are rejected because pending ones make no progress. */
+  get isStuck(): boolean {
+    return this.#isFull(performance.now());
+  }
+
+  get state(): QueueState {
+    const { collection, operation } = this.#options;
+    const [first] = this.#waiting;
+    const oldest = first ? performance.now() - first.since : 0;
+    return { collection, operation, waiting: this.#waiting.length, oldest, refused: this.#refused };
+  }
+
+  #isFull(now: number): boolean {
+    const { maxWaiting, maxAge, maxSize } = this.#options;
+    if (this.#waiting.length === 0) return false;
+    // A retried input has spent its time in a batch, not here.
+    const first = this.#waiting.find(({ isAlone }) => !isAlone);
+    return (
+      this.#waiting.length >= maxWaiting ||
+      this.#waitingSize > 16 * maxSize ||
+      (first !== undefined && now - first.since > maxAge)
+    );
+  }
+
+  #schedule(): void {
+    const [first] = this.#waiting;
+    if (!first || this.#isScheduled) return;
+    // A full batch need not wait for more inputs, and a retried input never waits.
+    const isHeld = this.#holder !== undefined && this.#waiting.length < this.#options.maxBatch && !first.isAlone;
+    if (isHeld) this.#impatience ??= setTimeout(() => this.#letGo(), this.#options.patience);
+    else if (this.#inFlight.size < this.#options.maxInFlight) {
+      this.#isScheduled = true;
+      // When inputs come several at a time, all of this turn of the event loop leave together; a lone one leaves at
+      // once.
+      if (this.#isCrowded) setImmediate(() => this.#depart());
+      else queueMicrotask(() => this.#depart());
+    }
+  }
+
+  /** Releases the next batch, although the previous one may still be in flight. */
+  #letGo(): void {
+    clearTimeout(this.#impatience);
+    this.#impatience = undefined;
+    this.#holder = undefined;
+    this.#schedule();
+  }
+
+  #depart(): void {
+    this.#isScheduled = false;
+    const batch = this.#nextBatch();
+    this.#isCrowded = batch.length > 1;
+    if (batch.length > 0) void this.#send(batch);
+    this.#schedule();
+  }
+
+  /** Takes as many pending inputs as fit into one batch, and rejects those whose client has disconnected. */
+  #nextBatch(): Waiting<In, Out>[] {
+    const { maxBatch, maxSize } = this.#options;
+    const batch: Waiting<In, Out>[] = [];
+    let size = 0;
+    let taken = 0;
+    for (const one of this.#waiting) {
+      const isFull = batch.length === maxBatch || size + one.size > maxSize || one.isAlone || batch[0]?.isAlone;
+      if (batch.length > 0 && isFull) break;
+      taken += 1;
+      this.#waitingSize -= one.size;
+      if (one.call.isOver) one.reject(one.call.refusal ?? late());
+      else {
+        batch.push(one);
+        size += one.size;
+      }
+    }
+    this.#waiting = taken === this.#waiting.length ? [] : this.#waiting.slice(taken);
+    return batch;
+  }
+
+  async #send(batch: Waiting<In, Out>[]): Promise<void> {
+    this.#inFlight.add(batch);
+    this.#holder = batch;
+    const now = performance.now();
+    for (const { call, since } of batch) call.batched?.(now - since, batch.length);
+    try {
+      const outputs = await this.#attempt(batch);
+      batch.forEach(({ resolve, reject }, index) => {
+        const output = outputs[index] as Out | Error;
+        if (output instanceof Error) reject(output);
+        else resolve(output);
+      });
+    } catch (error) {
+      if (batch.length > 1 && this.#options.isRetryable(error)) this.#tryAlone(batch);
+      else for (const { reject } of batch) reject(error);
+    }
+    this.#inFlight.delete(batch);
+    if (this.#holder === batch) this.#letGo();
+    else this.#schedule();
+  }
+
+  /** A batch that the database has undone for the sake of another transaction is sent again, a few times. */
+  async #attempt(batch: Waiting<In, Out>[]): Promise<Array<Out | Error>> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await (this.#options.watchers.length > 0 ? this.#watched(batch) : this.#roundTrip(batch));
+      } catch (error) {
+        if (attempt > retries || !isConflict(error)) throw error;
+        // Nothing has been written, so whose time is up meanwhile is told so, and is not sent again.
+        this.#pausing.add(batch);
+        await sleep(attempt * shortPause * (0.5 + Math.random()));
+        this.#pausing.delete(batch);
+        dropEnded(batch);
+        if (batch.length === 0) return [];
+      }
+    }
+  }
+
+  #roundTrip(batch: Waiting<In, Out>[]): Promise<Array<Out | Error>> {
+    return this.#run(
+      batch.map(({ input }) => input),
+      (node) => {
+        for (const { call } of batch) call.servedBy?.(node);
+      },
+    );
+  }
+
+  async #watched(batch: Waiting<In, Out>[]): Promise<Array<Out | Error>> {
+    const { collection, operation, watchers } = this.#options;
+    const size = batch.length;
+    const ends = watchers.map((one) => one.sent({ collection, operation, size, calls: batch.map(({ call }) => call) }));
+    let failure: unknown;
+    try {
+      return await this.#roundTrip(batch);
+    } catch (error) {
+      failure = error;
+      throw error;
+    } finally {
+      for (const end of ends) end(failure);
+    }
+  }
+
+  #tryAlone(batch: Waiting<In, Out>[]): void {
+    for (const one of batch) {
+      one.isAlone = true;
+      this.#waitingSize += one.size;
+    }
+    this.#waiting = [...batch, ...this.#waiting];
+  }
+
+  /** Rejects inputs whose deadline has passed. One timer serves all: a timer for each would cost as much as a query. */
+  #sweep(): void {
+    const now = performance.now();
+    for (const batch of this.#inFlight) {
+      const tooLate = this.#pausing.has(batch) ? late : this.#options.tooLate;
+      for (const { call, reject } of batch) if (call.deadline <= now) reject(tooLate());
+    }
+    this.#waiting = this.#waiting.filter(({ size, call, reject }) => {
+      if (call.deadline > now && !call.isOver) return true;
+      this.#waitingSize -= size;
+      reject(call.refusal ?? late());
+      return false;
+    });
+    if (this.#waiting.length > 0 || this.#inFlight.size > 0) return;
+    clearInterval(this.#sweeper);
+    this.#sweeper = undefined;
+  }
+}
+
+/** Rejects the inputs of a batch that nobody waits for any more, and removes them from it. */
+function dropEnded<In, Out>(batch: Waiting<In, Out>[]): void {
+  const now = performance.now();
+  const wanted = batch.filter(({ call, reject }) => {
+    if (call.deadline > now && !call.isOver) return true;
+    reject(call.refusal ?? late());
+    return false;
+  });
+  batch.splice(0, batch.length, ...wanted);
+}

@@ -1,0 +1,241 @@
+import type { EntityName } from '@mikro-orm/core';
+import type { NextPage, NextQuery, Source } from '../../api/subscriptions/source.ts';
+import { type Call, unhurried } from '../../call.ts';
+import type { Database } from '../database/database.ts';
+import { isUnsupported, isWorthAnotherTry } from '../database/errors.ts';
+import { type Int64, int64 } from '../input/int64.ts';
+import { type Page, type PageQuery, shared } from '../input/page.ts';
+import type { Batches } from './batches.ts';
+import { Continuation } from './continuation.ts';
+import { Insertions } from './insertions.ts';
+import type { Once } from './once.ts';
+import { parameterOf } from './parameter.ts';
+import { longestShortText, type Statements, statementsFor } from './statements.ts';
+import { type Column, frame, Table, textsOf } from './table.ts';
+
+/** A row of a table in memory. */
+export type Row<Entity> = { readonly [Member in keyof Entity]-?: Held<Entity[Member]> };
+
+/** A `bigint` of MikroORM is an Int64 here, and what may be absent is null. */
+type Held<Value> = Value extends bigint ? Int64 : Value extends undefined ? never : Value;
+
+/** An input for new items: every member is one of the item's, of its type. */
+type InputOf<Item, New> = {
+  readonly [Member in keyof New]: Member extends keyof Item
+    ? Item[Member] | undefined
+    : Member extends string
+      ? never
+      : New[Member];
+};
+
+/** A page and its size. */
+interface Read<Item> extends Page<Item> {
+  /** Approximate size as JSON, in bytes. */
+  readonly bytes: number;
+}
+
+type ListRow = Array<string | null>;
+type ServedBy = (node: string) => void;
+type Query = PageQuery & { readonly filter: unknown };
+
+const mebibyte = 1024 * 1024;
+
+const reads = { maxBatch: 32, maxInFlight: 4, patience: 10, isRetryable: isWorthAnotherTry, maxSize: 16 * mebibyte };
+/**
+ * Reads and writes the rows of an entity's table: lists, single rows and new rows. Concurrent calls of the same kind
+ * share one round trip (`batches.ts`). Services build on it; it knows no rules except paging.
+ */
+export class Records<Item extends { readonly id: Int64 }, New extends InputOf<Item, New>> implements Source<Item> {
+  readonly #database: Database;
+  readonly #table: Table;
+  readonly #filter: Column | undefined;
+  readonly #statements: Statements;
+  readonly #lists: Batches<Query, Read<Item> | null>;
+  /** The lists of a batch that has fallen apart: each alone, all of them within this table's share of the pool. */
+  readonly #loneLists: Batches<Query, ListRow>;
+  readonly #longLists: Batches<Query, Read<Item>>;
+  readonly #finds: Batches<Int64, Item | null>;
+  readonly #insertions: Insertions<Item, New>;
+  readonly #continuation: Continuation<Item>;
+  #onInserted: Array<() => void> = [];
+  readonly #maxPageBytes: number;
+  /** Recent size of a row: the next page is expected to be similar. */
+  #bytesPerRow = frame;
+  /** False once the engine has refused a statement for several lists. */
+  #takesMany = true;
+
+  /** @param filter the member by which lists may be filtered; it needs an index on it and the id */
+  constructor(database: Database, entity: EntityName, filter?: keyof Item & string) {
+    this.#database = database;
+    this.#maxPageBytes = database.maxPageBytes;
+    this.#table = new Table(database.orm.getMetadata(entity));
+    this.#filter = filter === undefined ? undefined : this.#table.column(filter);
+    this.#statements = statementsFor(this.#table, this.#filter);
+    const named = (operation: string) => ({ collection: this.#table.name, operation });
+    this.#lists = database.batched((queries, servedBy) => this.#readPages(queries, servedBy), {
+      ...reads,
+      ...named('list'),
+      // Longer texts are not read by this statement, so a request for them must not seem to fill the queue.
+      sizeOf: ({ limit }) => limit * Math.min(this.#bytesPerRow, frame + longestShortText),
+    });
+    this.#loneLists = database.batched(([query], servedBy) => this.#selectList(query as Query, servedBy), {
+      ...reads,
+      ...named('list_alone'),
+      maxBatch: 1,
+    });
+    this.#longLists = database.batched(([query], servedBy) => this.#readLongPage(query as Query, servedBy), {
+      ...reads,
+      ...named('list_long'),
+      maxBatch: 1,
+      maxInFlight: 1,
+    });
+    this.#finds = database.batched((ids, servedBy) => this.#readOnes(ids, servedBy), {
+      ...reads,
+      ...named('find'),
+      sizeOf: () => this.#bytesPerRow,
+    });
+    this.#insertions = new Insertions(database, this.#table, this.#statements);
+    this.#continuation = new Continuation(database, this.#table, this.#statements);
+  }
+
+  /**
+   * One page, ascending by id: as many items as requested, or as many as fit when that would be too large.
+   *
+   * @throws StoreError SERVICE_UNAVAILABLE; BAD_USER_INPUT when the response exceeds its size limit
+   */
+  async list(
+    query: PageQuery & { readonly [Filter in keyof Item]?: Item[Filter] | undefined },
+    call: Call = unhurried,
+  ): Promise<Page<Item>> {
+    const { limit, after } = query;
+    const filter = this.#filter ? parameterOf(query[this.#filter.member as keyof Item]) : null;
+    const wanted = { limit, after, filter };
+    const page = (await this.#lists.add(wanted, call)) ?? (await this.#longLists.add(wanted, call));
+    const { length } = page.items;
+    if (length > 0) this.#bytesPerRow = Math.max(page.bytes / length, this.#bytesPerRow * 0.9);
+    call.spend(length, page.bytes);
+    return page;
+  }
+
+  /**
+   * @param id undefined when the client's id is invalid, so there is no such row
+   * @returns null when there is none
+   * @throws StoreError SERVICE_UNAVAILABLE
+   */
+  async find(id: Int64 | undefined, call: Call = unhurried): Promise<Item | null> {
+    if (id === undefined) return null;
+    const found = await this.#finds.add(id, call);
+    if (found) call.spend(1, this.#table.sizeOf(found));
+    return found;
+  }
+
+  /**
+   * Durable when the promise resolves.
+   *
+   * @param once the client's name for this creation: at most one is carried out under it
+   * @throws StoreError SERVICE_UNAVAILABLE, with `Retry-After` when it may be sent again; IDEMPOTENCY_KEY_REUSED,
+   *   IDEMPOTENCY_KEY_IN_USE
+   */
+  async insert(item: New, call?: Call, once?: Once): Promise<Item> {
+    const inserted = await this.#insertions.insert(item, call, once);
+    for (const listener of this.#onInserted) listener();
+    return inserted;
+  }
+
+  get filteredBy(): string | undefined {
+    return this.#filter?.member;
+  }
+
+  /** What comes after a position, for a `LiveList`. @throws StoreError SERVICE_UNAVAILABLE */
+  next(query: NextQuery): Promise<NextPage<Item>> {
+    return this.#continuation.next(query);
+  }
+
+  /** The greatest id, or the least int64. @throws StoreError SERVICE_UNAVAILABLE */
+  last(): Promise<Int64> {
+    return this.#continuation.last();
+  }
+
+  onInserted(listener: () => void): void {
+    this.#onInserted.push(listener);
+  }
+
+  /** Equal queries are read once and share one page. Returns null for those that must be read alone. */
+  async #readPages(queries: Query[], servedBy: ServedBy): Promise<Array<Read<Item> | null>> {
+    const keys = queries.map(({ filter, limit, after }) => `${limit} ${after} ${filter === null ? '' : `=${filter}`}`);
+    const distinct = new Map(queries.map((query, at) => [keys[at], query]));
+    const rows = await this.#selectLists([...distinct.values()], servedBy);
+    const pages = new Map([...distinct].map(([key, { limit }], at) => [key, this.#toPage(rows[at] as ListRow, limit)]));
+    return keys.map((key) => pages.get(key) as Read<Item> | null);
+  }
+
+  /**
+   * Reads one item more than requested, to know whether there is a next page. Citus refuses several lists of a
+   * hash-distributed table in one statement ("complex joins are only supported when ..."): from then on each is a
+   * statement of its own.
+   *
+   * @returns one row per query, in order
+   */
+  async #selectLists(queries: Query[], servedBy: ServedBy): Promise<ListRow[]> {
+    if (queries.length === 1) return this.#selectList(queries[0] as Query, servedBy);
+    if (this.#takesMany) {
+      try {
+        return await this.#selectMany(queries, servedBy);
+      } catch (error) {
+        if (!isUnsupported(error)) throw error;
+        this.#takesMany = false;
+      }
+    }
+    return Promise.all(queries.map((query) => this.#loneLists.add(query, { ...unhurried, servedBy })));
+  }
+
+  #selectMany(queries: Query[], servedBy: ServedBy): Promise<ListRow[]> {
+    const columns = [
+      queries.map(({ after }) => `${after ?? int64.min}`),
+      queries.map(({ limit }) => limit + 1),
+      queries.map(({ filter }) => filter),
+    ];
+    return this.#database.read(this.#statements.listMany, columns, servedBy);
+  }
+
+  #selectList({ filter, after, limit }: Query, servedBy: ServedBy): Promise<ListRow[]> {
+    const { listAll, listFiltered } = this.#statements;
+    const values = [`${after ?? int64.min}`, limit + 1];
+    return filter === null
+      ? this.#database.read(listAll, values, servedBy)
+      : this.#database.read(listFiltered, [...values, filter], servedBy);
+  }
+
+  async #readLongPage({ limit, after, filter }: Query, servedBy: ServedBy): Promise<Array<Read<Item>>> {
+    const values = [`${after ?? int64.min}`, limit + 1, filter, this.#maxPageBytes];
+    const [row] = (await this.#database.read<ListRow>(this.#statements.listLong, values, servedBy)) as [ListRow];
+    const isCut = row.pop() === 't';
+    const page = this.#toPage([...row, 'f'], limit) as Read<Item>;
+    return [{ ...page, hasNext: page.hasNext || isCut }];
+  }
+
+  async #readOnes(ids: Int64[], servedBy: ServedBy): Promise<Array<Item | null>> {
+    const wanted = [...new Set(ids)].map(String);
+    const rows = await this.#database.read<ListRow>(this.#statements.find, [wanted], servedBy);
+    const found = new Map(rows.map((row) => [row[0], this.#table.itemOf(row) as Item]));
+    return ids.map((id) => found.get(`${id}`) ?? null);
+  }
+
+  /** @returns null when it contains text that was too long to be read. */
+  #toPage(row: ListRow, limit: number): Read<Item> | null {
+    if (row[0] === null) return { items: [], hasNext: false, bytes: 0 };
+    if (row.at(-1) === 't') return null;
+    const { columns, itemAt } = this.#table;
+    const texts = columns.map((column, at) => textsOf(column, row[at] as string));
+    const count = texts[0]?.length ?? 0;
+    const items: Item[] = [];
+    for (let place = 0; place < count && place < limit; place += 1) items.push(itemAt(texts, place) as Item);
+    let bytes = frame * count;
+    columns.forEach(({ isText }, at) => {
+      if (isText) bytes += Buffer.byteLength(row[at] as string);
+    });
+    if (count > limit) bytes -= this.#table.sizeOf(itemAt(texts, limit) as Item);
+    while (bytes > this.#maxPageBytes && items.length > 1) bytes -= this.#table.sizeOf(items.pop() as Item);
+    return { items: shared(items), hasNext: count > items.length, bytes };
+  }
+}
