@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { rmSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import pg from 'pg';
 import { type EmbeddedPostgres, openEmbeddedPostgres } from '../../packages/embedded-postgres/src/postgres.ts';
@@ -58,9 +57,6 @@ async function keep(): Promise<Kept> {
   };
   const store = await openEmbeddedPostgres(folder, lost, preparedStore());
   store.closeAtEnd();
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-  // How the runner ends its workers.
-  process.once('SIGTERM', () => process.exit());
   return { folder, store };
 }
 

@@ -1,4 +1,4 @@
-import { cpSync, rmSync } from 'node:fs';
+import { cpSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -70,7 +70,6 @@ export async function usedStoreIn(place: string): Promise<UsedStore> {
 
 async function makeUsedStore(): Promise<UsedStore & { folder: string }> {
   const folder = await newFolder();
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   const env = { DATA_DIR: folder };
   const { key } = JSON.parse((await cli(['keys', 'issue', '--name', 'shop', '--json'], env)).stdout);
   const server = await startServer(env);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 const gibibyte = 2 ** 30;
 
 /** In memory where there is room: a new store is some 400 files, and a killed process leaves them there as well. */
-const scratch = isRoomy('/dev/shm') ? '/dev/shm' : tmpdir();
+export const scratch = isRoomy('/dev/shm') ? '/dev/shm' : tmpdir();
 
 function isRoomy(folder: string): boolean {
   if (!existsSync(folder)) return false;
@@ -15,4 +15,4 @@ function isRoomy(folder: string): boolean {
 }
 
 /** A folder that the test removes. */
-export const newFolder = () => mkdtemp(join(scratch, 'animal-store-test-'));
+export const newFolder = () => mkdtemp(join(process.env.TEST_FOLDER ?? scratch, 'animal-store-test-'));

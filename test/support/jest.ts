@@ -2,8 +2,8 @@ import type * as jest from '@jest/globals';
 import { bind } from 'jest-each';
 
 /**
- * Jest's functions. `jest-light-runner` runs all files of a worker in one plain Node.js, so that what they share is
- * loaded once; there Jest's functions are globals, and nothing limits their time but this.
+ * Jest's functions, with a time limit for each: `jest-light-runner` has none
+ * (https://github.com/nicolo-ribaudo/jest-light-runner/issues/36).
  */
 const { describe, expect, ...unlimited } = globalThis as unknown as typeof jest;
 

@@ -1,0 +1,21 @@
+import { chmodSync, mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { scratch } from './folder.ts';
+
+/**
+ * Jest's `globalSetup`: one folder for all that a run writes. Its workers are threads, which Jest ends without running
+ * their `exit` listeners.
+ */
+export default function setUp(): void {
+  const folder = mkdtempSync(join(scratch, 'animal-store-tests-'));
+  // Test servers run as other users.
+  chmodSync(folder, 0o711);
+  process.env.TEST_FOLDER = folder;
+}
+
+/** Jest's `globalTeardown`. */
+export async function tearDown(): Promise<void> {
+  const folder = process.env.TEST_FOLDER;
+  if (folder) await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+}
