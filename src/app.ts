@@ -4,7 +4,7 @@ import { DeprecationUsage } from './access/deprecations/usage.ts';
 import { idempotencyKeyExpiry } from './access/idempotency/expiry.ts';
 import { repeatableRoutes } from './access/idempotency/routes.ts';
 import { ApiKeyService } from './access/keys/api-key.service.ts';
-import { authenticate, bearer } from './access/keys/bearer.ts';
+import { authenticate, bearer, presentedHint } from './access/keys/bearer.ts';
 import { FailureLimit } from './access/keys/failure-limit.ts';
 import { KeyUsage } from './access/keys/key-usage.ts';
 import { inMemory } from './access/quotas/limiter.ts';
@@ -40,7 +40,7 @@ import { KeyMask } from './runtime/log/key-mask.ts';
 import { LogControl } from './runtime/log/log-control.ts';
 import { loggingOptions } from './runtime/log/logging.ts';
 import { addressOf, requestLog } from './runtime/log/request-log.ts';
-import type { Instrumentation } from './runtime/telemetry/instrumentation.ts';
+import type { Observers } from './runtime/telemetry/observers.ts';
 import type { Database } from './storage/database/database.ts';
 import { exactJson } from './storage/input/json.ts';
 import { releasedVersion } from './version.ts';
@@ -55,27 +55,26 @@ export interface AppOptions {
   log?: LogControl;
   /** Of a worker: what it shares with the others. Absent where one process is the service. */
   parent?: Parent | undefined;
-  /** Who watches; the database has been told already. */
-  instrumentation?: Instrumentation;
+  /** The database has them already. */
+  observers?: Observers;
 }
 
-const unwatched: Instrumentation = { requests: [], operations: [], databases: [] };
+const none: Observers = { requests: [], operations: [], databases: [] };
 
 /** Assembles the service. Read from top to bottom, it lists everything the service consists of. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
-  const { config, database, modules, parent, instrumentation = unwatched } = options;
-  const { onLookUp, onDeprecatedCall } = instrumentation;
+  const { config, database, modules, parent, observers = none } = options;
   const control = options.log ?? new LogControl(config.log);
   const { log } = control;
   const counting = parent ?? inMemory;
   const keyUsage = new KeyUsage(database);
-  const usage = new DeprecationUsage(database, { onCall: onDeprecatedCall });
+  const usage = new DeprecationUsage(database, { onCall: observers.keys?.deprecatedCall });
   const { bootstrapKey, failuresPerMinute } = config.keys;
   const keys = new ApiKeyService(database, {
     bootstrapKey,
     onUse: (keyId) => keyUsage.used(keyId),
     onBootstrapUse: (ip) => log.warn({ key: 0, address: addressOf({ ip }) }, 'the bootstrap key is used'),
-    onLookUp,
+    onLookUp: observers.keys?.lookedUp,
   });
   const mask = new KeyMask(bootstrapKey);
   const underWay = new UnderWay();
@@ -87,7 +86,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     maxBytes: config.http.responseLimit,
     answers: new InFlight('answers', 8 * config.http.responseLimit),
   };
-  const eachRequest = { call, observers: [...instrumentation.requests, underWay, requestLog(control, mask)] };
+  const eachRequest = { call, observers: [...observers.requests, underWay, requestLog(control, mask, presentedHint)] };
   const app = Fastify({
     ...serverOptions({
       ...config.http,
@@ -142,11 +141,11 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const examples = apis.flatMap(({ examples = [] }) => examples);
   const { explorer, ...limited } = config.graphql;
   const page = explorer ? sandboxPage(examples) : undefined;
-  await app.register(graphQL, { schema, page, usage, observers: instrumentation.operations, ...limited });
+  await app.register(graphQL, { schema, page, usage, observers: observers.operations, ...limited });
   if (explorer) await app.register(graphiQL, { examples });
 
   await app.register(pages, { schema, version: releasedVersion(), explorer, introspection: limited.introspection });
-  instrumentation.onBuilt?.(app, database);
+  observers.onBuilt?.(app, database);
   return app;
 }
 

@@ -14,7 +14,7 @@ import { schemaCommand } from './commands/schema.command.ts';
 import { startCommand } from './commands/start.command.ts';
 import { runProgram, withExamples } from './commands/terminal/program.ts';
 import { variables } from './config.ts';
-import { startFailure } from './runtime/health/start-failure.ts';
+import { startFailure } from './start-failure.ts';
 import { assertNode, releasedVersion } from './version.ts';
 
 /** The table of contents of the command line. Each command is in the room of what it does. */

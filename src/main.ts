@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import { actorOf } from './access/keys/actor.ts';
 import { ApiKeyService, type IssuedKey } from './access/keys/api-key.service.ts';
 import { issueFirstKey, welcome } from './access/keys/first-key.ts';
+import { sendError } from './api/http/errors.ts';
 import { type Config, loadConfig } from './config.ts';
 import { modelOf } from './mikro-orm.config.ts';
 import { modules } from './modules.ts';
@@ -11,15 +12,15 @@ import { preparedStore } from './prepared-store.ts';
 import { Parent } from './runtime/cluster/parent.ts';
 import { Workers } from './runtime/cluster/workers.ts';
 import { openOperationsPort } from './runtime/health/port.ts';
-import { startFailure } from './runtime/health/start-failure.ts';
 import { KeyMask } from './runtime/log/key-mask.ts';
 import { LogControl } from './runtime/log/log-control.ts';
 import { LogOutput } from './runtime/log/log-output.ts';
 import { logSettings } from './runtime/log/log-settings.ts';
+import type { DatabaseObserver } from './runtime/telemetry/observers.ts';
 import { Telemetry } from './runtime/telemetry/telemetry.ts';
 import type { Service } from './serve.ts';
+import { startFailure } from './start-failure.ts';
 import { Database } from './storage/database/database.ts';
-import type { DatabaseWatcher } from './storage/database/watcher.ts';
 import { assertNode, releasedVersion } from './version.ts';
 
 const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const;
@@ -68,8 +69,13 @@ async function main(): Promise<void> {
     log.info({ reason }, 'ended before it was open');
     process.exit(0);
   };
-  const watchers = telemetry.instrumentation.databases;
-  const database = await openDatabase(config, { log, watchers, isParent, isWorker: parent !== undefined });
+  const { observers } = telemetry;
+  const database = await openDatabase(config, {
+    log,
+    observers: observers.databases,
+    isParent,
+    isWorker: parent !== undefined,
+  });
   // The embedded store stays with the parent: a worker that is killed does not take it along.
   if (isParent && !database.isEmbedded) await database.close();
 
@@ -84,6 +90,7 @@ async function main(): Promise<void> {
     config.operations.port > 0 && !parent
       ? await openOperationsPort({
           ...config.operations,
+          sendError,
           plugins: [logSettings(control), ...(await telemetry.pages(isParent ? () => workers : undefined))],
         })
       : undefined;
@@ -96,10 +103,9 @@ async function main(): Promise<void> {
       patience: drainTime + grace,
       onGiveUp,
     });
-  const { instrumentation } = telemetry;
   const service: Service =
     workers ??
-    (await (await import('./serve.ts')).serve({ config, database, modules, log: control, parent, instrumentation }));
+    (await (await import('./serve.ts')).serve({ config, database, modules, log: control, parent, observers }));
 
   let reason: string | undefined;
 
@@ -134,17 +140,17 @@ async function main(): Promise<void> {
 
 interface OpenOptions {
   log: Logger;
-  watchers: DatabaseWatcher[];
+  observers: DatabaseObserver[];
   /** Of workers, which do what is left to do. */
   isParent: boolean;
   isWorker: boolean;
 }
 
 /** Opens the database and migrates it. A worker's parent has done that: nothing keeps a worker from starting. */
-async function openDatabase(config: Config, { log, watchers, isParent, isWorker }: OpenOptions): Promise<Database> {
+async function openDatabase(config: Config, { log, observers, isParent, isWorker }: OpenOptions): Promise<Database> {
   const prepared = config.migrateOnStart ? preparedStore(config.database) : undefined;
   const readUrls = isParent ? undefined : config.database.readUrls;
-  const options = { ...config.database, readUrls, log, prepared, onLost: fail, watchers };
+  const options = { ...config.database, readUrls, log, prepared, onLost: fail, observers };
   const database = await Database.open(options, modelOf(modules));
   if (isWorker) return database;
   const { advice } = database;

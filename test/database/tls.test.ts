@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { loadConfig } from '../../src/config.ts';
 import { modelOf } from '../../src/mikro-orm.config.ts';
 import { modules } from '../../src/modules.ts';
-import { startFailure } from '../../src/runtime/health/start-failure.ts';
+import { startFailure } from '../../src/start-failure.ts';
 import { Database } from '../../src/storage/database/database.ts';
 import { newFolder } from '../support/folder.ts';
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';

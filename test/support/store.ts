@@ -7,7 +7,7 @@ import { modelOf } from '../../src/mikro-orm.config.ts';
 import type { Module } from '../../src/module.ts';
 import { modules } from '../../src/modules.ts';
 import { preparedStore } from '../../src/prepared-store.ts';
-import type { Instrumentation } from '../../src/runtime/telemetry/instrumentation.ts';
+import type { Observers } from '../../src/runtime/telemetry/observers.ts';
 import { Database } from '../../src/storage/database/database.ts';
 import { distribute } from '../../src/storage/database/distribute.ts';
 import { citusLayout } from './citus.ts';
@@ -36,14 +36,13 @@ export interface StartStoreOptions {
   database?: TestDatabase;
   /** Modules beside those of the service. */
   more?: Module[];
-  /** Who watches it. */
-  instrumentation?: Instrumentation;
+  observers?: Observers;
 }
 
 /** Starts the service as `main.ts` does, in this process. */
 export async function startStore(
   env: Record<string, string> = {},
-  { database: given, more = [], instrumentation }: StartStoreOptions = {},
+  { database: given, more = [], observers }: StartStoreOptions = {},
 ): Promise<Store> {
   const all = [...modules, ...more];
   const test = given ?? (await createTestDatabase());
@@ -55,14 +54,13 @@ export async function startStore(
     ...env,
   });
   const model = modelOf(all);
-  const watchers = instrumentation?.databases ?? [];
   const prepared = preparedStore(config.database);
-  const database = await Database.open({ ...config.database, prepared, watchers }, model);
+  const database = await Database.open({ ...config.database, prepared, observers: observers?.databases ?? [] }, model);
   await database.migrate();
   // Tables that a database on a cluster does not come with; some tests make theirs by hand.
   const migrated = more.filter(({ migrations }) => migrations);
   if (citusLayout && migrated.length > 0) await distribute(database, modelOf(migrated), citusLayout);
-  const app = await buildApp({ config, database, modules: all, ...(instrumentation && { instrumentation }) });
+  const app = await buildApp({ config, database, modules: all, ...(observers && { observers }) });
   await app.listen({ port: 0, host: '127.0.0.1' });
   const keys = new ApiKeyService(database);
   const { key } = await keys.issue({ name: 'test' });

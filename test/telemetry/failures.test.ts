@@ -25,9 +25,9 @@ beforeEach(async () => {
     log: { info: () => undefined, warn: () => undefined },
     output: { droppedInAll: 7 },
   });
-  const { instrumentation } = telemetry;
+  const { observers } = telemetry;
   const database = await createOwnDatabase();
-  store = await startStore({ QUOTA_PER_MINUTE: '50' }, { database, instrumentation });
+  store = await startStore({ QUOTA_PER_MINUTE: '50' }, { database, observers });
 });
 afterEach(async () => {
   await store.close();

@@ -53,9 +53,9 @@ test('of more than 200 keys that call what is deprecated, the others share a ser
   const { Metrics } = await import('../../src/runtime/telemetry/metrics.ts');
   const { measure } = await import('../../src/runtime/telemetry/measuring.ts');
   const metrics = new Metrics();
-  const instrumentation: Parameters<typeof measure>[1] = { requests: [], operations: [], databases: [] };
-  measure(metrics, instrumentation);
-  for (let number = 0; number < 300; number += 1) instrumentation.onDeprecatedCall?.('getPet', `key ${number}`);
+  const observers: Parameters<typeof measure>[1] = { requests: [], operations: [], databases: [] };
+  measure(metrics, observers);
+  for (let number = 0; number < 300; number += 1) observers.keys?.deprecatedCall('getPet', `key ${number}`);
   const report = (await metrics.report()).find(({ name }) => name === 'animal_store_deprecated_calls_total');
   const values = report?.values as Array<{ value: number; labels: { key: string } }>;
   expect(values).toHaveLength(201);

@@ -2,6 +2,7 @@ import { type EntityManager, LockMode } from '@mikro-orm/core';
 import { LRUCache } from 'lru-cache';
 import { type Call, unhurried } from '../../call.ts';
 import { StoreError } from '../../errors.ts';
+import type { LookUpResult } from '../../runtime/telemetry/observers.ts';
 import type { Database } from '../../storage/database/database.ts';
 import type { Batches } from '../../storage/records/batches.ts';
 import { type Actor, actorOf } from './actor.ts';
@@ -45,8 +46,6 @@ export interface ApiKeyServiceOptions {
   /** Who issues, rotates and revokes with this service. */
   actor?: Actor;
 }
-
-export type LookUpResult = 'known' | 'unknown' | 'failed';
 
 const lookups = {
   collection: 'api_key',

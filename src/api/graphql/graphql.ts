@@ -11,6 +11,7 @@ import type { DocumentNode, FormattedExecutionResult, GraphQLSchema } from 'grap
 import { LRUCache } from 'lru-cache';
 import { DeprecatedFields } from '../../access/deprecations/fields.ts';
 import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
+import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
 import { varyBy } from '../http/headers.ts';
 import { type Page, sendPage } from '../pages/page.ts';
 import { EventWriter } from '../subscriptions/event-writer.ts';
@@ -21,7 +22,6 @@ import { Executor } from './executor.ts';
 import { apolloHandler, isNavigation, preventionHeaders, textsForHashes } from './http.ts';
 import { lifecycle } from './lifecycle.ts';
 import { existingOperationTypes, type OperationLimits, operationLimits, unconditionalSubscriptions } from './limits.ts';
-import type { OperationObserver } from './observers.ts';
 import { readTrustedDocuments } from './trusted-documents.ts';
 
 export interface GraphQLOptions {

@@ -11,6 +11,7 @@ import type { DeprecatedFields } from '../../access/deprecations/fields.ts';
 import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
 import { assertRepeatable } from '../../access/idempotency/mutations.ts';
 import { idempotencyKey } from '../../access/idempotency/once.ts';
+import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
 import type { EventWriter } from '../subscriptions/event-writer.ts';
 import { Live } from '../subscriptions/live.ts';
 import type { GraphQLContext } from './context.ts';
@@ -20,8 +21,7 @@ import { type Executor, isSingleField } from './executor.ts';
 import { fragmentIn } from './fragments.ts';
 import { useReading } from './http.ts';
 import { mediaTypes } from './media-types.ts';
-import type { OperationObserver } from './observers.ts';
-import { rootFieldsOf } from './root-fields.ts';
+import { observedOperation, rootFieldsOf } from './root-fields.ts';
 import { statusOf } from './status.ts';
 import { onlyQueries } from './words.ts';
 
@@ -50,7 +50,7 @@ export function lifecycle(options: LifecycleOptions): ApolloServerPlugin<GraphQL
       if (!operation) return done;
       const fields = rootFieldsOf(operation, (name) => fragmentIn(document, name));
       contextValue.call.operation = { name: operation.name?.value, fields: fields.names };
-      for (const one of observers) one.began({ document, operation, context: contextValue });
+      for (const one of observers) one.began(observedOperation(document, operation, contextValue.call));
       if (operation.operation === OperationTypeNode.MUTATION) assertPost(contextValue);
       if (hasKey(contextValue)) assertRepeatable(schema, document, operation);
       const { introspection, copies } = cost.check(document, operation, request.variables ?? {});
@@ -97,7 +97,7 @@ export function lifecycle(options: LifecycleOptions): ApolloServerPlugin<GraphQL
       if (errors) contextValue.call.code ??= `${errors[0]?.extensions?.code}`;
       if (contextValue.call.isReplay) http.headers.set('idempotent-replayed', 'true');
       if (document && operation) {
-        for (const one of observers) one.ended({ document, operation, context: contextValue }, errors);
+        for (const one of observers) one.ended(observedOperation(document, operation, contextValue.call), errors);
       }
       const mayRepeat = !errors || hasKey(contextValue) || isRepeatable(operation, errors);
       // The quota's 429 must not cause a retry either; the field's own error says how long to wait with that field.

@@ -1,4 +1,12 @@
-import { type FragmentDefinitionNode, Kind, type OperationDefinitionNode, type SelectionSetNode } from 'graphql';
+import {
+  type DocumentNode,
+  type FragmentDefinitionNode,
+  Kind,
+  type OperationDefinitionNode,
+  type SelectionSetNode,
+} from 'graphql';
+import type { ObservedCall, ObservedOperation } from '../../runtime/telemetry/observers.ts';
+import { fragmentIn } from './fragments.ts';
 
 /** The root fields of an operation. */
 export interface RootFields {
@@ -35,4 +43,13 @@ export function rootFieldsOf(
   const fields = { byKey, names: [...new Set(byKey.values())] };
   known.set(operation, fields);
   return fields;
+}
+
+export function observedOperation(
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+  call: ObservedCall,
+): ObservedOperation {
+  const { byKey: fields } = rootFieldsOf(operation, (name) => fragmentIn(document, name));
+  return { type: operation.operation, name: operation.name?.value, fields, call };
 }

@@ -1,8 +1,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
+import type { RequestObserver } from '../../runtime/telemetry/observers.ts';
 import { latest } from './broken-requests.ts';
 import { dataHeaders } from './headers.ts';
-import type { RequestObserver } from './observers.ts';
+import { operationOf } from './operation.ts';
 import { RequestCall, type RequestCallOptions } from './request-call.ts';
 
 declare module 'fastify' {
@@ -54,12 +55,13 @@ export function begin(request: FastifyRequest, reply: FastifyReply, { call, obse
   latest.set(request.raw.socket, reply.raw);
   request.call = new RequestCall(request.raw, reply.raw, call);
   reply.headers(dataHeaders).header('x-request-id', request.id);
-  for (const observer of observers) observer.began?.(request);
+  for (const observer of observers) observer.began?.(request, request.call);
   reply.raw.once('close', () => {
-    const { arrived, streamedAfter } = request.call;
+    const { call, caller } = request;
+    const { arrived, streamedAfter } = call;
     // Whoever has had enough of a stream goes: that is how one ends.
     const isAnswered = reply.raw.writableFinished || streamedAfter !== undefined;
-    const end = { milliseconds: performance.now() - arrived, isAnswered };
+    const end = { milliseconds: performance.now() - arrived, isAnswered, call, caller, route: operationOf(request) };
     for (const observer of observers) observer.ended(request, reply, end);
   });
 }

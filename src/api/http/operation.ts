@@ -1,16 +1,9 @@
 import type { FastifyRequest } from 'fastify';
+import type { ObservedRoute } from '../../runtime/telemetry/observers.ts';
 
-/** Which API a request is for, and its operation there. */
-export interface Operation {
-  /** `other`: health, documentation, and what does not exist. */
-  face: 'rest' | 'graphql' | 'other';
-  /** REST's operationId. */
-  id: string | undefined;
-}
+const known = new WeakMap<object, ObservedRoute>();
 
-const known = new WeakMap<object, Operation>();
-
-export function operationOf({ routeOptions: { config, url, schema } }: FastifyRequest): Operation {
+export function operationOf({ routeOptions: { config, url, schema } }: FastifyRequest): ObservedRoute {
   const found = known.get(config);
   if (found) return found;
   const { operationId: id } = (schema ?? {}) as { operationId?: string };

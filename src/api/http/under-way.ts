@@ -1,4 +1,4 @@
-import type { RequestObserver } from './observers.ts';
+import type { RequestObserver } from '../../runtime/telemetry/observers.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -10,10 +10,11 @@ import {
   type OperationDefinitionNode,
 } from 'graphql';
 import { StoreError } from '../../errors.ts';
+import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
 import type { Int64 } from '../../storage/input/int64.ts';
 import type { GraphQLContext } from '../graphql/context.ts';
 import { logErrors } from '../graphql/errors.ts';
-import type { OperationObserver } from '../graphql/observers.ts';
+import { observedOperation } from '../graphql/root-fields.ts';
 import { toStoreError } from '../http/errors.ts';
 import { EventStream } from './event-stream.ts';
 import type { EventWriter } from './event-writer.ts';
@@ -107,7 +108,7 @@ export class Live {
       },
       onEnd(errors) {
         if (errors) call.code ??= `${errors[0]?.extensions?.code}`;
-        for (const one of observers) one.ended({ document, operation, context }, errors);
+        for (const one of observers) one.ended(observedOperation(document, operation, call), errors);
       },
     });
   }

@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks';
+import { withTimeout } from '../../runtime/with-timeout.ts';
 import type { DatabaseOptions, Model } from '../../storage/database/options.ts';
 import { assertServable, pendingMigrations } from '../../storage/database/readiness.ts';
-import { within } from '../../storage/records/patience.ts';
 import { type Finding, failure, look, ok, type Result, skipped, warning } from './finding.ts';
 import { type Opened, openToLook } from './opened.ts';
 
@@ -43,7 +43,7 @@ export async function lookAtDatabase(options: DatabaseLookOptions): Promise<Find
     return [first, ...(await lookInside(database, options))];
   } finally {
     // A statement that is never answered keeps its connection open as long as it may take: up to a day.
-    await within(closing, database.close(), () => new Error()).catch(() => undefined);
+    await withTimeout(closing, database.close(), () => new Error()).catch(() => undefined);
   }
 }
 

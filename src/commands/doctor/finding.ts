@@ -1,4 +1,4 @@
-import { within } from '../../storage/records/patience.ts';
+import { withTimeout } from '../../runtime/with-timeout.ts';
 
 /**
  * - `ok`: as it should be
@@ -37,7 +37,7 @@ export async function look(
 ): Promise<Finding> {
   try {
     const late = () => new Error(`This has not come to an end within ${patience / 1000} seconds.`);
-    return { check, ...(await within(patience, Promise.resolve().then(work), late)) };
+    return { check, ...(await withTimeout(patience, Promise.resolve().then(work), late)) };
   } catch (error) {
     return { check, ...failure(reasonOf(error), remedy) };
   }

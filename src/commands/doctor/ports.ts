@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
-import { startFailure } from '../../runtime/health/start-failure.ts';
+import { startFailure } from '../../start-failure.ts';
 import { type Finding, failure, look, ok, type Result, warning } from './finding.ts';
 
 /** A port that the service opens. */

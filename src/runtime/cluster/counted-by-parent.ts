@@ -1,8 +1,22 @@
-import { RateLimiterCluster, RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
-import type { Budget, Limiter } from '../../access/quotas/limiter.ts';
+import {
+  type RateLimiterAbstract,
+  RateLimiterCluster,
+  RateLimiterMemory,
+  type RateLimiterRes,
+} from 'rate-limiter-flexible';
 
 /** Until a parent that does not answer is treated as absent (ms), as a silent Redis is. */
 const patience = 500;
+
+export interface Budget {
+  points: number;
+  /** Seconds. */
+  duration: number;
+  /** Distinguishes the limiters that count in one place. */
+  keyPrefix: string;
+}
+
+type Limiter = Pick<RateLimiterAbstract, 'get' | 'penalty' | 'reward' | 'delete'>;
 
 /** Counts in the parent, for all workers; while it does not answer, each worker counts for itself. */
 export class CountedByParent implements Limiter {

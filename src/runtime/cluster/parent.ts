@@ -1,11 +1,10 @@
 import cluster from 'node:cluster';
-import type { Budget, Counting, Limiter } from '../../access/quotas/limiter.ts';
 import type { LogSettings } from '../log/log-control.ts';
-import { CountedByParent } from './counted-by-parent.ts';
+import { type Budget, CountedByParent } from './counted-by-parent.ts';
 import { type Answer, type FromParent, type FromWorker, placeVariable, type Question } from './messages.ts';
 
 /** A worker's side of what it shares with its parent. */
-export class Parent implements Counting {
+export class Parent {
   /** How many workers are up, like `3 of 4`; undefined when all are. */
   workersUp: string | undefined;
   /** Whether all workers have been up. */
@@ -65,5 +64,5 @@ export class Parent implements Counting {
     if (process.connected) process.send?.({ answerTo: question, answer } satisfies Answer);
   }
 
-  readonly limiter = (budget: Budget): Limiter => new CountedByParent(budget);
+  readonly limiter = (budget: Budget) => new CountedByParent(budget);
 }

@@ -1,12 +1,10 @@
 import type { FastifyInstance } from 'fastify';
-import type { Quota } from '../../access/quotas/quota.ts';
 import { StoreError, tryAgain } from '../../errors.ts';
-import type { Database } from '../../storage/database/database.ts';
-import { within } from '../../storage/records/patience.ts';
+import { withTimeout } from '../with-timeout.ts';
 
 export interface HealthOptions {
-  database: Database;
-  quota: Quota | undefined;
+  database: { assertReady(): Promise<void> };
+  quota: { readonly isShared: boolean | undefined } | undefined;
   /** undefined when one process is the service. */
   workers: { hasStarted: boolean; workersUp: string | undefined } | undefined;
 }
@@ -22,7 +20,7 @@ export async function health(app: FastifyInstance, { database, quota, workers }:
   // However many requests arrive, only one check of the database runs at a time.
   let check: Promise<void> | undefined;
   const checkOnce = () => {
-    check ??= within(patience, database.assertReady(), late).finally(() => {
+    check ??= withTimeout(patience, database.assertReady(), late).finally(() => {
       check = undefined;
     });
     return check;

@@ -1,5 +1,4 @@
-import Fastify, { type FastifyPluginAsync } from 'fastify';
-import { sendError } from '../../api/http/errors.ts';
+import Fastify, { type FastifyInstance, type FastifyPluginAsync } from 'fastify';
 import { StoreError } from '../../errors.ts';
 
 export interface OperationsPortOptions {
@@ -7,6 +6,8 @@ export interface OperationsPortOptions {
   host: string;
   /** What can be asked there. */
   plugins: FastifyPluginAsync[];
+  /** Sends failures as Error bodies, like those of the service. */
+  sendError: Parameters<FastifyInstance['setErrorHandler']>[0];
 }
 
 /** Of its connections at a time, so that those of the service always find room. */
@@ -14,9 +15,9 @@ const maxConnections = 32;
 
 /**
  * Opens the port for operators and their tools. It needs no key, so it listens on an address of its own, which no
- * client of the service should reach. Its failures are Error bodies, like those of the service.
+ * client of the service should reach.
  */
-export async function openOperationsPort({ port, host, plugins }: OperationsPortOptions) {
+export async function openOperationsPort({ port, host, plugins, sendError }: OperationsPortOptions) {
   const app = Fastify({
     logger: false,
     bodyLimit: 16_384,

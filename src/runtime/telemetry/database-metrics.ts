@@ -1,14 +1,13 @@
-import type { Database } from '../../storage/database/database.ts';
-import { type DatabaseWatcher, failureType, type SentBatch } from '../../storage/database/watcher.ts';
-import { within } from '../../storage/records/patience.ts';
+import { withTimeout } from '../with-timeout.ts';
 import type { Distribution } from './instruments.ts';
 import type { Metrics } from './metrics.ts';
+import type { DatabaseObserver, ObservedDatabase, QueueState, SentBatch } from './observers.ts';
 
 /** How long (ms) the database may take to answer before it counts as down. */
 const patience = 1000;
 
 /** Counts round trips. */
-export function databaseMetrics(metrics: Metrics): DatabaseWatcher {
+export function databaseMetrics(metrics: Metrics): DatabaseObserver {
   const durations = metrics.histogram('db_client_operation_duration_seconds');
   const sizes = metrics.histogram('db_client_operation_batch_size');
   const reads = metrics.counter('animal_store_read_node_reads_total');
@@ -27,10 +26,10 @@ export function databaseMetrics(metrics: Metrics): DatabaseWatcher {
       const began = performance.now();
       const series = seriesOf(collection, operation);
       series.sizes.observe(size);
-      return (error) => {
+      return (failure) => {
         const seconds = (performance.now() - began) / 1000;
-        if (error === undefined) series.durations.observe(seconds);
-        else durations.with(collection, operation, failureType(error)).observe(seconds);
+        if (failure === undefined) series.durations.observe(seconds);
+        else durations.with(collection, operation, failure.type).observe(seconds);
       };
     },
     readOn: (node) => reads.with(node).add(),
@@ -38,7 +37,7 @@ export function databaseMetrics(metrics: Metrics): DatabaseWatcher {
 }
 
 /** Reads queues and pools when somebody asks, and asks the database whether it is there. */
-export function databaseReadings(metrics: Metrics, database: Database): void {
+export function databaseReadings(metrics: Metrics, database: ObservedDatabase): void {
   metrics.reading('animal_store_queue_waiting', () => merged(database, ({ waiting }) => waiting, sum));
   metrics.reading('animal_store_queue_oldest_seconds', () => merged(database, ({ oldest }) => oldest / 1000, Math.max));
   metrics.reading('animal_store_queue_refused_total', () => merged(database, ({ refused }) => refused, sum));
@@ -53,7 +52,7 @@ export function databaseReadings(metrics: Metrics, database: Database): void {
     database.pools.map(({ pool, pending }) => [pending, pool]),
   );
   metrics.reading('animal_store_database_up', async () => {
-    const answer = within(patience, database.ping(), () => new Error('The database is silent.'));
+    const answer = withTimeout(patience, database.ping(), () => new Error('The database is silent.'));
     return [
       [
         await answer.then(
@@ -69,8 +68,8 @@ const sum = (a: number, b: number) => a + b;
 
 /** One series for queues of the same name: there may be several for one table. */
 function merged(
-  { queues }: Database,
-  read: (queue: Database['queues'][number]) => number,
+  { queues }: ObservedDatabase,
+  read: (queue: QueueState) => number,
   add: (a: number, b: number) => number,
 ): Array<[number, string, string]> {
   const found = new Map<string, [number, string, string]>();

@@ -1,8 +1,7 @@
 import { promisify } from 'node:util';
-import type { FastifyInstance } from 'fastify';
 import { databaseMetrics, databaseReadings } from './database-metrics.ts';
-import type { Instrumentation } from './instrumentation.ts';
 import type { Metrics } from './metrics.ts';
+import type { ObservedApp, Observers } from './observers.ts';
 import { OperationMetrics } from './operation-metrics.ts';
 import { requestMetrics } from './request-metrics.ts';
 import { other } from './words.ts';
@@ -11,16 +10,15 @@ import { other } from './words.ts';
 const mostKeys = 200;
 
 /** Adds all that is measured in a process that serves. */
-export function measure(metrics: Metrics, instrumentation: Instrumentation): void {
+export function measure(metrics: Metrics, observers: Observers): void {
   const operations = new OperationMetrics(metrics);
-  instrumentation.operations.push(operations);
-  instrumentation.requests.push(requestMetrics(metrics, operations));
-  instrumentation.databases.push(databaseMetrics(metrics));
+  observers.operations.push(operations);
+  observers.requests.push(requestMetrics(metrics, operations));
+  observers.databases.push(databaseMetrics(metrics));
   const lookUps = metrics.counter('animal_store_key_lookups_total');
   const results = { known: lookUps.with('known'), unknown: lookUps.with('unknown'), failed: lookUps.with('failed') };
-  instrumentation.onLookUp = (result) => results[result].add();
-  instrumentation.onDeprecatedCall = deprecatedCalls(metrics);
-  instrumentation.onBuilt = (app, database) => {
+  observers.keys = { lookedUp: (result) => results[result].add(), deprecatedCall: deprecatedCalls(metrics) };
+  observers.onBuilt = (app, database) => {
     databaseReadings(metrics, database);
     serverReadings(metrics, app);
     app.addHook('onReady', async () => operations.declare(operationIdsOf(app), app.graphqlSchema));
@@ -28,7 +26,7 @@ export function measure(metrics: Metrics, instrumentation: Instrumentation): voi
 }
 
 /** By the contract that is served. */
-function operationIdsOf(app: FastifyInstance): string[] {
+function operationIdsOf(app: ObservedApp): string[] {
   const { paths = {} } = app.swagger() as { paths?: Record<string, Record<string, { operationId?: string }>> };
   const operations = Object.values(paths).flatMap((path) => Object.values(path));
   return operations.flatMap(({ operationId }) => operationId ?? []);
@@ -43,7 +41,7 @@ function deprecatedCalls(metrics: Metrics): (operation: string, key: string) => 
   };
 }
 
-function serverReadings(metrics: Metrics, app: FastifyInstance): void {
+function serverReadings(metrics: Metrics, app: ObservedApp): void {
   metrics.reading('http_server_active_requests', () => [[app.underWay.count]]);
   metrics.reading('animal_store_draining', () => [[app.isDraining ? 1 : 0]]);
   metrics.reading('animal_store_subscriptions', () => [[app.subscriptions.count]]);

@@ -1,9 +1,7 @@
-import type { DocumentNode, GraphQLFormattedError, GraphQLSchema, OperationDefinitionNode } from 'graphql';
-import { fragmentIn } from '../../api/graphql/fragments.ts';
-import type { OperationObserver, ResolvedOperation } from '../../api/graphql/observers.ts';
-import { rootFieldsOf } from '../../api/graphql/root-fields.ts';
+import type { GraphQLFormattedError, GraphQLSchema } from 'graphql';
 import type { Count, Distribution, Family } from './instruments.ts';
 import type { Metrics } from './metrics.ts';
+import type { ObservedOperation, OperationObserver } from './observers.ts';
 import { codeWord, other } from './words.ts';
 
 type Face = 'rest' | 'graphql';
@@ -15,7 +13,7 @@ export class OperationMetrics implements OperationObserver {
   readonly #quotaRefusals: Count;
   readonly #known = new Map<string, OperationSeries>();
   /** The root fields of operations, by the names that they have in the response. */
-  readonly #fields = new WeakMap<OperationDefinitionNode, Map<string, OperationSeries>>();
+  readonly #fields = new WeakMap<ObservedOperation['fields'], Map<string, OperationSeries>>();
 
   constructor(metrics: Metrics) {
     this.#operations = metrics.counter('animal_store_operations_total');
@@ -43,31 +41,27 @@ export class OperationMetrics implements OperationObserver {
     }
   }
 
-  began({ context: { call } }: ResolvedOperation): void {
+  began({ call }: ObservedOperation): void {
     call.operationBegan = performance.now();
   }
 
-  ended(
-    { document, operation, context: { call } }: ResolvedOperation,
-    errors?: readonly GraphQLFormattedError[],
-  ): void {
+  ended({ fields, call }: ObservedOperation, errors?: readonly GraphQLFormattedError[]): void {
     const now = call.streamedAfter === undefined ? performance.now() : call.arrived + call.streamedAfter;
     call.operationBegan ??= now;
     const seconds = (now - call.operationBegan) / 1000;
-    for (const [key, series] of this.#fieldsOf(document, operation)) {
+    for (const [key, series] of this.#seriesOf(fields)) {
       series.ended(errors && codeFor(key, errors), seconds);
     }
   }
 
   /** Of a valid document: these are fields of the schema, or introspection's. */
-  #fieldsOf(document: DocumentNode, operation: OperationDefinitionNode): Map<string, OperationSeries> {
-    const known = this.#fields.get(operation);
+  #seriesOf(fields: ObservedOperation['fields']): Map<string, OperationSeries> {
+    const known = this.#fields.get(fields);
     if (known) return known;
-    const fields = new Map<string, OperationSeries>();
-    const { byKey } = rootFieldsOf(operation, (name) => fragmentIn(document, name));
-    for (const [key, name] of byKey) fields.set(key, this.of('graphql', name.startsWith('__') ? other : name));
-    this.#fields.set(operation, fields);
-    return fields;
+    const series = new Map<string, OperationSeries>();
+    for (const [key, name] of fields) series.set(key, this.of('graphql', name.startsWith('__') ? other : name));
+    this.#fields.set(fields, series);
+    return series;
   }
 }
 

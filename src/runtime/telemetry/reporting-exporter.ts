@@ -1,6 +1,6 @@
 import { type ExportResult, ExportResultCode } from '@opentelemetry/core';
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace';
-import type { Log } from '../../storage/database/options.ts';
+import type { Log } from './telemetry.ts';
 
 /**
  * Says once when spans cannot be sent, and once when they can again: the SDK would say it for every batch, every five

@@ -1,8 +1,7 @@
 import type { FastifyContextConfig, FastifyReply, FastifyRequest } from 'fastify';
-import type { RequestEnd, RequestObserver } from '../../api/http/observers.ts';
-import { operationOf } from '../../api/http/operation.ts';
 import type { Distribution, Family } from './instruments.ts';
 import type { Metrics } from './metrics.ts';
+import type { RequestEnd, RequestObserver } from './observers.ts';
 import { type OperationMetrics, type OperationSeries } from './operation-metrics.ts';
 import { knownMethods, other, routeOf } from './words.ts';
 
@@ -23,12 +22,11 @@ export function requestMetrics(metrics: Metrics, operations: OperationMetrics): 
   const routes = new Map<FastifyContextConfig, Route>();
   const unknown: Route = { ...routeFor(other), operation: operations.of('rest', other) };
 
-  const routeTaken = (request: FastifyRequest): Route => {
+  const routeTaken = (request: FastifyRequest, id: string | undefined): Route => {
     if (request.is404) return unknown;
     const { config, url } = request.routeOptions;
     const known = routes.get(config);
     if (known) return known;
-    const { id } = operationOf(request);
     const operation = id === undefined ? undefined : operations.of('rest', id);
     const route = url === undefined || url === '*' ? unknown : { ...routeFor(routeOf(url)), operation };
     routes.set(config, route);
@@ -36,18 +34,18 @@ export function requestMetrics(metrics: Metrics, operations: OperationMetrics): 
   };
 
   return {
-    ended(request: FastifyRequest, reply: FastifyReply, { milliseconds, isAnswered }: RequestEnd) {
-      const route = routeTaken(request);
+    ended(request: FastifyRequest, reply: FastifyReply, end: RequestEnd) {
+      const { milliseconds, isAnswered, call, caller } = end;
+      const route = routeTaken(request, end.route.id);
       const status = isAnswered ? reply.statusCode : 0;
       // A stream lasts as long as its client likes: what counts is when it began.
-      const seconds = (request.call.streamedAfter ?? milliseconds) / 1000;
+      const seconds = (call.streamedAfter ?? milliseconds) / 1000;
       seriesOf(durations, route, request.method, status).observe(seconds);
       if (!isAnswered) aborted.add();
-      const { call, caller } = request;
       const { code } = call;
       // What a client has given up neither succeeded nor failed.
       if (route.operation && (isAnswered || code !== undefined)) route.operation.ended(code, seconds);
-      else if (operationOf(request).face === 'graphql' && call.operationBegan === undefined && code !== undefined) {
+      else if (end.route.face === 'graphql' && call.operationBegan === undefined && code !== undefined) {
         operations.of('graphql', other).ended(code, seconds);
       }
       if (reply.getHeader('idempotent-replayed') === 'true') replays.add();

@@ -8,7 +8,7 @@ import {
   type SamplingResult,
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace';
-import type { Log } from '../../storage/database/options.ts';
+import type { Log } from './telemetry.ts';
 
 /** The sampler that OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG name, by default `parentbased_always_on`. */
 export function samplerOf({ OTEL_TRACES_SAMPLER, OTEL_TRACES_SAMPLER_ARG }: NodeJS.ProcessEnv, log: Log): Sampler {

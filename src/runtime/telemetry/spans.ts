@@ -10,13 +10,19 @@ import {
   trace,
 } from '@opentelemetry/api';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { OperationObserver, ResolvedOperation } from '../../api/graphql/observers.ts';
-import type { RequestEnd, RequestObserver } from '../../api/http/observers.ts';
 import type { CallTrace } from '../../call.ts';
 import { type ErrorCode, httpStatusOf } from '../../errors.ts';
-import { type DatabaseWatcher, failureType, type SentBatch, stateOf } from '../../storage/database/watcher.ts';
 import type { KeyMask } from '../log/key-mask.ts';
 import { addressOf } from '../log/request-log.ts';
+import type {
+  DatabaseObserver,
+  ObservedCall,
+  ObservedOperation,
+  OperationObserver,
+  RequestEnd,
+  RequestObserver,
+  SentBatch,
+} from './observers.ts';
 import { codeWord, knownMethods, routeOf } from './words.ts';
 
 /** Finds the trace that a request belongs to in its headers. */
@@ -25,8 +31,8 @@ export type Extract = (headers: FastifyRequest['headers']) => Context;
 /** One SERVER span for each request (OpenTelemetry's conventions for HTTP spans, v1.44.0). */
 export function requestSpans(tracer: Tracer, extract: Extract, mask: KeyMask): RequestObserver {
   return {
-    began(request: FastifyRequest) {
-      const { headers, call, method, protocol } = request;
+    began(request: FastifyRequest, call: ObservedCall) {
+      const { headers, method, protocol } = request;
       const url = request.is404 ? undefined : request.routeOptions.url;
       const route = url === undefined || url === '*' ? undefined : routeOf(url);
       const isKnown = knownMethods.includes(method);
@@ -44,7 +50,7 @@ export function requestSpans(tracer: Tracer, extract: Extract, mask: KeyMask): R
       const context = headers.traceparent ? extract(headers) : ROOT_CONTEXT;
       call.trace = { request: tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, context) };
     },
-    ended({ call }: FastifyRequest, reply: FastifyReply, { isAnswered }: RequestEnd) {
+    ended(_request: FastifyRequest, reply: FastifyReply, { call, isAnswered }: RequestEnd) {
       const span = call.trace?.request;
       if (!span) return;
       if (isAnswered) span.setAttribute('http.response.status_code', reply.statusCode);
@@ -57,14 +63,14 @@ export function requestSpans(tracer: Tracer, extract: Extract, mask: KeyMask): R
 /** One INTERNAL span for each GraphQL operation. @param isTrusted whether names of operations are the operator's own */
 export function operationSpans(tracer: Tracer, isTrusted: boolean): OperationObserver {
   return {
-    began({ operation: { operation, name }, context: { call } }: ResolvedOperation) {
+    began({ type, name, call }: ObservedOperation) {
       if (!call.trace) return;
-      const attributes: Attributes = { 'graphql.operation.type': operation };
+      const attributes: Attributes = { 'graphql.operation.type': type };
       // Any client can send as many names as it likes.
-      if (isTrusted && name) attributes['graphql.operation.name'] = name.value;
-      call.trace.operation = tracer.startSpan(operation, { attributes }, within(call.trace.request));
+      if (isTrusted && name) attributes['graphql.operation.name'] = name;
+      call.trace.operation = tracer.startSpan(type, { attributes }, within(call.trace.request));
     },
-    ended({ context: { call } }: ResolvedOperation, errors) {
+    ended({ call }: ObservedOperation, errors) {
       const span = call.trace?.operation;
       if (!span) return;
       if (errors) fail(span, errors[0]?.extensions?.code);
@@ -77,7 +83,7 @@ export function operationSpans(tracer: Tracer, isTrusted: boolean): OperationObs
  * One CLIENT span for each round trip that serves a traced request. Of one request it is the child. Of several it can be
  * the child of none: it is a trace of its own, with a link to each of them, and each of them has a link to it.
  */
-export function databaseSpans(tracer: Tracer): DatabaseWatcher {
+export function databaseSpans(tracer: Tracer): DatabaseObserver {
   return {
     sent({ collection, operation, size, calls }: SentBatch) {
       const served = new Set<CallTrace>();
@@ -97,12 +103,12 @@ export function databaseSpans(tracer: Tracer): DatabaseWatcher {
       const options = { kind: SpanKind.CLIENT, attributes, links };
       const span = tracer.startSpan(`${operation} ${collection}`, options, context);
       if (isShared) for (const { request } of served) request.addLink({ context: span.spanContext() });
-      return (error) => {
-        if (error !== undefined) {
-          const state = stateOf(error);
+      return (failure) => {
+        if (failure !== undefined) {
+          const { state, type } = failure;
           if (state) span.setAttribute('db.response.status_code', state);
           // Without the message, which may quote data.
-          span.setAttribute('error.type', state ?? failureType(error)).setStatus({ code: SpanStatusCode.ERROR });
+          span.setAttribute('error.type', state ?? type).setStatus({ code: SpanStatusCode.ERROR });
         }
         span.end();
       };

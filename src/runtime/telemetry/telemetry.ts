@@ -1,10 +1,13 @@
 import type { FastifyPluginAsync } from 'fastify';
-import type { Log } from '../../storage/database/options.ts';
+import type { Logger } from 'pino';
 import type { KeyMask } from '../log/key-mask.ts';
 import type { WorkerReport } from './gathering.ts';
-import type { Instrumentation } from './instrumentation.ts';
 import type { Metrics, ReportedMetric } from './metrics.ts';
+import type { Observers } from './observers.ts';
 import { openTracing, type Tracing } from './tracing.ts';
+
+/** The part of a log that telemetry uses. */
+export type Log = Pick<Logger, 'info' | 'warn'>;
 
 export interface TelemetryOptions {
   /** Of this release. */
@@ -34,8 +37,8 @@ interface ServingWorkers {
 /** What watches the service in this process: metrics and traces, both off by default; then nothing of them is loaded. */
 export class Telemetry {
   private constructor(
-    /** What the parts of the service tell. */
-    readonly instrumentation: Instrumentation,
+    /** What the parts of the service report to. */
+    readonly observers: Observers,
     /** Of this process; undefined when they are off. */
     private readonly metrics: Metrics | undefined,
     private readonly tracing: Tracing | undefined,
@@ -44,16 +47,16 @@ export class Telemetry {
 
   static async open(options: TelemetryOptions): Promise<Telemetry> {
     const { version, isMeasured, serves, database, hasTrustedDocuments, env, log, output, mask } = options;
-    const instrumentation: Instrumentation = { requests: [], operations: [], databases: [] };
+    const observers: Observers = { requests: [], operations: [], databases: [] };
     const tracing = serves ? await openTracing(env, version, log) : undefined;
     if (tracing) {
       const { requestSpans, operationSpans, databaseSpans } = await import('./spans.ts');
       const { tracer, extract } = tracing;
-      instrumentation.requests.push(requestSpans(tracer, extract, mask));
-      instrumentation.operations.push(operationSpans(tracer, hasTrustedDocuments));
-      instrumentation.databases.push(databaseSpans(tracer));
+      observers.requests.push(requestSpans(tracer, extract, mask));
+      observers.operations.push(operationSpans(tracer, hasTrustedDocuments));
+      observers.databases.push(databaseSpans(tracer));
     }
-    if (!isMeasured) return new Telemetry(instrumentation, undefined, tracing, () => undefined);
+    if (!isMeasured) return new Telemetry(observers, undefined, tracing, () => undefined);
     const [{ Metrics }, { measure }, { processMetrics }] = await Promise.all([
       import('./metrics.ts'),
       import('./measuring.ts'),
@@ -63,8 +66,8 @@ export class Telemetry {
     metrics.reading('animal_store_info', () => [[1, version, process.version, database]]);
     metrics.reading('animal_store_log_lines_dropped_total', () => [[output.droppedInAll]]);
     const end = processMetrics(metrics);
-    if (serves) measure(metrics, instrumentation);
-    return new Telemetry(instrumentation, metrics, tracing, end);
+    if (serves) measure(metrics, observers);
+    return new Telemetry(observers, metrics, tracing, end);
   }
 
   /** The metrics of this process as data, for its parent. */

@@ -6,10 +6,10 @@ import { getNumberFromEnv, setGlobalErrorHandler, W3CTraceContextPropagator } fr
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
-import type { Log } from '../../storage/database/options.ts';
-import { within } from '../../storage/records/patience.ts';
+import { withTimeout } from '../with-timeout.ts';
 import { ReportingExporter } from './reporting-exporter.ts';
 import { samplerOf } from './sampler.ts';
+import type { Log } from './telemetry.ts';
 import type { Tracing } from './tracing.ts';
 
 /** As many as the largest batch has inputs. */
@@ -52,7 +52,7 @@ export function startSdk(env: NodeJS.ProcessEnv, version: string, log: Log): Tra
   return {
     tracer: provider.getTracer('animal-store', version),
     extract: (headers) => propagator.extract(ROOT_CONTEXT, headers, headerGetter),
-    close: (milliseconds) => within(milliseconds, provider.shutdown(), late).catch(() => undefined),
+    close: (milliseconds) => withTimeout(milliseconds, provider.shutdown(), late).catch(() => undefined),
   };
 }
 

@@ -1,6 +1,6 @@
 import type { Context, Tracer } from '@opentelemetry/api';
 import type { FastifyRequest } from 'fastify';
-import type { Log } from '../../storage/database/options.ts';
+import type { Log } from './telemetry.ts';
 
 /** What OpenTelemetry's SDK gives to those who make spans. */
 export interface Tracing {

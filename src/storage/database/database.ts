@@ -3,6 +3,7 @@ import { MikroORM } from '@mikro-orm/postgresql';
 import type { ClientConfig } from 'pg';
 import { type EmbeddedPostgres, openEmbeddedPostgres } from '../../../packages/embedded-postgres/src/postgres.ts';
 import { StoreError, tryAgain } from '../../errors.ts';
+import type { PoolState, QueueState } from '../../runtime/telemetry/observers.ts';
 import { Batches, type BatchOptions, type Run } from '../records/batches.ts';
 import type { Rows, Statement } from '../records/statement.ts';
 import { citusNode, isWorkerOfCitus } from './citus.ts';
@@ -16,7 +17,6 @@ import { ReadNodes } from './read-nodes.ts';
 import { assertServable, pendingMigrations } from './readiness.ts';
 import { Server } from './server.ts';
 import { findSessions, type Sessions, sessionsFor } from './sessions.ts';
-import type { PoolState, QueueState } from './watcher.ts';
 
 /** PostgreSQL through MikroORM: entities and migrations. The statements of hot paths use the same connection pool. */
 export class Database {
@@ -93,7 +93,7 @@ export class Database {
     const node = nodes.pick();
     const sentTo = (name: string) => {
       servedBy(name);
-      for (const watcher of this.options.watchers ?? []) watcher.readOn?.(name);
+      for (const observer of this.options.observers ?? []) observer.readOn?.(name);
     };
     if (node) {
       sentTo(node.name);
@@ -118,13 +118,13 @@ export class Database {
   /** Creates the batches of a read or write. Their maximum waiting time follows from the statement timeout. */
   batched<In, Out>(
     run: Run<In, Out>,
-    options: Omit<BatchOptions<In>, 'maxWaiting' | 'maxAge' | 'watchers'>,
+    options: Omit<BatchOptions<In>, 'maxWaiting' | 'maxAge' | 'observers'>,
   ): Batches<In, Out> {
     const maxAge = this.options.statementTimeout / 2;
     // One slow table must leave connections for the other tables and for the keys.
     const maxInFlight = Math.min(options.maxInFlight, Math.max(1, Math.floor(this.options.poolMax / 3)));
-    const { watchers = [] } = this.options;
-    const batches = new Batches(run, { maxWaiting: 4096, maxAge, ...options, maxInFlight, watchers });
+    const { observers = [] } = this.options;
+    const batches = new Batches(run, { maxWaiting: 4096, maxAge, ...options, maxInFlight, observers });
     this.#queues.push(batches);
     return batches;
   }

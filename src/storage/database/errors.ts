@@ -1,4 +1,5 @@
 import { StoreError, tryAgain } from '../../errors.ts';
+import type { DatabaseFailure } from '../../runtime/telemetry/observers.ts';
 
 /** True for errors in the data of a statement (SQLSTATE classes 22 and 23): other inputs of its batch may be valid. */
 export function isDataError(error: unknown): boolean {
@@ -122,4 +123,23 @@ export function isUnmigrated(error: unknown): boolean {
 export function sqlState(error: unknown): string | undefined {
   const { code } = (error ?? {}) as { code?: unknown };
   return typeof code === 'string' && /^(?=.*\d)[0-9A-Z]{5}$/.test(code) ? code : undefined;
+}
+
+/** A failure in words of which there are few, for observers. */
+export function failureOf(error: unknown): DatabaseFailure {
+  const cause = error instanceof StoreError ? error.cause : error;
+  const state = sqlState(cause);
+  return { state, type: state === undefined ? typeOf(error, cause) : classOf(state) };
+}
+
+/** Whatever a server says, there are not more classes than those of PostgreSQL's manual, appendix A. */
+function classOf(state: string): string {
+  const name = state.slice(0, 2);
+  return /^[0-5][0-9A-Z]$|^[FHPX][0-9VX]$/.test(name) ? name : 'other';
+}
+
+function typeOf(error: unknown, cause: unknown): string {
+  const { code, message = '' } = (cause ?? {}) as NodeJS.ErrnoException;
+  if (code === 'ETIMEDOUT' || /timeout exceeded/.test(message)) return 'timeout';
+  return error instanceof StoreError ? 'unavailable' : 'other';
 }

@@ -2,7 +2,7 @@ import type { EntityName, MigrationObject } from '@mikro-orm/core';
 import { Migrator } from '@mikro-orm/migrations';
 import { defineConfig } from '@mikro-orm/postgresql';
 import type { ClientConfig } from 'pg';
-import type { DatabaseWatcher } from './watcher.ts';
+import type { DatabaseObserver } from '../../runtime/telemetry/observers.ts';
 
 /** The tables of all modules, and the migrations that create them. */
 export interface Model {
@@ -43,8 +43,8 @@ export interface DatabaseOptions {
   maxPageBytes: number;
   /** Where changes of the database's state are reported; nowhere when absent. */
   log?: Log;
-  /** Who is told of what is sent to the database; nobody when absent. */
-  watchers?: readonly DatabaseWatcher[];
+  /** Observers of what is sent to the database. */
+  observers?: readonly DatabaseObserver[];
   /** Called when the embedded store has died. */
   onLost?: (error: Error) => void;
 }

@@ -1,6 +1,6 @@
 import type { MikroORM, PostgreSqlConnection } from '@mikro-orm/postgresql';
 import { Pool, type PoolClient, type PoolConfig } from 'pg';
-import type { PoolState } from './watcher.ts';
+import type { PoolState } from '../../runtime/telemetry/observers.ts';
 
 /**
  * The connection pool of an ORM. MikroORM never releases a connection that breaks in a transaction, because the

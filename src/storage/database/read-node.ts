@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { tryAgain } from '../../errors.ts';
-import { within } from '../records/patience.ts';
+import { withTimeout } from '../../runtime/with-timeout.ts';
 import type { Statement } from '../records/statement.ts';
 import { isWorthAnotherServer } from './errors.ts';
 import type { DatabaseOptions } from './options.ts';
@@ -82,7 +82,7 @@ export class ReadNode {
     const { statementTimeout } = this.#options;
     const tooLong = statementTimeout > 0 ? statementTimeout / 4 : 60_000;
     try {
-      const rows = await within(tooLong, this.server.rows<Row>(statement, values), () => {
+      const rows = await withTimeout(tooLong, this.server.rows<Row>(statement, values), () => {
         this.server.cut();
         return tryAgain(`It has not answered a read within ${tooLong} ms.`);
       });
@@ -107,7 +107,7 @@ export class ReadNode {
     this.#isChecking = true;
     this.#timer = undefined;
     try {
-      this.position = await within(patience, positionOf(this.#checks.ask), silent);
+      this.position = await withTimeout(patience, positionOf(this.#checks.ask), silent);
       if (!this.isResting) this.trouble = undefined;
     } catch (error) {
       this.position = undefined;

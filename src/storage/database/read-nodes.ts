@@ -1,6 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import { tryAgain } from '../../errors.ts';
-import { within } from '../records/patience.ts';
+import type { PoolState } from '../../runtime/telemetry/observers.ts';
+import { withTimeout } from '../../runtime/with-timeout.ts';
 import type { Rows } from '../records/statement.ts';
 import type { DatabaseOptions, Log } from './options.ts';
 import { poolWith, stateOfPool } from './pool.ts';
@@ -8,7 +9,6 @@ import { History, type Position, positionOf } from './positions.ts';
 import { ReadNode } from './read-node.ts';
 import { Server } from './server.ts';
 import type { Sessions } from './sessions.ts';
-import type { PoolState } from './watcher.ts';
 
 /** How often (ms) the primary is asked how far it is, even when this process writes nothing. */
 const interval = 250;
@@ -114,7 +114,7 @@ export class ReadNodes {
   }
 
   async #need(writes: number, rows: Rows): Promise<void> {
-    const position = await within(patience, positionOf(rows), silent).catch(() => undefined);
+    const position = await withTimeout(patience, positionOf(rows), silent).catch(() => undefined);
     if (!position || position.isReplica || writes !== this.#writes) return;
     this.#needed = { writes, position };
     for (const node of this.#nodes) node.awaitUpTo(position.bytes);
@@ -124,7 +124,7 @@ export class ReadNodes {
   async #look(): Promise<void> {
     const since = performance.now();
     try {
-      const position = await within(patience, positionOf(this.#checks.ask), silent);
+      const position = await withTimeout(patience, positionOf(this.#checks.ask), silent);
       const isOutdated = position.timeline < (this.#needed.position?.timeline ?? 0);
       if (position.isReplica || position.isReadOnly || isOutdated) this.#checks.renew();
       else this.#history.add(position, since);

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Call, unhurried } from '../../call.ts';
-import { busy, isConflict, late } from '../database/errors.ts';
-import type { DatabaseWatcher, QueueState } from '../database/watcher.ts';
+import type { DatabaseFailure, DatabaseObserver, QueueState } from '../../runtime/telemetry/observers.ts';
+import { busy, failureOf, isConflict, late } from '../database/errors.ts';
 
 /** Carries out a batch. It may say which server has answered. @returns results in the order of the inputs */
 export type Run<In, Out> = (inputs: In[], servedBy: (node: string) => void) => Promise<Array<Out | Error>>;
@@ -10,7 +10,7 @@ export interface BatchOptions<In> {
   /** What it does, for those who watch. */
   collection: string;
   operation: string;
-  watchers?: readonly DatabaseWatcher[];
+  observers?: readonly DatabaseObserver[];
   /** Maximum number of inputs in a batch. */
   maxBatch: number;
   /** Maximum number of batches in flight, including slow ones that no longer hold back the next. */
@@ -71,7 +71,7 @@ export class Batches<In, Out> {
   /** @param run takes a batch and returns results in the same order; an `Error` among them fails that input alone. */
   constructor(run: Run<In, Out>, options: BatchOptions<In>) {
     this.#run = run;
-    this.#options = { sizeOf: () => 0, maxSize: Number.POSITIVE_INFINITY, tooLate: late, watchers: [], ...options };
+    this.#options = { sizeOf: () => 0, maxSize: Number.POSITIVE_INFINITY, tooLate: late, observers: [], ...options };
   }
 
   /** @throws StoreError SERVICE_UNAVAILABLE when too much is pending already, or the deadline of the call passes */
@@ -191,7 +191,7 @@ export class Batches<In, Out> {
   async #attempt(batch: Waiting<In, Out>[]): Promise<Array<Out | Error>> {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await (this.#options.watchers.length > 0 ? this.#watched(batch) : this.#roundTrip(batch));
+        return await (this.#options.observers.length > 0 ? this.#observed(batch) : this.#roundTrip(batch));
       } catch (error) {
         if (attempt > retries || !isConflict(error)) throw error;
         // Nothing has been written, so whose time is up meanwhile is told so, and is not sent again.
@@ -213,15 +213,17 @@ export class Batches<In, Out> {
     );
   }
 
-  async #watched(batch: Waiting<In, Out>[]): Promise<Array<Out | Error>> {
-    const { collection, operation, watchers } = this.#options;
+  async #observed(batch: Waiting<In, Out>[]): Promise<Array<Out | Error>> {
+    const { collection, operation, observers } = this.#options;
     const size = batch.length;
-    const ends = watchers.map((one) => one.sent({ collection, operation, size, calls: batch.map(({ call }) => call) }));
-    let failure: unknown;
+    const ends = observers.map((one) =>
+      one.sent({ collection, operation, size, calls: batch.map(({ call }) => call) }),
+    );
+    let failure: DatabaseFailure | undefined;
     try {
       return await this.#roundTrip(batch);
     } catch (error) {
-      failure = error;
+      failure = failureOf(error);
       throw error;
     } finally {
       for (const end of ends) end(failure);

@@ -1,7 +1,7 @@
 import type { Call } from '../../call.ts';
 import { StoreError } from '../../errors.ts';
+import { withTimeout } from '../../runtime/with-timeout.ts';
 import { busy, late } from '../database/errors.ts';
-import { within } from './patience.ts';
 
 /** What is under way under a name: undefined if it fails. */
 interface First<Result> {
@@ -45,7 +45,7 @@ export class SingleFlight<Result> {
     if (this.#waiting >= maxWaiting) throw busy();
     this.#waiting += 1;
     try {
-      return await within(Math.min(deadline - performance.now(), longest), over, inUse);
+      return await withTimeout(Math.min(deadline - performance.now(), longest), over, inUse);
     } finally {
       this.#waiting -= 1;
     }
