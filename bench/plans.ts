@@ -69,7 +69,6 @@ function recorded(ask: (pets: Pets) => Promise<unknown>[]): Promise<Call> {
   return new Promise((resolve) => {
     const database = {
       orm,
-      maxPageBytes: 16_777_216,
       rows({ text }: { text: string }, values: unknown[]) {
         resolve({ text, values });
         return new Promise(() => undefined);

@@ -81,11 +81,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const guard = { keys, failures: new FailureLimit(failuresPerMinute, counting) };
 
   // Longer than the statement timeout, so that PostgreSQL cancels first and the reason is known.
-  const call = {
-    milliseconds: config.database.statementTimeout + 1000,
-    maxBytes: config.http.responseLimit,
-    answers: new InFlight('answers', 8 * config.http.responseLimit),
-  };
+  const call = { milliseconds: config.database.statementTimeout + 1000 };
   const eachRequest = { call, observers: [...observers.requests, underWay, requestLog(control, mask, presentedHint)] };
   const app = Fastify({
     ...serverOptions({
@@ -120,8 +116,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(idempotencyKeyExpiry, { database, hours: config.idempotencyHours });
   await app.register(health, { database, quota, workers: parent });
 
-  const context = { database, maxTextLength: config.maxTextLength };
-  const apis = modules.map((module) => ({ ...module, ...module.open(context) }));
+  const apis = modules.map((module) => ({ ...module, ...module.open({ database }) }));
 
   // REST
   await app.register(documentedFailures);

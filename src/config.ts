@@ -85,14 +85,9 @@ export const variables = {
     default: 100,
     desc: 'Wrong keys per client address until it gets 429; 0 for no limit.',
   }),
-  TEXT_MAX_LENGTH: wholeNumber(1, 1_000_000, { default: 10_000, desc: 'Characters of a text in an input.' }),
   IDEMPOTENCY_TTL_HOURS: wholeNumber(1, 720, {
     default: 24,
     desc: 'How long a creation is known by its `Idempotency-Key`, at least.',
-  }),
-  RESPONSE_LIMIT_BYTES: wholeNumber(1_048_576, 1_073_741_824, {
-    default: 33_554_432,
-    desc: 'Largest answer; eight times as much may be under way at a time.',
   }),
   QUOTA_PER_MINUTE: wholeNumber(0, 1_000_000_000, {
     default: 0,
@@ -161,7 +156,6 @@ export function loadConfig(env: Record<string, string | undefined>) {
     workers: values.WORKERS,
     log: { level: values.LOG_LEVEL, sample: values.LOG_SAMPLE },
     migrateOnStart: values.MIGRATE_ON_START,
-    maxTextLength: values.TEXT_MAX_LENGTH,
     idempotencyHours: values.IDEMPOTENCY_TTL_HOURS,
     drainDelay: values.DRAIN_DELAY_MS,
     drainTimeout: values.DRAIN_TIMEOUT_MS,
@@ -176,7 +170,6 @@ export function loadConfig(env: Record<string, string | undefined>) {
       readUrls: values.DATABASE_READ_URLS,
       readMaxLag: values.READ_MAX_LAG_MS,
       // One page fits into a response, and many pages fit into memory.
-      maxPageBytes: Math.min(16_777_216, values.RESPONSE_LIMIT_BYTES),
     },
     http: {
       trustProxy: values.TRUST_PROXY,
@@ -184,7 +177,6 @@ export function loadConfig(env: Record<string, string | undefined>) {
       keepAliveTimeout: values.KEEP_ALIVE_TIMEOUT_MS,
       maxConnections: values.MAX_CONNECTIONS,
       bodyLimit: values.BODY_LIMIT_BYTES,
-      responseLimit: values.RESPONSE_LIMIT_BYTES,
       compression: values.COMPRESSION,
       corsOrigins: values.CORS_ORIGINS,
     },

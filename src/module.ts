@@ -7,8 +7,6 @@ import type { Database } from './storage/database/database.ts';
 /** What a module gets when the service starts. */
 export interface ModuleContext {
   database: Database;
-  /** Maximum length of a text in an input, in characters. */
-  maxTextLength: number;
 }
 
 /** A domain, in REST and GraphQL. It omits what it does not need. */

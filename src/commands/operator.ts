@@ -77,8 +77,8 @@ export async function distributeTables(layout: Layout): Promise<string[]> {
 /** The work of `seed`, `export` and `import`. What they need is loaded now: other commands need none of it. */
 export async function dataWork(): Promise<DataDesk> {
   const { DataDesk } = await import('./data/desk.ts');
-  const { maxTextLength, http } = loadConfig(process.env);
-  const limits = { maxTextLength, longestItem: http.bodyLimit };
+  const { http } = loadConfig(process.env);
+  const limits = { longestItem: http.bodyLimit };
   const collections = modules.flatMap(({ collections = [] }) => collections);
   // A statement handles a few thousand rows; a table that somebody else has locked may take its time.
   return new DataDesk(collections, limits, (work) => atDatabase({ statementTimeout: 600_000 }, false, work));

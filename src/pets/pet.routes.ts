@@ -9,7 +9,7 @@ import { newPetSchema, petQuerySchema, petSchema } from './pet.schemas.ts';
 import type { PetService } from './pet.service.ts';
 
 /** The REST API of the catalogue: `listPets`, `createPet`, `getPet`. */
-export function petRoutes(app: Routes, pets: PetService, maxTextLength: number): void {
+export function petRoutes(app: Routes, pets: PetService): void {
   const listPets = {
     operationId: 'listPets',
     summary: 'List animals',
@@ -26,7 +26,7 @@ export function petRoutes(app: Routes, pets: PetService, maxTextLength: number):
     operationId: 'createPet',
     summary: 'Add an animal',
     description: 'Adds an animal to the catalogue. It is stored durably when 201 is answered.',
-    body: newPetSchema(maxTextLength),
+    body: newPetSchema,
     response: { 201: success(petSchema, 'Animal added.') },
   };
   app.post('/pets', { schema: createPet, config: { scope: 'write', isRepeatable: true } }, async (request, reply) =>

@@ -1,5 +1,5 @@
 import { type Follower, type FollowQuery, LiveList } from '../api/subscriptions/live-list.ts';
-import type { Call } from '../call.ts';
+import type { Deadline } from '../deadline.ts';
 import type { Database } from '../storage/database/database.ts';
 import type { Int64 } from '../storage/input/int64.ts';
 import type { Page } from '../storage/input/page.ts';
@@ -23,8 +23,8 @@ export class PetService {
    *
    * @throws StoreError BAD_USER_INPUT for a page that is too large; SERVICE_UNAVAILABLE
    */
-  list(query: PetQuery, call?: Call): Promise<Page<Pet>> {
-    return this.#pets.list(query, call);
+  list(query: PetQuery, deadline?: Deadline): Promise<Page<Pet>> {
+    return this.#pets.list(query, deadline);
   }
 
   /**
@@ -43,8 +43,8 @@ export class PetService {
    * @throws StoreError SERVICE_UNAVAILABLE, with `Retry-After` when it may be sent again; IDEMPOTENCY_KEY_REUSED,
    *   IDEMPOTENCY_KEY_IN_USE
    */
-  create(newPet: NewPet, call?: Call, once?: Once): Promise<Pet> {
-    return this.#pets.insert(newPet, call, once);
+  create(newPet: NewPet, deadline?: Deadline, once?: Once): Promise<Pet> {
+    return this.#pets.insert(newPet, deadline, once);
   }
 
   /**
@@ -53,7 +53,7 @@ export class PetService {
    * @param id undefined when the client's id is not an int64, so there is no such pet
    * @throws StoreError SERVICE_UNAVAILABLE
    */
-  find(id: Int64 | undefined, call?: Call): Promise<Pet | null> {
-    return this.#pets.find(id, call);
+  find(id: Int64 | undefined, deadline?: Deadline): Promise<Pet | null> {
+    return this.#pets.find(id, deadline);
   }
 }

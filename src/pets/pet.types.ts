@@ -36,8 +36,7 @@ export const PetConnection = connectionOf(PetType, 'Pet', 'animals');
 @InputType('NewPet', { description: 'An animal to be added.' })
 export class NewPetInput {
   @Field(() => String, {
-    description:
-      "The animal's name. Any text without U+0000 and lone surrogates, of at most 10,000 characters unless the operator says otherwise.",
+    description: "The animal's name. Any text without U+0000 and lone surrogates, of at most 1,000 characters.",
   })
   readonly name!: string;
 

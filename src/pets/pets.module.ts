@@ -16,11 +16,11 @@ export const petsModule: Module = {
   migrations: [{ name: '2026_11_20_120000_create_pet_and_api_key', class: CreatePetAndApiKey }],
   collections: [{ name: 'pets', entity: PetEntity, input: newPetSchema, sample: samplePet }],
   examples: petExamples,
-  open({ database, maxTextLength }) {
+  open({ database }) {
     const pets = new PetService(database);
-    const newPetOf = checker(newPetSchema(maxTextLength), { isText: true });
+    const newPetOf = checker(newPetSchema, { isText: true });
     return {
-      routes: (app) => petRoutes(app, pets, maxTextLength),
+      routes: (app) => petRoutes(app, pets),
       resolvers: [new PetResolver(pets, newPetOf)],
     };
   },

@@ -22,23 +22,6 @@ describe('what waits is bounded; beyond it nobody is taken', () => {
     expect(inputs()).toEqual([[1], [2, 3], [5]]);
   });
 
-  test('by size, sixteen batches of it', async () => {
-    const { batches, trips, ask } = withTrips({ maxSize: 10, sizeOf: (input) => input });
-    void ask(1);
-    await departures();
-    const waiting = [ask(150), ask(10)];
-    expect(batches.isStuck).toBe(false);
-    waiting.push(ask(1));
-    expect(batches.isStuck).toBe(true);
-    expect(await told(ask(0))).toEqual(refusalOf(busy()));
-    for (let trip = 0; trip < 4; trip += 1) {
-      trips[trip]?.answer(names(trips[trip]?.inputs ?? []));
-      await departures();
-      expect(batches.isStuck).toBe(false);
-    }
-    expect(await Promise.all(waiting)).toEqual(names([150, 10, 1]));
-  });
-
   test('by age', async () => {
     const { batches, trips, ask } = withTrips({ maxAge: 20 });
     const first = ask(1);
@@ -73,15 +56,4 @@ describe('what waits is bounded; beyond it nobody is taken', () => {
     }
     expect(await Promise.all(answers)).toEqual(names([1, 2, 3]));
   });
-});
-
-test('a batch is bounded by size as by number; what is larger alone travels alone', async () => {
-  const { trips, ask, inputs } = withTrips({ maxSize: 10, sizeOf: (input) => input });
-  const answers = Promise.all([4, 5, 6, 99, 1].map((input) => ask(input)));
-  for (let trip = 0; trip < 4; trip += 1) {
-    await departures();
-    trips[trip]?.answer(names(trips[trip]?.inputs ?? []));
-  }
-  expect(inputs()).toEqual([[4, 5], [6], [99], [1]]);
-  expect(await answers).toEqual(names([4, 5, 6, 99, 1]));
 });

@@ -4,9 +4,8 @@ import { departures, names, refusalOf, told, withTrips } from '../support/trips.
 
 /** Whoever it is waits so many milliseconds from now. */
 const patientFor = (milliseconds: number) => ({
-  deadline: performance.now() + milliseconds,
+  at: performance.now() + milliseconds,
   isOver: false,
-  spend: () => undefined,
 });
 
 describe('whoever waits has a deadline', () => {

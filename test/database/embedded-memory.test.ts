@@ -18,7 +18,7 @@ beforeEach(() => {
 
 /** A little of everything that it is there for. */
 async function use(server: Pick<ServerProcess, 'origin' | 'key'>): Promise<void> {
-  const json = { name: 'x'.repeat(10_000), categoryId: 1 };
+  const json = { name: 'x'.repeat(1000), categoryId: 1 };
   const created = await Promise.all(
     Array.from({ length: 100 }, () => rest(server, '/v1/pets', { method: 'POST', json })),
   );

@@ -10,7 +10,7 @@ let database: Database;
 beforeEach(async () => {
   testDatabase = await createTestDatabase();
   const { DATABASE_URL: url, DATA_DIR: dataDir = '' } = testDatabase.env as Record<string, string>;
-  const limits = { poolMax: 2, connectTimeout: 5000, statementTimeout: 10_000, maxPageBytes: 1_048_576 };
+  const limits = { poolMax: 2, connectTimeout: 5000, statementTimeout: 10_000 };
   database = await Database.open({ url, dataDir, ...limits }, modelOf(modules));
 });
 afterEach(async () => {

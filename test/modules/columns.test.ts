@@ -181,9 +181,9 @@ test('a list that is deprecated still links to its next page', async () => {
 test.each(['ndjson', 'csv'])('every kind of value survives a file, %s', async (kind) => {
   const folder = await newFolder();
   const file = join(folder, `crates.${kind}`);
-  const input = () => Type.Object({ place: textSchema({ maxLength: 100, description: 'Where.' }) });
+  const input = Type.Object({ place: textSchema({ maxLength: 100, description: 'Where.' }) });
   const collections = [{ name: 'crates', entity: CrateEntity, input }];
-  const limits = { maxTextLength: 100, longestItem: 10_000 };
+  const limits = { longestItem: 10_000 };
   const desk = new DataDesk(collections, limits, (work) => work(store.database));
   const refused: string[] = [];
   const tell = (line: number, reason: string) => void refused.push(`${line}: ${reason}`);

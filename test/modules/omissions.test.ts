@@ -11,7 +11,7 @@ import type { Pet } from '../../src/pets/pet.entity.ts';
 import type { NewPet } from '../../src/pets/pet.schemas.ts';
 import type { PetService } from '../../src/pets/pet.service.ts';
 import { petsModule } from '../../src/pets/pets.module.ts';
-import { checker, moment } from '../../src/storage/input/check.ts';
+import { checker, moment, nullable } from '../../src/storage/input/check.ts';
 import type { Records } from '../../src/storage/records/records.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { describe, expect, test } from '../support/jest.ts';
@@ -30,9 +30,14 @@ const post = (schema: object) => (app: Routes) => {
 const body = (members: Parameters<typeof Type.Object>[0]) => post({ body: Type.Object(members, { $id: 'NewThing' }) });
 
 describe('the service does not start', () => {
-  test.each<[string, (app: Routes) => void, RegExp]>([
+  test.each<[string, (app: Routes) => void, string | RegExp]>([
     ['a body that nobody checks', post({}), /POST \/v1\/things has no schema for its body: nobody would check it\./],
     ['text of any length', body({ name: Type.String() }), /No rule checks \{"type":"string"\}/],
+    [
+      'texts of which a page could exceed 16 MiB',
+      body({ name: Type.String({ maxLength: 27_000 }), note: nullable(Type.String({ maxLength: 963 })) }),
+      'A page could exceed 16 MiB: name and note have up to 27963 characters in all; at most 27962 are allowed.',
+    ],
     ['an integer of any size', body({ count: Type.Integer() }), /No rule checks \{"type":"integer"\}/],
     ['an integer without an upper bound', body({ count: Type.Integer({ minimum: 0 }) }), /No rule checks/],
     ['a pattern', body({ name: Type.String({ pattern: '^a' }) }), /No rule checks/],

@@ -1,4 +1,4 @@
-import type { Call } from '../../src/call.ts';
+import type { Deadline } from '../../src/deadline.ts';
 import type { StoreError } from '../../src/errors.ts';
 import { Batches, type BatchOptions } from '../../src/storage/records/batches.ts';
 
@@ -10,14 +10,14 @@ export interface Trip {
 }
 
 /** Batches whose round trips are the test's; unless stated nobody waits long enough for any clock. */
-export function withTrips(options: Partial<BatchOptions<number>> = {}) {
+export function withTrips(options: Partial<BatchOptions> = {}) {
   const trips: Trip[] = [];
   const run = (inputs: number[]) =>
     new Promise<Array<string | Error>>((answer, fail) => trips.push({ inputs, answer, fail }));
   const name = { collection: 'trip', operation: 'go' };
   const bounds = { ...name, maxBatch: 10, maxInFlight: 1, patience: 60_000, maxWaiting: 1000, maxAge: 60_000 };
   const batches = new Batches<number, string>(run, { ...bounds, isRetryable: () => true, ...options });
-  const ask = (input: number, call?: Call) => batches.add(input, call);
+  const ask = (input: number, deadline?: Deadline) => batches.add(input, deadline);
   return { batches, trips, ask, inputs: () => trips.map((trip) => trip.inputs) };
 }
 

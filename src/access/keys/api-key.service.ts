@@ -1,6 +1,6 @@
 import { type EntityManager, LockMode } from '@mikro-orm/core';
 import { LRUCache } from 'lru-cache';
-import { type Call, unhurried } from '../../call.ts';
+import { type Deadline, noDeadline } from '../../deadline.ts';
 import { StoreError } from '../../errors.ts';
 import type { LookUpResult } from '../../runtime/telemetry/observers.ts';
 import type { Database } from '../../storage/database/database.ts';
@@ -111,7 +111,7 @@ export class ApiKeyService {
    * @returns null when it is unknown, mistyped, expired or revoked.
    * @throws StoreError SERVICE_UNAVAILABLE
    */
-  async authenticate(key: PresentedKey, address: string, call: Call = unhurried): Promise<Caller | null> {
+  async authenticate(key: PresentedKey, address: string, deadline: Deadline = noDeadline): Promise<Caller | null> {
     const recalled = this.recall(key, address);
     if (recalled !== undefined) return recalled;
     const { hash, mayBeIssued } = key;
@@ -120,7 +120,7 @@ export class ApiKeyService {
       this.#bootstrapAddresses.set(address, true);
       return bootstrapCaller;
     }
-    const found = mayBeIssued ? await this.#lookUp(hash, call) : null;
+    const found = mayBeIssued ? await this.#lookUp(hash, deadline) : null;
     if (!found || Date.now() >= found.validUntil) {
       this.#good.delete(hash);
       this.#refused.set(hash, true);
@@ -132,9 +132,9 @@ export class ApiKeyService {
     return caller;
   }
 
-  async #lookUp(hash: string, call: Call): Promise<KnownKey | null> {
+  async #lookUp(hash: string, deadline: Deadline): Promise<KnownKey | null> {
     try {
-      const found = await this.#lookUps.add(hash, call);
+      const found = await this.#lookUps.add(hash, deadline);
       this.#onLookUp?.(found ? 'known' : 'unknown');
       return found;
     } catch (error) {

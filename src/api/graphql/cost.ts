@@ -14,7 +14,6 @@ import {
 import { StoreError } from '../../errors.ts';
 import { mostItems } from '../../storage/input/page.ts';
 import { fragmentIn } from './fragments.ts';
-import { measurer } from './limits.ts';
 
 type Values = Record<string, unknown>;
 
@@ -38,14 +37,9 @@ export function costOf({ name, type, args, extensions }: GraphQLField<unknown, u
 }
 
 /** What is known about an operation before it runs. */
-export interface Estimate {
+interface Operation {
   /** The cost of its introspection, which no resolver charges. */
   introspection: number;
-  /** How many times the response may repeat what is read: once, and once for every alias below the root. */
-  copies: number;
-}
-
-interface Operation extends Estimate {
   of(variables: Values): number;
 }
 
@@ -61,7 +55,7 @@ export class CostLimit {
   }
 
   /** @throws GraphQLError QUERY_TOO_COSTLY */
-  check(document: DocumentNode, node: OperationDefinitionNode, variables: Values): Estimate {
+  check(document: DocumentNode, node: OperationDefinitionNode, variables: Values): Pick<Operation, 'introspection'> {
     let operation = this.#operations.get(node);
     if (!operation) {
       operation = this.#measure(document, node);
@@ -76,9 +70,6 @@ export class CostLimit {
     const fields = this.#schema.getRootType(operation.operation)?.getFields() ?? {};
     const nodes = [...rootFields(document, operation.selectionSet)];
     const introspection = nodes.filter(({ name }) => introspective.includes(name.value)).length;
-    // A fragment's aliases repeat what is read wherever the fragment is spread.
-    const aliases = measurer(document)(operation.selectionSet).aliases;
-    const copies = Math.max(1, 1 + aliases - nodes.filter(({ alias }) => alias).length);
     const defaults = (operation.variableDefinitions ?? []).map(({ variable, defaultValue }) => [
       variable.name.value,
       defaultValue && valueFromASTUntyped(defaultValue),
@@ -92,7 +83,7 @@ export class CostLimit {
       const variables = Object.assign(Object.create(null), Object.fromEntries(defaults), given);
       return parts.reduce((sum, { node, field, cost }) => sum + cost({ args: argumentsOf(node, field, variables) }), 0);
     };
-    return { introspection, copies, of: (given) => introspection + of(given) };
+    return { introspection, of: (given) => introspection + of(given) };
   }
 }
 

@@ -53,8 +53,7 @@ export function lifecycle(options: LifecycleOptions): ApolloServerPlugin<GraphQL
       for (const one of observers) one.began(observedOperation(document, operation, contextValue.call));
       if (operation.operation === OperationTypeNode.MUTATION) assertPost(contextValue);
       if (hasKey(contextValue)) assertRepeatable(schema, document, operation);
-      const { introspection, copies } = cost.check(document, operation, request.variables ?? {});
-      contextValue.call.copies = copies;
+      const { introspection } = cost.check(document, operation, request.variables ?? {});
       const { caller, request: incoming } = contextValue;
       const count = () => {
         if (!caller) return;

@@ -53,7 +53,7 @@ export const everyRequest = fastifyPlugin<EveryRequestOptions>(
 /** The first step of every request. */
 export function begin(request: FastifyRequest, reply: FastifyReply, { call, observers }: EveryRequestOptions): void {
   latest.set(request.raw.socket, reply.raw);
-  request.call = new RequestCall(request.raw, reply.raw, call);
+  request.call = new RequestCall(request.raw, call);
   reply.headers(dataHeaders).header('x-request-id', request.id);
   for (const observer of observers) observer.began?.(request, request.call);
   reply.raw.once('close', () => {

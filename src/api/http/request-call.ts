@@ -1,35 +1,23 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Call, CallTrace } from '../../call.ts';
-import { StoreError } from '../../errors.ts';
-import type { InFlight } from './in-flight.ts';
+import type { Deadline, RequestTrace } from '../../deadline.ts';
 
 export interface RequestCallOptions {
   /** Time limit from the arrival of a request. */
   milliseconds: number;
-  /** Size limit of its response. */
-  maxBytes: number;
-  /** All responses that are being created or sent. */
-  answers: InFlight;
 }
 
-/** The deadline of one request, from its arrival or the last byte of its body, and the size of its response. */
-export class RequestCall implements Call {
+/** The deadline of one request, from its arrival or the last byte of its body, and what is noted for its log line. */
+export class RequestCall implements Deadline {
   readonly #socket: Socket;
-  readonly #response: ServerResponse;
   readonly #options: RequestCallOptions;
-  #bytes = 0;
-  #held = 0;
   /** When the request came (`performance.now()`). */
   readonly arrived = performance.now();
   /** After how long (ms) its response began to stream; undefined when it has an end of its own. */
   streamedAfter: number | undefined;
-  deadline: number;
-  refusal: StoreError | undefined;
+  at: number;
   /** How many items have been read or written so far. */
   items = 0;
-  /** How many times the response may repeat what is read for it. */
-  copies = 1;
   /** The server that answered the last read, where there are several. */
   node: string | undefined;
   /** How long (ms) the request has waited for batches to leave, in all; undefined when it needed no database. */
@@ -44,13 +32,12 @@ export class RequestCall implements Call {
   code: string | undefined;
   /** When its GraphQL operation began (`performance.now()`), for those who watch; undefined when there is none. */
   operationBegan: number | undefined;
-  trace: CallTrace | undefined;
+  trace: RequestTrace | undefined;
 
-  constructor({ socket }: IncomingMessage, response: ServerResponse, options: RequestCallOptions) {
+  constructor({ socket }: IncomingMessage, options: RequestCallOptions) {
     this.#socket = socket;
-    this.#response = response;
     this.#options = options;
-    this.deadline = performance.now() + options.milliseconds;
+    this.at = performance.now() + options.milliseconds;
   }
 
   /** The id of the trace that the request is part of; undefined when none is kept. */
@@ -59,12 +46,12 @@ export class RequestCall implements Call {
   }
 
   get isOver(): boolean {
-    return this.#socket.destroyed || this.refusal !== undefined;
+    return this.#socket.destroyed;
   }
 
   /** Restarts the clock when the body has arrived: the upload depends on the client, and has its own limit. */
   restart(): void {
-    this.deadline = performance.now() + this.#options.milliseconds;
+    this.at = performance.now() + this.#options.milliseconds;
   }
 
   batched(waited: number, size: number): void {
@@ -76,15 +63,7 @@ export class RequestCall implements Call {
     this.node = node;
   }
 
-  spend(items: number, bytes: number): void {
-    const { maxBytes, answers } = this.#options;
-    this.#bytes += bytes * this.copies;
-    if (this.#bytes > maxBytes) {
-      const message = `What is read for this answer takes more than ${maxBytes} bytes; ask for fewer items at a time.`;
-      this.refusal = new StoreError('BAD_USER_INPUT', message);
-      throw this.refusal;
-    }
+  count(items: number): void {
     this.items += items;
-    this.#held += answers.hold(this.#bytes - this.#held, this.#response);
   }
 }

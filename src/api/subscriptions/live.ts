@@ -38,8 +38,6 @@ interface Subscription {
 
 /** Every error about a variable repeats the whole input, so a few are enough. */
 const options = { maxCoercionErrors: 5 };
-/** How often an event may repeat what is read: a client that does not read makes us keep a page as it is written. */
-const maxCopies = 11;
 
 /**
  * Opens subscriptions: what Apollo Server has parsed, validated and resolved. The stream is in the context then, and the
@@ -56,7 +54,6 @@ export class Live {
     const { events, request, call } = subscription.contextValue;
     if (!events) return this.#refused(notAcceptable(), request);
     try {
-      if (call.copies > maxCopies) throw tooManyAliases();
       const source = await this.#sourceOf(subscription);
       if (!(Symbol.asyncIterator in source)) {
         const errors = (source.errors ?? []).map(named);
@@ -123,10 +120,6 @@ export class Live {
 
 function notAcceptable(): StoreError {
   return new StoreError('NOT_ACCEPTABLE', 'A subscription is answered with events: send `Accept: text/event-stream`.');
-}
-
-function tooManyAliases(): StoreError {
-  return new StoreError('QUERY_TOO_COSTLY', `A subscription has at most ${maxCopies - 1} aliases below its field.`);
 }
 
 /** An error without a path is about a variable, which Apollo Server would say of operations that it executes itself. */

@@ -6,8 +6,8 @@ export interface Collection {
   /** As in its path: `pets`. */
   name: string;
   entity: EntityName;
-  /** What a creation takes. @param maxLength of a text, in characters */
-  input(maxLength: number): TObject;
+  /** What a creation takes. */
+  input: TObject;
   /** Makes a plausible input; none when it is to have no seed. @param pick gives a member, any as likely as the other */
   sample?: (pick: Pick) => object;
 }

@@ -36,8 +36,6 @@ export interface ImportFlags extends Pick<ImportOptions, 'ids' | 'anywhere' | 'a
 }
 
 export interface Limits {
-  /** Of a text, in characters. */
-  maxTextLength: number;
   /** How many bytes of a file an item may have. */
   longestItem: number;
 }
@@ -115,8 +113,7 @@ export class DataDesk {
     return this.atDatabase((database) =>
       timed(async () => {
         const bulk = new Bulk(database, entity);
-        const { maxTextLength } = this.limits;
-        const schemas = itemSchemas(bulk.table.columns, input(maxTextLength), maxTextLength);
+        const schemas = itemSchemas(bulk.table.columns, input);
         const check = { keep: checker(schemas.keep, { isText }), new: checker(schemas.new, { isText }) };
         return importInto(bulk, read(bulk), { ...options, check });
       }),

@@ -1,7 +1,7 @@
 import type { Server } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLFormattedError, GraphQLSchema } from 'graphql';
-import type { Call, CallTrace } from '../../call.ts';
+import type { Deadline, RequestTrace } from '../../deadline.ts';
 
 /**
  * What the service reports to its log, metrics and traces. Every observer sees every event once, returns quickly and
@@ -44,7 +44,7 @@ export interface ObservedRoute {
 }
 
 /** What becomes known of a request while it is processed. */
-export interface ObservedCall extends Call {
+export interface ObservedCall extends Deadline {
   /** When the request arrived (`performance.now()`). */
   readonly arrived: number;
   /** After how long (ms) its response began to stream; undefined for a response with an end of its own. */
@@ -66,7 +66,7 @@ export interface ObservedCall extends Call {
   /** Set by observers: when the GraphQL operation began (`performance.now()`). */
   operationBegan: number | undefined;
   /** Set by observers. */
-  trace: CallTrace | undefined;
+  trace: RequestTrace | undefined;
 }
 
 /**
@@ -106,8 +106,8 @@ export interface QueueName {
 /** A batch that travels in one round trip. */
 export interface SentBatch extends QueueName {
   readonly size: number;
-  /** The call of each input. */
-  readonly calls: readonly Call[];
+  /** The deadline of each input. */
+  readonly deadlines: readonly Deadline[];
 }
 
 export interface DatabaseFailure {

@@ -10,7 +10,7 @@ import {
   trace,
 } from '@opentelemetry/api';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { CallTrace } from '../../call.ts';
+import type { RequestTrace } from '../../deadline.ts';
 import { type ErrorCode, httpStatusOf } from '../../errors.ts';
 import type { KeyMask } from '../log/key-mask.ts';
 import { addressOf } from '../log/request-log.ts';
@@ -85,9 +85,9 @@ export function operationSpans(tracer: Tracer, isTrusted: boolean): OperationObs
  */
 export function databaseSpans(tracer: Tracer): DatabaseObserver {
   return {
-    sent({ collection, operation, size, calls }: SentBatch) {
-      const served = new Set<CallTrace>();
-      for (const { trace: one } of calls) if (one && isSampled(one.request)) served.add(one);
+    sent({ collection, operation, size, deadlines }: SentBatch) {
+      const served = new Set<RequestTrace>();
+      for (const { trace: one } of deadlines) if (one && isSampled(one.request)) served.add(one);
       const [first] = served;
       if (!first) return ignore;
       const attributes: Attributes = {

@@ -45,11 +45,6 @@ export class Database {
     return new Database(orm, primary, readNodes, sessions, options, model, embedded);
   }
 
-  /** Maximum size of a page, in bytes. */
-  get maxPageBytes(): number {
-    return this.options.maxPageBytes;
-  }
-
   /** True for the embedded store, in a folder. */
   get isEmbedded(): boolean {
     return this.embedded !== undefined;
@@ -118,7 +113,7 @@ export class Database {
   /** Creates the batches of a read or write. Their maximum waiting time follows from the statement timeout. */
   batched<In, Out>(
     run: Run<In, Out>,
-    options: Omit<BatchOptions<In>, 'maxWaiting' | 'maxAge' | 'observers'>,
+    options: Omit<BatchOptions, 'maxWaiting' | 'maxAge' | 'observers'>,
   ): Batches<In, Out> {
     const maxAge = this.options.statementTimeout / 2;
     // One slow table must leave connections for the other tables and for the keys.

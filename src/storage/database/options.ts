@@ -39,8 +39,6 @@ export interface DatabaseOptions {
   readUrls?: string[] | undefined;
   /** How far a replica may be behind, in milliseconds. */
   readMaxLag?: number;
-  /** Maximum size of a page, in bytes. A page holds as many items as fit, and at least one. */
-  maxPageBytes: number;
   /** Where changes of the database's state are reported; nowhere when absent. */
   log?: Log;
   /** Observers of what is sent to the database. */

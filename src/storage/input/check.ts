@@ -22,10 +22,18 @@ export function int64Schema(options: { description: string; examples?: number[] 
   return Type.Unsafe<Int64>({ type: 'integer', format: 'int64', ...options });
 }
 
-/** Text that PostgreSQL can store. @param maxLength in characters (Unicode code points), as JSON Schema counts them */
-export function textSchema(options: { maxLength: number; description: string; examples?: string[] }) {
-  return Type.String(options);
+/**
+ * Text that PostgreSQL can store.
+ *
+ * @param options `maxLength` is in characters (Unicode code points), as JSON Schema counts them
+ */
+export function textSchema(options: { maxLength?: number; description: string; examples?: string[] }) {
+  return Type.String({ ...options, maxLength: options.maxLength ?? 1000 });
 }
+
+// A page of 100 items whose texts have so many characters takes up to 16 MiB: JSON writes a character as six bytes at
+// most. Nothing counts bytes later.
+const maxItemLength = 27_962;
 
 /** A date and time: RFC 3339, section 5.6, to the millisecond. */
 export function moment(options: { description: string; examples?: string[] }) {
@@ -68,7 +76,7 @@ export interface CheckOptions {
  *
  * @returns a function that throws StoreError BAD_USER_INPUT, naming every fault. It omits members that the schema does
  *   not name; absent ones get their default.
- * @throws Error for a schema with parts that cannot be validated.
+ * @throws Error for a schema with parts that cannot be validated, or whose texts could make a page larger than 16 MiB
  */
 export function checker<Schema extends TObject>(schema: Schema, { isText = false }: CheckOptions = {}) {
   const required = new Set(schema.required ?? []);
@@ -78,6 +86,13 @@ export function checker<Schema extends TObject>(schema: Schema, { isText = false
     isRequired: required.has(name),
     default: (member as { default?: unknown }).default,
   }));
+  const length = members.reduce((sum, { rule }) => sum + (rule.maxLength ?? 0), 0);
+  if (length > maxItemLength) {
+    const texts = members.filter(({ rule }) => rule.maxLength).map(({ name }) => name);
+    throw new Error(
+      `A page could exceed 16 MiB: ${texts.join(' and ')} have up to ${length} characters in all; at most ${maxItemLength} are allowed.`,
+    );
+  }
   return (input: unknown): Checked<Static<Schema>> => {
     if (!isRecord(input)) {
       throw new StoreError('BAD_USER_INPUT', 'The body must be a JSON object.');

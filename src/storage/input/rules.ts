@@ -7,6 +7,8 @@ export interface Rule {
   read(value: unknown): unknown;
   /** Describes valid values, for the error about an invalid one. */
   says(value: unknown): string;
+  /** For text: its maximum length in characters. */
+  readonly maxLength?: number;
 }
 
 /** The JSON Schema of a member, from which a rule is made. */
@@ -42,6 +44,7 @@ export function ruleOf(schema: TSchema, isText: boolean): Rule {
 
 function orNull(rule: Rule): Rule {
   return {
+    ...rule,
     read: (value) => (value === null ? null : rule.read(value)),
     says: (value) => `${rule.says(value)}, or null`,
   };
@@ -89,6 +92,7 @@ function integerWithin(min: bigint, max: bigint, isText: boolean): Rule {
 function textWithin(maxLength: number): Rule {
   const isText = (value: string) => !value.includes('\u0000') && value.isWellFormed();
   return {
+    maxLength,
     read: (value) => (typeof value === 'string' && hasAtMost(maxLength, value) && isText(value) ? value : undefined),
     says(value) {
       if (typeof value !== 'string') return 'a string';

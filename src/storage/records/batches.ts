@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Call, unhurried } from '../../call.ts';
+import { type Deadline, noDeadline } from '../../deadline.ts';
 import type { DatabaseFailure, DatabaseObserver, QueueState } from '../../runtime/telemetry/observers.ts';
 import { busy, failureOf, isConflict, late } from '../database/errors.ts';
 
 /** Carries out a batch. It may say which server has answered. @returns results in the order of the inputs */
 export type Run<In, Out> = (inputs: In[], servedBy: (node: string) => void) => Promise<Array<Out | Error>>;
 
-export interface BatchOptions<In> {
+export interface BatchOptions {
   /** What it does, for those who watch. */
   collection: string;
   operation: string;
@@ -20,10 +20,6 @@ export interface BatchOptions<In> {
   /** New inputs are rejected when `maxWaiting` are pending, or the first has been pending for `maxAge` (ms). */
   maxWaiting: number;
   maxAge: number;
-  /** Size of an input, or the expected size of its result, in bytes; 0 when absent. */
-  sizeOf?: (input: In) => number;
-  /** Maximum size of a batch; a single input may be larger. Sixteen times as much may be pending. */
-  maxSize?: number;
   /** Whether a batch of several inputs that failed as a whole may be retried, each input alone. */
   isRetryable(error: unknown): boolean;
   /** The error for an input whose deadline passes while its batch is in flight. Defaults to `late`. */
@@ -32,9 +28,8 @@ export interface BatchOptions<In> {
 
 interface Waiting<In, Out> {
   readonly input: In;
-  readonly call: Call;
+  readonly deadline: Deadline;
   readonly since: number;
-  readonly size: number;
   /** Its batch has failed; it is retried alone. */
   isAlone: boolean;
   resolve(output: Out): void;
@@ -54,9 +49,8 @@ const shortPause = 20;
  */
 export class Batches<In, Out> {
   readonly #run: Run<In, Out>;
-  readonly #options: Required<BatchOptions<In>>;
+  readonly #options: Required<BatchOptions>;
   #waiting: Waiting<In, Out>[] = [];
-  #waitingSize = 0;
   readonly #inFlight = new Set<Waiting<In, Out>[]>();
   /** Those in flight of which nothing has been written so far. */
   readonly #pausing = new Set<Waiting<In, Out>[]>();
@@ -69,22 +63,20 @@ export class Batches<In, Out> {
   #refused = 0;
 
   /** @param run takes a batch and returns results in the same order; an `Error` among them fails that input alone. */
-  constructor(run: Run<In, Out>, options: BatchOptions<In>) {
+  constructor(run: Run<In, Out>, options: BatchOptions) {
     this.#run = run;
-    this.#options = { sizeOf: () => 0, maxSize: Number.POSITIVE_INFINITY, tooLate: late, observers: [], ...options };
+    this.#options = { tooLate: late, observers: [], ...options };
   }
 
-  /** @throws StoreError SERVICE_UNAVAILABLE when too much is pending already, or the deadline of the call passes */
-  add(input: In, call: Call = unhurried): Promise<Out> {
+  /** @throws StoreError SERVICE_UNAVAILABLE when too much is pending already, or the deadline passes */
+  add(input: In, deadline: Deadline = noDeadline): Promise<Out> {
     const now = performance.now();
     return new Promise((resolve, reject) => {
       if (this.#isFull(now)) {
         this.#refused += 1;
         return reject(busy());
       }
-      const size = this.#options.sizeOf(input);
-      this.#waiting.push({ input, call, since: now, size, isAlone: false, resolve, reject });
-      this.#waitingSize += size;
+      this.#waiting.push({ input, deadline, since: now, isAlone: false, resolve, reject });
       this.#sweeper ??= setInterval(() => this.#sweep(), sweepInterval).unref();
       this.#schedule();
     });
@@ -103,15 +95,11 @@ export class Batches<In, Out> {
   }
 
   #isFull(now: number): boolean {
-    const { maxWaiting, maxAge, maxSize } = this.#options;
+    const { maxWaiting, maxAge } = this.#options;
     if (this.#waiting.length === 0) return false;
     // A retried input has spent its time in a batch, not here.
     const first = this.#waiting.find(({ isAlone }) => !isAlone);
-    return (
-      this.#waiting.length >= maxWaiting ||
-      this.#waitingSize > 16 * maxSize ||
-      (first !== undefined && now - first.since > maxAge)
-    );
+    return this.#waiting.length >= maxWaiting || (first !== undefined && now - first.since > maxAge);
   }
 
   #schedule(): void {
@@ -147,20 +135,15 @@ export class Batches<In, Out> {
 
   /** Takes as many pending inputs as fit into one batch, and rejects those whose client has disconnected. */
   #nextBatch(): Waiting<In, Out>[] {
-    const { maxBatch, maxSize } = this.#options;
+    const { maxBatch } = this.#options;
     const batch: Waiting<In, Out>[] = [];
-    let size = 0;
     let taken = 0;
     for (const one of this.#waiting) {
-      const isFull = batch.length === maxBatch || size + one.size > maxSize || one.isAlone || batch[0]?.isAlone;
+      const isFull = batch.length === maxBatch || one.isAlone || batch[0]?.isAlone;
       if (batch.length > 0 && isFull) break;
       taken += 1;
-      this.#waitingSize -= one.size;
-      if (one.call.isOver) one.reject(one.call.refusal ?? late());
-      else {
-        batch.push(one);
-        size += one.size;
-      }
+      if (one.deadline.isOver) one.reject(late());
+      else batch.push(one);
     }
     this.#waiting = taken === this.#waiting.length ? [] : this.#waiting.slice(taken);
     return batch;
@@ -170,7 +153,7 @@ export class Batches<In, Out> {
     this.#inFlight.add(batch);
     this.#holder = batch;
     const now = performance.now();
-    for (const { call, since } of batch) call.batched?.(now - since, batch.length);
+    for (const { deadline, since } of batch) deadline.batched?.(now - since, batch.length);
     try {
       const outputs = await this.#attempt(batch);
       batch.forEach(({ resolve, reject }, index) => {
@@ -208,7 +191,7 @@ export class Batches<In, Out> {
     return this.#run(
       batch.map(({ input }) => input),
       (node) => {
-        for (const { call } of batch) call.servedBy?.(node);
+        for (const { deadline } of batch) deadline.servedBy?.(node);
       },
     );
   }
@@ -217,7 +200,7 @@ export class Batches<In, Out> {
     const { collection, operation, observers } = this.#options;
     const size = batch.length;
     const ends = observers.map((one) =>
-      one.sent({ collection, operation, size, calls: batch.map(({ call }) => call) }),
+      one.sent({ collection, operation, size, deadlines: batch.map(({ deadline }) => deadline) }),
     );
     let failure: DatabaseFailure | undefined;
     try {
@@ -231,10 +214,7 @@ export class Batches<In, Out> {
   }
 
   #tryAlone(batch: Waiting<In, Out>[]): void {
-    for (const one of batch) {
-      one.isAlone = true;
-      this.#waitingSize += one.size;
-    }
+    for (const one of batch) one.isAlone = true;
     this.#waiting = [...batch, ...this.#waiting];
   }
 
@@ -243,12 +223,11 @@ export class Batches<In, Out> {
     const now = performance.now();
     for (const batch of this.#inFlight) {
       const tooLate = this.#pausing.has(batch) ? late : this.#options.tooLate;
-      for (const { call, reject } of batch) if (call.deadline <= now) reject(tooLate());
+      for (const { deadline, reject } of batch) if (deadline.at <= now) reject(tooLate());
     }
-    this.#waiting = this.#waiting.filter(({ size, call, reject }) => {
-      if (call.deadline > now && !call.isOver) return true;
-      this.#waitingSize -= size;
-      reject(call.refusal ?? late());
+    this.#waiting = this.#waiting.filter(({ deadline, reject }) => {
+      if (deadline.at > now && !deadline.isOver) return true;
+      reject(late());
       return false;
     });
     if (this.#waiting.length > 0 || this.#inFlight.size > 0) return;
@@ -260,9 +239,9 @@ export class Batches<In, Out> {
 /** Rejects the inputs of a batch that nobody waits for any more, and removes them from it. */
 function dropEnded<In, Out>(batch: Waiting<In, Out>[]): void {
   const now = performance.now();
-  const wanted = batch.filter(({ call, reject }) => {
-    if (call.deadline > now && !call.isOver) return true;
-    reject(call.refusal ?? late());
+  const wanted = batch.filter(({ deadline, reject }) => {
+    if (deadline.at > now && !deadline.isOver) return true;
+    reject(late());
     return false;
   });
   batch.splice(0, batch.length, ...wanted);

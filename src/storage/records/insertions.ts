@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { type Call, unhurried } from '../../call.ts';
+import { type Deadline, noDeadline } from '../../deadline.ts';
 import { StoreError } from '../../errors.ts';
 import type { Database } from '../database/database.ts';
 import { isDataError, outcomeUnknown, outcomeUnknownOfKey } from '../database/errors.ts';
@@ -29,7 +29,7 @@ interface Outcome<Item> {
 }
 
 // One batch in flight per node: the next one fills while this one becomes durable.
-const writes = { maxBatch: 256, maxInFlight: 1, patience: 1000, isRetryable: isDataError, maxSize: 1024 * 1024 };
+const writes = { maxBatch: 256, maxInFlight: 1, patience: 1000, isRetryable: isDataError };
 
 /** How often a creation is sent again because another process was quicker with the same key. */
 const attempts = 3;
@@ -52,7 +52,6 @@ export class Insertions<Item, New extends object> {
       ...writes,
       collection: table.name,
       operation: 'insert',
-      sizeOf: ({ item }) => table.sizeOf(item),
       tooLate: outcomeUnknown,
     });
   }
@@ -63,21 +62,20 @@ export class Insertions<Item, New extends object> {
    * @throws StoreError SERVICE_UNAVAILABLE, with `Retry-After` when it may be sent again; IDEMPOTENCY_KEY_REUSED,
    *   IDEMPOTENCY_KEY_IN_USE
    */
-  async insert(item: New, call: Call = unhurried, once?: Once): Promise<Item> {
-    call.spend(0, this.#table.sizeOf(item));
-    const inserted = once ? await this.#once(item, call, once) : await this.#batches.add({ item }, call);
-    call.spend(1, 0);
+  async insert(item: New, deadline: Deadline = noDeadline, once?: Once): Promise<Item> {
+    const inserted = once ? await this.#once(item, deadline, once) : await this.#batches.add({ item }, deadline);
+    deadline.count?.(1);
     return inserted as Item;
   }
 
   /** The first with a key is inserted; whatever comes after it gets what became of the first. */
-  async #once(item: New, call: Call, once: Once): Promise<Item> {
+  async #once(item: New, deadline: Deadline, once: Once): Promise<Item> {
     const newcomer: Newcomer<New> = { item, once, fingerprint: fingerprintOf(this.#table, item) };
     const name = `${once.keyId} ${once.operation} ${once.hash.toString('hex')}`;
     const [outcome, isEarlier] = await this.#flights.run(
       name,
-      call,
-      () => this.#send(newcomer, call),
+      deadline,
+      () => this.#send(newcomer, deadline),
       () => newcomer.sent,
     );
     if (outcome.fingerprint !== newcomer.fingerprint) throw reused();
@@ -85,9 +83,9 @@ export class Insertions<Item, New extends object> {
     return outcome.item;
   }
 
-  async #send(newcomer: Newcomer<New>, call: Call): Promise<Outcome<Item>> {
+  async #send(newcomer: Newcomer<New>, deadline: Deadline): Promise<Outcome<Item>> {
     for (let attempt = 1; attempt <= attempts; attempt += 1) {
-      const item = await this.#batches.add(newcomer, call).catch(mayBeRepeated);
+      const item = await this.#batches.add(newcomer, deadline).catch(mayBeRepeated);
       if (item) return { item, fingerprint: `${newcomer.fingerprint}`, isReplay: newcomer.isReplay === true };
     }
     throw inUse();

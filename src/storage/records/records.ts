@@ -1,6 +1,6 @@
 import type { EntityName } from '@mikro-orm/core';
 import type { NextPage, NextQuery, Source } from '../../api/subscriptions/source.ts';
-import { type Call, unhurried } from '../../call.ts';
+import { type Deadline, noDeadline } from '../../deadline.ts';
 import type { Database } from '../database/database.ts';
 import { isUnsupported, isWorthAnotherTry } from '../database/errors.ts';
 import { type Int64, int64 } from '../input/int64.ts';
@@ -10,8 +10,8 @@ import { Continuation } from './continuation.ts';
 import { Insertions } from './insertions.ts';
 import type { Once } from './once.ts';
 import { parameterOf } from './parameter.ts';
-import { longestShortText, type Statements, statementsFor } from './statements.ts';
-import { type Column, frame, Table, textsOf } from './table.ts';
+import { type Statements, statementsFor } from './statements.ts';
+import { type Column, Table, textsOf } from './table.ts';
 
 /** A row of a table in memory. */
 export type Row<Entity> = { readonly [Member in keyof Entity]-?: Held<Entity[Member]> };
@@ -28,19 +28,12 @@ type InputOf<Item, New> = {
       : New[Member];
 };
 
-/** A page and its size. */
-interface Read<Item> extends Page<Item> {
-  /** Approximate size as JSON, in bytes. */
-  readonly bytes: number;
-}
-
 type ListRow = Array<string | null>;
 type ServedBy = (node: string) => void;
 type Query = PageQuery & { readonly filter: unknown };
 
-const mebibyte = 1024 * 1024;
+const reads = { maxBatch: 32, maxInFlight: 4, patience: 10, isRetryable: isWorthAnotherTry };
 
-const reads = { maxBatch: 32, maxInFlight: 4, patience: 10, isRetryable: isWorthAnotherTry, maxSize: 16 * mebibyte };
 /**
  * Reads and writes the rows of an entity's table: lists, single rows and new rows. Concurrent calls of the same kind
  * share one round trip (`batches.ts`). Services build on it; it knows no rules except paging.
@@ -50,24 +43,19 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
   readonly #table: Table;
   readonly #filter: Column | undefined;
   readonly #statements: Statements;
-  readonly #lists: Batches<Query, Read<Item> | null>;
+  readonly #lists: Batches<Query, Page<Item>>;
   /** The lists of a batch that has fallen apart: each alone, all of them within this table's share of the pool. */
   readonly #loneLists: Batches<Query, ListRow>;
-  readonly #longLists: Batches<Query, Read<Item>>;
   readonly #finds: Batches<Int64, Item | null>;
   readonly #insertions: Insertions<Item, New>;
   readonly #continuation: Continuation<Item>;
   #onInserted: Array<() => void> = [];
-  readonly #maxPageBytes: number;
-  /** Recent size of a row: the next page is expected to be similar. */
-  #bytesPerRow = frame;
   /** False once the engine has refused a statement for several lists. */
   #takesMany = true;
 
   /** @param filter the member by which lists may be filtered; it needs an index on it and the id */
   constructor(database: Database, entity: EntityName, filter?: keyof Item & string) {
     this.#database = database;
-    this.#maxPageBytes = database.maxPageBytes;
     this.#table = new Table(database.orm.getMetadata(entity));
     this.#filter = filter === undefined ? undefined : this.#table.column(filter);
     this.#statements = statementsFor(this.#table, this.#filter);
@@ -75,45 +63,33 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
     this.#lists = database.batched((queries, servedBy) => this.#readPages(queries, servedBy), {
       ...reads,
       ...named('list'),
-      // Longer texts are not read by this statement, so a request for them must not seem to fill the queue.
-      sizeOf: ({ limit }) => limit * Math.min(this.#bytesPerRow, frame + longestShortText),
     });
     this.#loneLists = database.batched(([query], servedBy) => this.#selectList(query as Query, servedBy), {
       ...reads,
       ...named('list_alone'),
       maxBatch: 1,
     });
-    this.#longLists = database.batched(([query], servedBy) => this.#readLongPage(query as Query, servedBy), {
-      ...reads,
-      ...named('list_long'),
-      maxBatch: 1,
-      maxInFlight: 1,
-    });
     this.#finds = database.batched((ids, servedBy) => this.#readOnes(ids, servedBy), {
       ...reads,
       ...named('find'),
-      sizeOf: () => this.#bytesPerRow,
     });
     this.#insertions = new Insertions(database, this.#table, this.#statements);
     this.#continuation = new Continuation(database, this.#table, this.#statements);
   }
 
   /**
-   * One page, ascending by id: as many items as requested, or as many as fit when that would be too large.
+   * One page, ascending by id.
    *
-   * @throws StoreError SERVICE_UNAVAILABLE; BAD_USER_INPUT when the response exceeds its size limit
+   * @throws StoreError SERVICE_UNAVAILABLE
    */
   async list(
     query: PageQuery & { readonly [Filter in keyof Item]?: Item[Filter] | undefined },
-    call: Call = unhurried,
+    deadline: Deadline = noDeadline,
   ): Promise<Page<Item>> {
     const { limit, after } = query;
     const filter = this.#filter ? parameterOf(query[this.#filter.member as keyof Item]) : null;
-    const wanted = { limit, after, filter };
-    const page = (await this.#lists.add(wanted, call)) ?? (await this.#longLists.add(wanted, call));
-    const { length } = page.items;
-    if (length > 0) this.#bytesPerRow = Math.max(page.bytes / length, this.#bytesPerRow * 0.9);
-    call.spend(length, page.bytes);
+    const page = await this.#lists.add({ limit, after, filter }, deadline);
+    deadline.count?.(page.items.length);
     return page;
   }
 
@@ -122,10 +98,10 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
    * @returns null when there is none
    * @throws StoreError SERVICE_UNAVAILABLE
    */
-  async find(id: Int64 | undefined, call: Call = unhurried): Promise<Item | null> {
+  async find(id: Int64 | undefined, deadline: Deadline = noDeadline): Promise<Item | null> {
     if (id === undefined) return null;
-    const found = await this.#finds.add(id, call);
-    if (found) call.spend(1, this.#table.sizeOf(found));
+    const found = await this.#finds.add(id, deadline);
+    if (found) deadline.count?.(1);
     return found;
   }
 
@@ -136,8 +112,8 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
    * @throws StoreError SERVICE_UNAVAILABLE, with `Retry-After` when it may be sent again; IDEMPOTENCY_KEY_REUSED,
    *   IDEMPOTENCY_KEY_IN_USE
    */
-  async insert(item: New, call?: Call, once?: Once): Promise<Item> {
-    const inserted = await this.#insertions.insert(item, call, once);
+  async insert(item: New, deadline?: Deadline, once?: Once): Promise<Item> {
+    const inserted = await this.#insertions.insert(item, deadline, once);
     for (const listener of this.#onInserted) listener();
     return inserted;
   }
@@ -160,13 +136,13 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
     this.#onInserted.push(listener);
   }
 
-  /** Equal queries are read once and share one page. Returns null for those that must be read alone. */
-  async #readPages(queries: Query[], servedBy: ServedBy): Promise<Array<Read<Item> | null>> {
+  /** Equal queries are read once and share one page. */
+  async #readPages(queries: Query[], servedBy: ServedBy): Promise<Array<Page<Item>>> {
     const keys = queries.map(({ filter, limit, after }) => `${limit} ${after} ${filter === null ? '' : `=${filter}`}`);
     const distinct = new Map(queries.map((query, at) => [keys[at], query]));
     const rows = await this.#selectLists([...distinct.values()], servedBy);
     const pages = new Map([...distinct].map(([key, { limit }], at) => [key, this.#toPage(rows[at] as ListRow, limit)]));
-    return keys.map((key) => pages.get(key) as Read<Item> | null);
+    return keys.map((key) => pages.get(key) as Page<Item>);
   }
 
   /**
@@ -186,7 +162,7 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
         this.#takesMany = false;
       }
     }
-    return Promise.all(queries.map((query) => this.#loneLists.add(query, { ...unhurried, servedBy })));
+    return Promise.all(queries.map((query) => this.#loneLists.add(query, { ...noDeadline, servedBy })));
   }
 
   #selectMany(queries: Query[], servedBy: ServedBy): Promise<ListRow[]> {
@@ -206,14 +182,6 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
       : this.#database.read(listFiltered, [...values, filter], servedBy);
   }
 
-  async #readLongPage({ limit, after, filter }: Query, servedBy: ServedBy): Promise<Array<Read<Item>>> {
-    const values = [`${after ?? int64.min}`, limit + 1, filter, this.#maxPageBytes];
-    const [row] = (await this.#database.read<ListRow>(this.#statements.listLong, values, servedBy)) as [ListRow];
-    const isCut = row.pop() === 't';
-    const page = this.#toPage([...row, 'f'], limit) as Read<Item>;
-    return [{ ...page, hasNext: page.hasNext || isCut }];
-  }
-
   async #readOnes(ids: Int64[], servedBy: ServedBy): Promise<Array<Item | null>> {
     const wanted = [...new Set(ids)].map(String);
     const rows = await this.#database.read<ListRow>(this.#statements.find, [wanted], servedBy);
@@ -221,21 +189,13 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
     return ids.map((id) => found.get(`${id}`) ?? null);
   }
 
-  /** @returns null when it contains text that was too long to be read. */
-  #toPage(row: ListRow, limit: number): Read<Item> | null {
-    if (row[0] === null) return { items: [], hasNext: false, bytes: 0 };
-    if (row.at(-1) === 't') return null;
+  #toPage(row: ListRow, limit: number): Page<Item> {
+    if (row[0] === null) return { items: [], hasNext: false };
     const { columns, itemAt } = this.#table;
     const texts = columns.map((column, at) => textsOf(column, row[at] as string));
     const count = texts[0]?.length ?? 0;
     const items: Item[] = [];
     for (let place = 0; place < count && place < limit; place += 1) items.push(itemAt(texts, place) as Item);
-    let bytes = frame * count;
-    columns.forEach(({ isText }, at) => {
-      if (isText) bytes += Buffer.byteLength(row[at] as string);
-    });
-    if (count > limit) bytes -= this.#table.sizeOf(itemAt(texts, limit) as Item);
-    while (bytes > this.#maxPageBytes && items.length > 1) bytes -= this.#table.sizeOf(items.pop() as Item);
-    return { items: shared(items), hasNext: count > items.length, bytes };
+    return { items: shared(items), hasNext: count > limit };
   }
 }

@@ -1,4 +1,4 @@
-import type { Call } from '../../call.ts';
+import type { Deadline } from '../../deadline.ts';
 import { StoreError } from '../../errors.ts';
 import { withTimeout } from '../../runtime/with-timeout.ts';
 import { busy, late } from '../database/errors.ts';
@@ -26,14 +26,14 @@ export class SingleFlight<Result> {
    */
   async run(
     name: string,
-    call: Call,
+    deadline: Deadline,
     work: () => Promise<Result>,
     over: () => Promise<unknown> | undefined,
   ): Promise<[Result, isEarlier: boolean]> {
     for (let first = this.#first.get(name); first; first = this.#first.get(name)) {
-      const result = await this.#wait(first, call);
+      const result = await this.#wait(first, deadline);
       if (result !== undefined) return [result, true];
-      if (call.isOver) throw call.refusal ?? late();
+      if (deadline.isOver) throw late();
     }
     const result = work();
     const end = result.catch(() => Promise.resolve(over()).then(nothing, nothing));
@@ -41,11 +41,11 @@ export class SingleFlight<Result> {
     return [await result, false];
   }
 
-  async #wait({ over }: First<Result>, { deadline }: Call): Promise<Result | undefined> {
+  async #wait({ over }: First<Result>, { at }: Deadline): Promise<Result | undefined> {
     if (this.#waiting >= maxWaiting) throw busy();
     this.#waiting += 1;
     try {
-      return await withTimeout(Math.min(deadline - performance.now(), longest), over, inUse);
+      return await withTimeout(Math.min(at - performance.now(), longest), over, inUse);
     } finally {
       this.#waiting -= 1;
     }

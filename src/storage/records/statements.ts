@@ -3,9 +3,6 @@ import { literal, quoted } from './quoting.ts';
 import type { Statement } from './statement.ts';
 import { type Column, frame, type Table } from './table.ts';
 
-/** In bytes. Longer text than inputs may have by default is read page by page, not for many lists at a time. */
-export const longestShortText = 40_000;
-
 /**
  * The statements behind `Records`, each for a whole batch. They are SQL rather than `em.find` and a query builder
  * because hydrating entities costs several times the query itself here (`bench/README.md`), and because no builder
@@ -15,7 +12,6 @@ export interface Statements {
   listAll: Statement;
   listFiltered: Statement;
   listMany: Statement;
-  listLong: Statement;
   followAll: Statement;
   followFiltered: Statement;
   last: Statement;
@@ -27,7 +23,7 @@ export interface Statements {
 export function statementsFor({ name: unquoted, columns, inserted, generated }: Table, filter?: Column): Statements {
   const table = quoted(unquoted);
   const names = columns.map(({ name }) => name).join(', ');
-  const list = aggregated(columns, true);
+  const list = aggregated(columns);
   // A row comparison, which is a range of the index on (filter, id). With `status = $3 and id > $1` PostgreSQL's
   // generic plan may scan the primary key instead and discard most rows, the more the rarer a status is.
   const { name: filtered = 'id', type: filterType = 'text' } = filter ?? {};
@@ -49,7 +45,7 @@ export function statementsFor({ name: unquoted, columns, inserted, generated }: 
       with last as materialized (select max(id) as id from ${table}),
       page as materialized (
         select ${measured} from (select ${names} from ${table} where ${condition} order by ${order} limit $2) as item)
-      select ${aggregated(columns, false)}, (select count(*) from page) > count(*) as is_cut,
+      select ${aggregated(columns)}, (select count(*) from page) > count(*) as is_cut,
         (select id::text from last) as last
       from (select * from page where "#bytes" <= $3 or "#place" = 1 order by id) as fitting`;
   return {
@@ -80,16 +76,6 @@ export function statementsFor({ name: unquoted, columns, inserted, generated }: 
       ) as page
       order by wanted.place`,
     ),
-    // As many rows as fit, and at least one. The lengths are known without reading the text.
-    listLong: filterable(
-      'list_long',
-      `with page as materialized (
-        select ${measured}
-        from (select ${names} from ${table}
-          where id > $1 and ($3::${filterType} is null or ${filtered}::${filterType} = $3) order by id limit $2) as item)
-      select ${aggregated(columns, false)}, (select count(*) from page) > count(*) as is_cut
-      from (select * from page where "#bytes" <= $4 or "#place" = 1 order by id) as fitting`,
-    ),
     find: statement(
       'find',
       `select ${columns.map(({ text }) => text).join(', ')} from ${table} where id = any($1::bigint[])`,
@@ -118,14 +104,13 @@ export function statementsFor({ name: unquoted, columns, inserted, generated }: 
  * text); the other columns are JSON arrays. Aggregates without `order by` take rows in the order of the subquery
  * (PostgreSQL's manual, section 9.21).
  */
-function aggregated(columns: readonly Column[], isShort: boolean): string {
-  const texts = columns.map(({ name, text, isWord, isNullable, isText }) => {
-    if (isWord) return `string_agg(${isNullable ? `coalesce(${text}, '')` : text}, ',') as ${name}`;
-    const short = `case when octet_length(${name}) <= ${longestShortText} then ${text} end`;
-    return `json_agg(${isText && isShort ? short : text}) as ${name}`;
-  });
-  if (isShort) texts.push(`bool_or(${lengthOf(columns)} > ${longestShortText}) as is_long`);
-  return texts.join(', ');
+function aggregated(columns: readonly Column[]): string {
+  return columns
+    .map(({ name, text, isWord, isNullable }) => {
+      if (isWord) return `string_agg(${isNullable ? `coalesce(${text}, '')` : text}, ',') as ${name}`;
+      return `json_agg(${text}) as ${name}`;
+    })
+    .join(', ');
 }
 
 /** SQL for the number of bytes in the text of a row. */

@@ -9,7 +9,7 @@ import { newToySchema, toyQuerySchema, toySchema } from './toy.schemas.ts';
 import { getToyDeprecation } from './toy.types.ts';
 
 /** REST: `listToys`, `createToy`, and `getToy`, which will be removed. */
-export function toyRoutes(app: Routes, toys: Toys, maxTextLength: number): void {
+export function toyRoutes(app: Routes, toys: Toys): void {
   const listToys = {
     operationId: 'listToys',
     summary: 'List toys',
@@ -23,7 +23,7 @@ export function toyRoutes(app: Routes, toys: Toys, maxTextLength: number): void 
   const createToy = {
     operationId: 'createToy',
     summary: 'Add a toy',
-    body: newToySchema(maxTextLength),
+    body: newToySchema,
     response: { 201: success(toySchema, 'Toy added.') },
   };
   app.post('/toys', { schema: createToy, config: { scope: 'write', isRepeatable: true } }, async (request, reply) =>

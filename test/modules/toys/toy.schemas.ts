@@ -14,21 +14,18 @@ import { ToyKind } from './toy.entity.ts';
 const kind = enumSchema('ToyKind', ToyKind, 'What the toy is for.');
 const madeAt = moment({ description: 'When it was made.' });
 
-/** @param maxLength of the texts, in characters */
-export function newToySchema(maxLength: number) {
-  return Type.Object(
-    {
-      name: textSchema({ maxLength, description: 'Its name.' }),
-      kind,
-      note: Type.Optional(nullable(textSchema({ maxLength, description: 'Anything else about it.' }))),
-      madeAt,
-    },
-    { $id: 'NewToy', description: 'A toy to be added.' },
-  );
-}
+export const newToySchema = Type.Object(
+  {
+    name: textSchema({ description: 'Its name.' }),
+    kind,
+    note: Type.Optional(nullable(textSchema({ description: 'Anything else about it.' }))),
+    madeAt,
+  },
+  { $id: 'NewToy', description: 'A toy to be added.' },
+);
 
 /** What a new toy is made of. */
-export type NewToy = Input<ReturnType<typeof newToySchema>>;
+export type NewToy = Input<typeof newToySchema>;
 
 export const toyQuerySchema = Type.Object({
   kind: Type.Optional(use(kind, 'Return only toys of this kind.')),

@@ -30,11 +30,11 @@ export const toysModule: Module = {
   migrations: [{ name: '2026_11_21_100000_create_toy', class: CreateToy }],
   collections: [{ name: 'toys', entity: ToyEntity, input: newToySchema }],
   examples: [{ title: 'List toys', document: 'query Toys {\n  toys(limit: 5) {\n    id\n    name\n  }\n}\n' }],
-  open({ database, maxTextLength }) {
+  open({ database }) {
     const toys: Toys = new Records(database, ToyEntity, 'kind');
-    const newToyOf = checker(newToySchema(maxTextLength), { isText: true });
+    const newToyOf = checker(newToySchema, { isText: true });
     return {
-      routes: (app) => toyRoutes(app, toys, maxTextLength),
+      routes: (app) => toyRoutes(app, toys),
       resolvers: [new ToyResolver(toys, new LiveList(toys), newToyOf)],
     };
   },
