@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { backlog } from './api/http/connections.ts';
 import { type AppOptions, buildApp } from './app.ts';
 
 /** What a process runs: the service itself, or its workers. */
@@ -18,7 +19,7 @@ export interface Service {
 export async function serve(options: AppOptions): Promise<Service> {
   const { config, parent } = options;
   const app = await buildApp(options);
-  const address = await app.listen({ port: config.port, host: config.host });
+  const address = await app.listen({ port: config.port, host: config.host, backlog });
   parent?.ready(address);
   return {
     listening: Promise.resolve(address),

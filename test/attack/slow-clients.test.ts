@@ -72,6 +72,52 @@ test('a connection that says nothing is closed', async () => {
   expect(await trickle('')).toMatch(/^(?:HTTP\/1\.1 408 .*)?$/s);
 });
 
+describe('a client that goes on sending after the last answer, and never closes its side,', () => {
+  /** Sends a byte now and then until the server cuts the connection. */
+  function holdOpen(beginning: string): Promise<string> {
+    return new Promise((resolve) => {
+      let said = '';
+      const socket = connect({ port: Number(new URL(node.origin).port), host: '127.0.0.1', allowHalfOpen: true });
+      const timer = setInterval(() => socket.write('x'), 50);
+      socket.write(beginning);
+      socket.setEncoding('utf8').on('data', (text) => {
+        said += text;
+      });
+      socket.on('error', () => undefined);
+      socket.on('close', () => {
+        clearInterval(timer);
+        resolve(said);
+      });
+    });
+  }
+
+  test.each([
+    ['408', 'GET / HTTP/1.1\r\nHost: a\r\nX: '],
+    ['400', 'hello\r\n\r\n'],
+    ['400', 'POST /v1/pets HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n'],
+    ['431', `GET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}`],
+    ['501', 'BREW / HTTP/1.1\r\nHost: a\r\n\r\n'],
+    ['401', 'POST /v1/pets HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n'],
+  ])('loses its connection after %s', async (status, beginning) => {
+    expect(await holdOpen(beginning)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+  });
+
+  test('does not hold up the end of the service', async () => {
+    const other = await startNode(store, { REQUEST_TIMEOUT_MS: '600000', KEEP_ALIVE_TIMEOUT_MS: '600000' });
+    const { port } = new URL(other.origin);
+    const socket = connect({ port: Number(port), host: '127.0.0.1', allowHalfOpen: true });
+    socket.on('error', () => undefined);
+    const closed = new Promise((resolve) => socket.on('close', resolve));
+    // Neither complete nor refused when the end begins.
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\nX: ');
+    const timer = setInterval(() => socket.write('x'), 50);
+    await new Promise((resolve) => other.app.server.once('connection', resolve));
+    await other.close();
+    await closed;
+    clearInterval(timer);
+  });
+});
+
 test('a hundred slow connections keep nobody else from being served', async () => {
   const slow = Array.from({ length: 100 }, () => trickle('GET /v1/pets HTTP/1.1\r\nHost: a\r\n', 'X-A: b\r\n'));
   for (let call = 0; call < 20; call += 1) expect((await rest(node, '/v1/pets')).status).toBe(200);

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import type { RequestObserver } from '../../runtime/telemetry/observers.ts';
-import { latest } from './broken-requests.ts';
+import { setLatestResponse } from './connections.ts';
 import { dataHeaders } from './headers.ts';
 import { operationOf } from './operation.ts';
 import { RequestCall, type RequestCallOptions } from './request-call.ts';
@@ -52,11 +52,11 @@ export const everyRequest = fastifyPlugin<EveryRequestOptions>(
 
 /** The first step of every request. */
 export function begin(request: FastifyRequest, reply: FastifyReply, { call, observers }: EveryRequestOptions): void {
-  latest.set(request.raw.socket, reply.raw);
+  setLatestResponse(request.raw.socket, reply.raw);
   request.call = new RequestCall(request.raw, call);
   reply.headers(dataHeaders).header('x-request-id', request.id);
   for (const observer of observers) observer.began?.(request, request.call);
-  reply.raw.once('close', () => {
+  reply.raw.on('close', () => {
     const { call, caller } = request;
     const { arrived, streamedAfter } = call;
     // Whoever has had enough of a stream goes: that is how one ends.

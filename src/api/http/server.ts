@@ -2,10 +2,10 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { StoreError } from '../../errors.ts';
-import { answerBrokenRequest } from './broken-requests.ts';
 import { sendError } from './errors.ts';
 import { begin, type EveryRequestOptions, isUnread } from './every-request.ts';
 import { buildValidator } from './input.ts';
+import { answerMalformed } from './malformed.ts';
 
 export interface ServerOptions {
   trustProxy: false | number | string[];
@@ -46,7 +46,7 @@ export function serverOptions(options: ServerOptions): FastifyServerOptions {
     // Requests that arrive on open connections while the service drains are still served.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
-    clientErrorHandler: answerBrokenRequest,
+    clientErrorHandler: answerMalformed,
     // A path that cannot be decoded passes no hooks, so their work is done here. Authentication comes first, too.
     frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
       begin(request, reply, everyRequest);

@@ -1,6 +1,6 @@
 import { accessSync, constants, existsSync, readdirSync, statfsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { openFilesLimit } from '../../runtime/health/descriptors.ts';
+import { openFilesLimit } from '../../api/http/connections.ts';
 import { type Finding, failure, look, ok, type Result, warning } from './finding.ts';
 
 export interface MachineOptions {

@@ -127,6 +127,11 @@ export const catalogue = {
     help: 'HTTP connections closed at once, because there were too many.',
     labels: [],
   },
+  animal_store_requests_shed_total: {
+    type: 'counter',
+    help: 'HTTP requests refused because the event loop was full.',
+    labels: [],
+  },
   animal_store_log_lines_dropped_total: {
     type: 'counter',
     help: 'Log lines that could not be written.',

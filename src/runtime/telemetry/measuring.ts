@@ -48,6 +48,7 @@ function serverReadings(metrics: Metrics, app: ObservedApp): void {
   metrics.reading('animal_store_subscription_items_total', () => [[app.subscriptions.delivered]]);
   const connections = promisify(app.server.getConnections.bind(app.server));
   metrics.reading('animal_store_connections', async () => [[await connections()]]);
+  metrics.reading('animal_store_requests_shed_total', () => [[app.shedRequests]]);
   // Node's event for a connection beyond `maxConnections`.
   const refused = metrics.counter('animal_store_connections_refused_total').with();
   app.server.on('drop', () => refused.add());

@@ -1,11 +1,9 @@
-import { type ServerResponse, STATUS_CODES } from 'node:http';
+import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { StoreError } from '../../errors.ts';
+import { endConnection, latestResponse } from './connections.ts';
 import { dataHeaders } from './headers.ts';
-
-/** The response to the latest request of a connection. */
-export const latest = new WeakMap<Socket, ServerResponse>();
 
 const ofParser: Record<string, StoreError> = {
   HPE_HEADER_OVERFLOW: new StoreError('REQUEST_HEADER_FIELDS_TOO_LARGE', 'The headers have more than 16384 bytes.'),
@@ -20,6 +18,8 @@ const unknownMethod = new StoreError(
   'This method is not implemented here: there are GET, HEAD, OPTIONS and POST.',
 );
 
+const failed = new WeakSet<Socket>();
+
 interface ParserError extends Error {
   code?: string;
   /** A Buffer, although Fastify's type says otherwise. */
@@ -28,24 +28,27 @@ interface ParserError extends Error {
 }
 
 /**
- * Responds to bytes that are not HTTP, or to a request that never ends. There is no request object yet, so no observer
- * sees it: the line in the log is written here.
+ * Answers bytes that are not HTTP, and requests that never end, and closes the connection. There is no request object,
+ * so no observer sees it: the log line is written here.
  */
-export function answerBrokenRequest(this: Pick<FastifyInstance, 'log'>, error: ParserError, socket: Socket): void {
+export function answerMalformed(this: Pick<FastifyInstance, 'log'>, error: ParserError, socket: Socket): void {
   if (error.code === 'ECONNRESET') return void socket.destroy();
+  // The parser fails again at whatever the client sends next.
+  if (failed.has(socket)) return;
+  failed.add(socket);
   const isUnknown = error.code === 'HPE_INVALID_METHOD' && isRequestLine(error);
   const failure = isUnknown ? unknownMethod : (ofParser[error.code ?? ''] ?? malformed);
-  const response = latest.get(socket);
-  const isUnderWay = response && !response.writableFinished && !response.destroyed;
+  const response = latestResponse(socket);
+  const isActive = response && !response.writableFinished && !response.destroyed;
   const answer = () => {
     const { status, code } = failure;
-    this.log.info({ address: socket.remoteAddress, face: 'other', status, code }, 'answered what is no request');
+    this.log.info({ address: socket.remoteAddress, face: 'other', status, code }, 'malformed request rejected');
     answerOnSocket(failure, socket);
   };
-  const afterResponse = (work: () => void) => (isUnderWay ? response.once('close', work) : work());
-  // The body of an answered request is broken: a second response would be taken for that to another request.
-  if (response?.headersSent && !response.req.complete) afterResponse(() => socket.destroySoon());
-  // The broken part follows a complete request, which is answered first.
+  const afterResponse = (work: () => void) => (isActive ? response.once('close', work) : work());
+  // The body of an answered request is malformed: a second answer would be taken for that to another request.
+  if (response?.headersSent && !response.req.complete) afterResponse(() => endConnection(socket));
+  // The malformed part follows a complete request, which is answered first.
   else if (response?.req.complete) afterResponse(answer);
   else answer();
 }
@@ -59,7 +62,7 @@ function isRequestLine({ rawPacket, bytesParsed = 0 }: ParserError): boolean {
   return /^[\w!#$%&'*+.^`|~-]{1,40} \S+ HTTP\/1\.[01]\r?\n/.test(text);
 }
 
-/** Responds without a response object, and closes the connection. */
+/** Answers without a response object, and closes the connection. */
 function answerOnSocket(failure: StoreError, socket: Socket): void {
   if (!socket.writable) return void socket.destroy();
   const body = JSON.stringify(failure.toBody());
@@ -73,5 +76,5 @@ function answerOnSocket(failure: StoreError, socket: Socket): void {
     `HTTP/1.1 ${failure.status} ${STATUS_CODES[failure.status]}`,
     ...headers.map((pair) => pair.join(': ')),
   ];
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+  endConnection(socket, `${head.join('\r\n')}\r\n\r\n${body}`);
 }

@@ -1,0 +1,60 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import type { FastifyInstance } from 'fastify';
+import fastifyPlugin from 'fastify-plugin';
+import { tryAgain } from '../../errors.ts';
+import { Episode } from '../../runtime/log/episode.ts';
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Requests refused so far because the event loop was full. */
+    shedRequests: number;
+  }
+}
+
+export interface OverloadOptions {
+  /** How long (ms) a turn of the event loop takes when it is full. */
+  longTurn?: number;
+  /** Milliseconds between two looks at the event loop. */
+  interval?: number;
+}
+
+/** Fewer turns say little: one may be a pause for garbage collection, or of a machine that is busy otherwise. */
+const fewestTurns = 4;
+const resolution = 10;
+
+/**
+ * Refuses new work with 503 while the event loop is full: for a second, most of its turns were long. The kernel's queue
+ * of new connections is served once a turn, so new clients would wait for seconds, which no other figure shows. Public
+ * routes answer all the same; health checks are among them.
+ */
+export const overload = fastifyPlugin<OverloadOptions>(
+  async (app: FastifyInstance, { longTurn = 100, interval = 1000 }) => {
+    const delay = monitorEventLoopDelay({ resolution });
+    delay.enable();
+    let isFull = false;
+    app.decorate('shedRequests', 0);
+    const incident = new Episode({
+      began: () => app.log.warn('requests are refused: the event loop is full'),
+      ended: (ms, refused) => app.log.info({ ms, refused }, 'requests are no longer refused'),
+    });
+    const timer = setInterval(() => {
+      if (delay.count < fewestTurns) return;
+      isFull = delay.percentile(50) / 1e6 - resolution > longTurn;
+      delay.reset();
+      if (!isFull) incident.passed();
+    }, interval).unref();
+    app.addHook('onClose', async () => {
+      clearInterval(timer);
+      delay.disable();
+    });
+
+    app.addHook('onRequest', (request, reply, done) => {
+      if (!isFull || request.routeOptions.config.public === true) return done();
+      app.shedRequests += 1;
+      incident.noticed();
+      reply.header('connection', 'close');
+      done(tryAgain('The service is overloaded; try again shortly.'));
+    });
+  },
+  { name: 'overload', dependencies: ['every-request', 'errors'] },
+);
