@@ -152,6 +152,8 @@ export interface ObservedApp {
   readonly server: Server;
   readonly underWay: { readonly count: number };
   readonly isDraining: boolean;
+  /** Requests refused so far because the event loop was full. */
+  readonly shedRequests: number;
   readonly subscriptions: { readonly count: number; readonly delivered: number };
   readonly graphqlSchema: GraphQLSchema;
   /** The OpenAPI document. */
