@@ -7,6 +7,7 @@ import { ApiKeyService } from './access/keys/api-key.service.ts';
 import { authenticate, bearer, presentedHint } from './access/keys/bearer.ts';
 import { FailureLimit } from './access/keys/failure-limit.ts';
 import { KeyUsage } from './access/keys/key-usage.ts';
+import { secretPrefix } from './access/keys/secret.ts';
 import { inMemory } from './access/quotas/limiter.ts';
 import { meter } from './access/quotas/meter.ts';
 import { createQuota } from './access/quotas/quota.ts';
@@ -35,9 +36,9 @@ import type { Module } from './module.ts';
 import type { Parent } from './runtime/cluster/parent.ts';
 import { flushing } from './runtime/health/flushing.ts';
 import { health } from './runtime/health/health.ts';
-import { KeyMask } from './runtime/log/key-mask.ts';
 import { LogControl } from './runtime/log/log-control.ts';
 import { loggingOptions } from './runtime/log/logging.ts';
+import { Redactor } from './runtime/log/redact.ts';
 import { addressOf, requestLog } from './runtime/log/request-log.ts';
 import type { Observers } from './runtime/telemetry/observers.ts';
 import type { Database } from './storage/database/database.ts';
@@ -75,20 +76,23 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     onBootstrapUse: (ip) => log.warn({ key: 0, address: addressOf({ ip }) }, 'the bootstrap key is used'),
     onLookUp: observers.keys?.lookedUp,
   });
-  const mask = new KeyMask(bootstrapKey);
+  const redactor = new Redactor(secretPrefix, bootstrapKey);
   const underWay = new UnderWay();
   const guard = { keys, failures: new FailureLimit(failuresPerMinute, counting) };
 
   // Longer than the statement timeout, so that PostgreSQL cancels first and the reason is known.
   const call = { milliseconds: config.database.statementTimeout + 1000 };
-  const eachRequest = { call, observers: [...observers.requests, underWay, requestLog(control, mask, presentedHint)] };
+  const eachRequest = {
+    call,
+    observers: [...observers.requests, underWay, requestLog(control, redactor, presentedHint)],
+  };
   const app = Fastify({
     ...serverOptions({
       ...config.http,
       everyRequest: eachRequest,
       authenticate: (request) => authenticate(guard, request),
     }),
-    ...loggingOptions(log, mask),
+    ...loggingOptions(log, redactor),
   });
   app.decorate('underWay', underWay);
   const quota = await createQuota(config.keys, app.log, counting);

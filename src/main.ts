@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import { actorOf } from './access/keys/actor.ts';
 import { ApiKeyService, type IssuedKey } from './access/keys/api-key.service.ts';
 import { issueFirstKey, welcome } from './access/keys/first-key.ts';
+import { secretPrefix } from './access/keys/secret.ts';
 import { sendError } from './api/http/errors.ts';
 import { type Config, loadConfig } from './config.ts';
 import { modelOf } from './mikro-orm.config.ts';
@@ -12,10 +13,10 @@ import { preparedStore } from './prepared-store.ts';
 import { Parent } from './runtime/cluster/parent.ts';
 import { Workers } from './runtime/cluster/workers.ts';
 import { openOperationsPort } from './runtime/health/port.ts';
-import { KeyMask } from './runtime/log/key-mask.ts';
 import { LogControl } from './runtime/log/log-control.ts';
 import { LogOutput } from './runtime/log/log-output.ts';
 import { logSettings } from './runtime/log/log-settings.ts';
+import { Redactor } from './runtime/log/redact.ts';
 import type { DatabaseObserver } from './runtime/telemetry/observers.ts';
 import { Telemetry } from './runtime/telemetry/telemetry.ts';
 import type { Service } from './serve.ts';
@@ -52,7 +53,7 @@ async function main(): Promise<void> {
   const control = new LogControl(config.log, output, parent?.number);
   const { log } = control;
   parent?.onLog((settings) => control.set(settings));
-  const mask = new KeyMask(config.keys.bootstrapKey);
+  const redactor = new Redactor(secretPrefix, config.keys.bootstrapKey);
   const telemetry = await Telemetry.open({
     version: releasedVersion(),
     isMeasured: config.operations.port > 0,
@@ -62,7 +63,7 @@ async function main(): Promise<void> {
     env: process.env,
     log,
     output,
-    mask,
+    redactor,
   });
   if (parent) parent.onQuestion = () => telemetry.report();
   stop = (reason) => {

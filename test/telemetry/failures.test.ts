@@ -1,4 +1,4 @@
-import { KeyMask } from '../../src/runtime/log/key-mask.ts';
+import { Redactor } from '../../src/runtime/log/redact.ts';
 import { Telemetry } from '../../src/runtime/telemetry/telemetry.ts';
 import { outcomeUnknown } from '../../src/storage/database/errors.ts';
 import { creators } from '../support/creations.ts';
@@ -16,7 +16,7 @@ let store: Store;
 beforeEach(async () => {
   telemetry = await Telemetry.open({
     version: '1.0.0',
-    mask: new KeyMask(),
+    redactor: new Redactor('ask_'),
     isMeasured: true,
     serves: true,
     database: 'embedded',

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
-import { Episode } from '../../runtime/log/episode.ts';
+import { Incident } from '../../runtime/log/incident.ts';
 
 /** Connections that the kernel queues until the process accepts them; Linux allows 4096 by default. */
 export const backlog = 4096;
@@ -49,13 +49,13 @@ export const connections = fastifyPlugin<ConnectionsOptions>(
     server.maxConnections = max;
     // A worker would pass the connection on to the next worker, which may be full, too.
     Object.assign(server, { dropMaxConnection: true });
-    const refusals = new Episode({
-      began: () => log.warn({ maxConnections: max }, 'connections are refused'),
-      ended: (ms, refused) => log.info({ ms, refused }, 'connections are no longer refused'),
+    const refusals = new Incident({
+      onStart: () => log.warn({ maxConnections: max }, 'connections are refused'),
+      onEnd: (ms, refused) => log.info({ ms, refused }, 'connections are no longer refused'),
     });
     server.on('drop', () => {
-      refusals.noticed();
-      refusals.passed();
+      refusals.occurred();
+      refusals.recovered();
     });
 
     const open = new Set<Socket>();

@@ -31,7 +31,7 @@ export function sendFailure(
 }
 
 /**
- * Logs a failure. What passes by itself has a line in the log when it begins and one when it is over (`Episode`), and its
+ * Logs a failure. What passes by itself has a line in the log when it begins and one when it is over (`Incident`), and its
  * code is in the line of each request that it hits. Whoever repeats a creation whose outcome is unknown must look for
  * it: so each has a line of its own.
  */

@@ -2,7 +2,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { tryAgain } from '../../errors.ts';
-import { Episode } from '../../runtime/log/episode.ts';
+import { Incident } from '../../runtime/log/incident.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -33,15 +33,15 @@ export const overload = fastifyPlugin<OverloadOptions>(
     delay.enable();
     let isFull = false;
     app.decorate('shedRequests', 0);
-    const incident = new Episode({
-      began: () => app.log.warn('requests are refused: the event loop is full'),
-      ended: (ms, refused) => app.log.info({ ms, refused }, 'requests are no longer refused'),
+    const incident = new Incident({
+      onStart: () => app.log.warn('requests are refused: the event loop is full'),
+      onEnd: (ms, refused) => app.log.info({ ms, refused }, 'requests are no longer refused'),
     });
     const timer = setInterval(() => {
       if (delay.count < fewestTurns) return;
       isFull = delay.percentile(50) / 1e6 - resolution > longTurn;
       delay.reset();
-      if (!isFull) incident.passed();
+      if (!isFull) incident.recovered();
     }, interval).unref();
     app.addHook('onClose', async () => {
       clearInterval(timer);
@@ -51,7 +51,7 @@ export const overload = fastifyPlugin<OverloadOptions>(
     app.addHook('onRequest', (request, reply, done) => {
       if (!isFull || request.routeOptions.config.public === true) return done();
       app.shedRequests += 1;
-      incident.noticed();
+      incident.occurred();
       reply.header('connection', 'close');
       done(tryAgain('The service is overloaded; try again shortly.'));
     });

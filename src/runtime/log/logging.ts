@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { type FastifyServerOptions, LogController } from 'fastify';
 import { type DestinationStream, type Logger, pino } from 'pino';
-import type { KeyMask } from './key-mask.ts';
+import type { Redactor } from './redact.ts';
 
 const acceptableId = /^[\w.:-]{1,64}$/;
 
@@ -21,19 +21,19 @@ export function createLog(level: string, stream: DestinationStream, base: LogBas
 }
 
 /** Fastify's options for logging: one line per request, each with the request's id. */
-export function loggingOptions(log: Logger, mask: KeyMask): FastifyServerOptions {
+export function loggingOptions(log: Logger, redactor: Redactor): FastifyServerOptions {
   return {
     // Also when it is silent: that may change while the service runs.
     loggerInstance: log,
     logController: new LogController({ disableRequestLogging: true }),
-    genReqId: ({ headers }: Pick<IncomingMessage, 'headers'>) => requestId(headers['x-request-id'], mask),
+    genReqId: ({ headers }: Pick<IncomingMessage, 'headers'>) => requestId(headers['x-request-id'], redactor),
   };
 }
 
 /** The client's `X-Request-Id` when it is plain, so that a trace can be followed; a new one otherwise. */
-function requestId(given: string | string[] | undefined, mask: KeyMask): string {
+function requestId(given: string | string[] | undefined, redactor: Redactor): string {
   // A key that a client sends here by mistake must not reach a log.
-  return typeof given === 'string' && acceptableId.test(given) && !mask.hasKey(given) ? given : randomUUID();
+  return typeof given === 'string' && acceptableId.test(given) && !redactor.hasKey(given) ? given : randomUUID();
 }
 
 /** Without what drivers attach to an error: Redis's failed command may contain its password. */

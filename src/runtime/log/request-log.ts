@@ -1,8 +1,8 @@
 import { isIP } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { RequestEnd, RequestObserver } from '../telemetry/observers.ts';
-import type { KeyMask } from './key-mask.ts';
 import type { LogControl } from './log-control.ts';
+import type { Redactor } from './redact.ts';
 
 const longestUserAgent = 128;
 const plainName = /^\w{1,64}$/;
@@ -15,11 +15,11 @@ const plainName = /^\w{1,64}$/;
  */
 export function requestLog(
   control: LogControl,
-  mask: KeyMask,
+  redactor: Redactor,
   hintOf: (request: FastifyRequest) => string | undefined,
 ): RequestObserver {
   // A client may have put anything there.
-  const isPlain = (name: string | undefined) => name !== undefined && plainName.test(name) && !mask.hasKey(name);
+  const isPlain = (name: string | undefined) => name !== undefined && plainName.test(name) && !redactor.hasKey(name);
 
   return {
     ended(request: FastifyRequest, reply: FastifyReply, end: RequestEnd): void {
@@ -42,9 +42,9 @@ export function requestLog(
       // Quoted by hand is what cannot have a quotation mark: ids, addresses, hints, names.
       let line = `,"reqId":"${request.id}"`;
       if (traceId) line += `,"traceId":"${traceId}"`;
-      line += `,"req":{"method":"${method}","path":${JSON.stringify(mask.cleanPath(request.url))}}`;
+      line += `,"req":{"method":"${method}","path":${JSON.stringify(redactor.redactPath(request.url))}}`;
       if (address) line += `,"address":"${address}"`;
-      if (userAgent) line += `,"userAgent":${JSON.stringify(mask.clean(userAgent, longestUserAgent))}`;
+      if (userAgent) line += `,"userAgent":${JSON.stringify(redactor.redact(userAgent, longestUserAgent))}`;
       if (caller) line += `,"key":${caller.id}`;
       if (keyHint) line += `,"keyHint":"${keyHint}"`;
       line += `,"face":"${face}"`;

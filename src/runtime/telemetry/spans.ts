@@ -12,7 +12,7 @@ import {
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { RequestTrace } from '../../deadline.ts';
 import { type ErrorCode, httpStatusOf } from '../../errors.ts';
-import type { KeyMask } from '../log/key-mask.ts';
+import type { Redactor } from '../log/redact.ts';
 import { addressOf } from '../log/request-log.ts';
 import type {
   DatabaseObserver,
@@ -29,7 +29,7 @@ import { codeWord, knownMethods, routeOf } from './words.ts';
 export type Extract = (headers: FastifyRequest['headers']) => Context;
 
 /** One SERVER span for each request (OpenTelemetry's conventions for HTTP spans, v1.44.0). */
-export function requestSpans(tracer: Tracer, extract: Extract, mask: KeyMask): RequestObserver {
+export function requestSpans(tracer: Tracer, extract: Extract, redactor: Redactor): RequestObserver {
   return {
     began(request: FastifyRequest, call: ObservedCall) {
       const { headers, method, protocol } = request;
@@ -40,7 +40,7 @@ export function requestSpans(tracer: Tracer, extract: Extract, mask: KeyMask): R
       const attributes: Attributes = {
         'http.request.method': isKnown ? method : '_OTHER',
         'url.scheme': protocol,
-        'url.path': mask.cleanPath(request.url),
+        'url.path': redactor.redactPath(request.url),
         'network.protocol.version': request.raw.httpVersion,
       };
       const address = addressOf(request);

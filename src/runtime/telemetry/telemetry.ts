@@ -1,6 +1,6 @@
 import type { FastifyPluginAsync } from 'fastify';
 import type { Logger } from 'pino';
-import type { KeyMask } from '../log/key-mask.ts';
+import type { Redactor } from '../log/redact.ts';
 import type { WorkerReport } from './gathering.ts';
 import type { Metrics, ReportedMetric } from './metrics.ts';
 import type { Observers } from './observers.ts';
@@ -25,7 +25,7 @@ export interface TelemetryOptions {
   log: Log;
   output: { readonly droppedInAll: number };
   /** Keeps keys out of paths. */
-  mask: KeyMask;
+  redactor: Redactor;
 }
 
 /** Processes that serve, of one parent. */
@@ -46,13 +46,13 @@ export class Telemetry {
   ) {}
 
   static async open(options: TelemetryOptions): Promise<Telemetry> {
-    const { version, isMeasured, serves, database, hasTrustedDocuments, env, log, output, mask } = options;
+    const { version, isMeasured, serves, database, hasTrustedDocuments, env, log, output, redactor } = options;
     const observers: Observers = { requests: [], operations: [], databases: [] };
     const tracing = serves ? await openTracing(env, version, log) : undefined;
     if (tracing) {
       const { requestSpans, operationSpans, databaseSpans } = await import('./spans.ts');
       const { tracer, extract } = tracing;
-      observers.requests.push(requestSpans(tracer, extract, mask));
+      observers.requests.push(requestSpans(tracer, extract, redactor));
       observers.operations.push(operationSpans(tracer, hasTrustedDocuments));
       observers.databases.push(databaseSpans(tracer));
     }

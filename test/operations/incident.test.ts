@@ -1,5 +1,5 @@
 import { mock } from 'node:test';
-import { Episode } from '../../src/runtime/log/episode.ts';
+import { Incident } from '../../src/runtime/log/incident.ts';
 import { afterEach, expect, test } from '../support/jest.ts';
 
 const { now } = performance;
@@ -20,20 +20,20 @@ function watched() {
   performance.now = () => time;
   mock.timers.enable({ apis: ['setTimeout'] });
   const told: unknown[] = [];
-  const episode = new Episode({
-    began: ({ code }: { code?: string }) => told.push(code),
-    ended: (milliseconds, times) => told.push([milliseconds, times]),
+  const incident = new Incident({
+    onStart: ({ code }: { code?: string }) => told.push(code),
+    onEnd: (milliseconds, times) => told.push([milliseconds, times]),
   });
-  return { told, episode };
+  return { told, incident };
 }
 
 test('is told with how long it took until the first sign that it was over, and how often it was noticed', () => {
-  const { told, episode } = watched();
-  episode.passed();
-  for (const code of ['first', 'second']) episode.noticed({ code });
+  const { told, incident } = watched();
+  incident.recovered();
+  for (const code of ['first', 'second']) incident.occurred({ code });
   pass(3000);
   for (let sign = 1; sign <= 5; sign += 1) {
-    episode.passed();
+    incident.recovered();
     pass(199);
   }
   expect(told).toEqual(['first']);
@@ -42,10 +42,10 @@ test('is told with how long it took until the first sign that it was over, and h
 });
 
 test('is one as long as it flaps, and an hour of flapping does not fill the log', () => {
-  const { told, episode } = watched();
+  const { told, incident } = watched();
   for (let second = 0; second < 3600; second += 2) {
-    episode.noticed({ code: 'again' });
-    episode.passed();
+    incident.occurred({ code: 'again' });
+    incident.recovered();
     pass(2000);
   }
   // Of one second first, then of two, of four...

@@ -1,0 +1,54 @@
+/** Callbacks for the start and the end of an incident. */
+export interface IncidentCallbacks {
+  onStart(fields: object): void;
+  /** @param milliseconds from the first occurrence to the first sign of recovery @param times how often it occurred */
+  onEnd(milliseconds: number, times: number): void;
+}
+
+const longestQuiet = 60_000;
+
+/**
+ * Logs a recurring fault once when it starts and once when it ends, instead of once per request. An incident ends after
+ * a quiet time. The quiet time doubles with each return within a minute, so that a flapping fault does not flood the log.
+ */
+export class Incident {
+  #current: { since: number; times: number; recoveredAt?: number | undefined } | undefined;
+  #quiet: number;
+  #endedAt = Number.NEGATIVE_INFINITY;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** @param shortestQuiet how long (ms) it must not occur before it has ended */
+  constructor(
+    private readonly callbacks: IncidentCallbacks,
+    private readonly shortestQuiet = 1000,
+  ) {
+    this.#quiet = shortestQuiet;
+  }
+
+  occurred(fields: object = {}): void {
+    clearTimeout(this.#timer);
+    if (this.#current) {
+      this.#current.times += 1;
+      this.#current.recoveredAt = undefined;
+      return;
+    }
+    const since = performance.now();
+    const isBack = since - this.#endedAt < longestQuiet;
+    this.#quiet = isBack ? Math.min(2 * this.#quiet, longestQuiet) : this.shortestQuiet;
+    this.#current = { since, times: 1 };
+    this.callbacks.onStart(fields);
+  }
+
+  /** A sign of recovery: the quiet time begins. */
+  recovered(): void {
+    const current = this.#current;
+    if (!current || current.recoveredAt !== undefined) return;
+    const recoveredAt = performance.now();
+    current.recoveredAt = recoveredAt;
+    this.#timer = setTimeout(() => {
+      this.#current = undefined;
+      this.#endedAt = performance.now();
+      this.callbacks.onEnd(Math.round(recoveredAt - current.since), current.times);
+    }, this.#quiet).unref();
+  }
+}
