@@ -12,7 +12,7 @@ export interface Program {
 const root = fileURLToPath(new URL('..', import.meta.url));
 export const peersFolder = fileURLToPath(new URL('peers', import.meta.url));
 
-const key = 'bench-key-that-is-long-enough';
+const key = 'bench-key-that-is-long-enough-for-all';
 export const authorization = { authorization: `Bearer ${key}` };
 
 /** As shipped: key, validation, and the log at its production level. */

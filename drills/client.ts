@@ -1,7 +1,7 @@
 import { Agent, request } from 'node:http';
 
 /** Of the services under drill, and of their users. */
-export const serviceKey = 'the-key-of-the-drills-alone';
+export const serviceKey = 'the-key-of-the-drills-and-of-nothing-else';
 
 /** How long (ms) a request may take until it counts as hung. */
 const longest = 30_000;

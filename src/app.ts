@@ -3,14 +3,14 @@ import { deprecations } from './access/deprecations/headers.ts';
 import { DeprecationUsage } from './access/deprecations/usage.ts';
 import { idempotencyKeyExpiry } from './access/idempotency/expiry.ts';
 import { repeatableRoutes } from './access/idempotency/routes.ts';
-import { ApiKeyService } from './access/keys/api-key.service.ts';
+import { Authenticator } from './access/keys/authenticator.ts';
 import { authenticate, bearer, presentedHint } from './access/keys/bearer.ts';
 import { FailureLimit } from './access/keys/failure-limit.ts';
-import { KeyUsage } from './access/keys/key-usage.ts';
 import { secretPrefix } from './access/keys/secret.ts';
 import { inMemory } from './access/quotas/limiter.ts';
 import { meter } from './access/quotas/meter.ts';
 import { createQuota } from './access/quotas/quota.ts';
+import { flushing } from './access/write-behind.ts';
 import { graphQL } from './api/graphql/graphql.ts';
 import { createSchema } from './api/graphql/schema.ts';
 import { connections, roomForConnections } from './api/http/connections.ts';
@@ -34,7 +34,6 @@ import { subscriptions } from './api/subscriptions/subscriptions.ts';
 import type { Config } from './config.ts';
 import type { Module } from './module.ts';
 import type { Parent } from './runtime/cluster/parent.ts';
-import { flushing } from './runtime/health/flushing.ts';
 import { health } from './runtime/health/health.ts';
 import { LogControl } from './runtime/log/log-control.ts';
 import { loggingOptions } from './runtime/log/logging.ts';
@@ -67,18 +66,16 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const control = options.log ?? new LogControl(config.log);
   const { log } = control;
   const counting = parent ?? inMemory;
-  const keyUsage = new KeyUsage(database);
-  const usage = new DeprecationUsage(database, { onCall: observers.keys?.deprecatedCall });
+  const usage = new DeprecationUsage(database, observers.keys);
   const { bootstrapKey, failuresPerMinute } = config.keys;
-  const keys = new ApiKeyService(database, {
+  const keys = new Authenticator(database, {
     bootstrapKey,
-    onUse: (keyId) => keyUsage.used(keyId),
+    failures: new FailureLimit(failuresPerMinute, counting),
     onBootstrapUse: (ip) => log.warn({ key: 0, address: addressOf({ ip }) }, 'the bootstrap key is used'),
-    onLookUp: observers.keys?.lookedUp,
+    observer: observers.keys,
   });
   const redactor = new Redactor(secretPrefix, bootstrapKey);
   const underWay = new UnderWay();
-  const guard = { keys, failures: new FailureLimit(failuresPerMinute, counting) };
 
   // Longer than the statement timeout, so that PostgreSQL cancels first and the reason is known.
   const call = { milliseconds: config.database.statementTimeout + 1000 };
@@ -90,7 +87,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     ...serverOptions({
       ...config.http,
       everyRequest: eachRequest,
-      authenticate: (request) => authenticate(guard, request),
+      authenticate: (request) => authenticate(keys, request),
     }),
     ...loggingOptions(log, redactor),
   });
@@ -104,18 +101,18 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(cors, { origins: config.http.corsOrigins });
   await app.register(overload);
   await app.register(notFound);
-  await app.register(bearer, guard);
+  await app.register(bearer, { keys });
   await app.register(oneHost);
   await app.register(largeBodies, { bodies: new InFlight('bodies', 64 * config.http.bodyLimit) });
   await app.register(meter, { quota });
   await app.register(representations, { compression: config.http.compression });
   await app.register(subscriptions, {
     ...config.subscriptions,
-    authenticate: (request) => authenticate(guard, request),
+    authenticate: (request) => authenticate(keys, request),
   });
   await app.register(exactJson);
   await app.register(checkedInput);
-  await app.register(flushing, { notes: [keyUsage, usage] });
+  await app.register(flushing, { buffers: [keys.uses, usage] });
   await app.register(idempotencyKeyExpiry, { database, hours: config.idempotencyHours });
   await app.register(health, { database, quota, workers: parent });
 

@@ -86,10 +86,10 @@ export const postgresUrls = described(
 export const redisUrl = address('redis:// or rediss://', /^rediss?:$/);
 
 export const secret = described(
-  '20 or more of letters, digits, `-._~+/`',
+  '32 or more of letters, digits, `-._~+/`',
   makeValidator((text: string) => {
-    if (!/^[A-Za-z0-9\-._~+/]{20,}=*$/.test(text)) {
-      throw new EnvError('must be at least 20 letters, digits or -._~+/ (RFC 6750), hard to guess');
+    if (!/^[A-Za-z0-9\-._~+/]{32,}=*$/.test(text)) {
+      throw new EnvError('must be at least 32 letters, digits or -._~+/ (RFC 6750), hard to guess');
     }
     return text;
   }),

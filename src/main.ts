@@ -1,9 +1,7 @@
 import { availableParallelism } from 'node:os';
 import closeWithGrace from 'close-with-grace';
 import type { Logger } from 'pino';
-import { actorOf } from './access/keys/actor.ts';
-import { ApiKeyService, type IssuedKey } from './access/keys/api-key.service.ts';
-import { issueFirstKey, welcome } from './access/keys/first-key.ts';
+import { ApiKeyService, actorOf, type IssuedKey, welcome } from './access/keys/api-key.service.ts';
 import { secretPrefix } from './access/keys/secret.ts';
 import { sendError } from './api/http/errors.ts';
 import { type Config, loadConfig } from './config.ts';
@@ -175,7 +173,7 @@ async function announce(config: Config, database: Database, log: Logger, address
 /** Two servers that start at once on an empty store print only one key. */
 function firstKey(database: Database): Promise<IssuedKey | undefined> {
   const actor = actorOf('start', process.env.SUDO_USER);
-  return database.exclusively(() => issueFirstKey(new ApiKeyService(database, { actor })));
+  return database.exclusively(() => new ApiKeyService(database, actor).issueFirst());
 }
 
 /** Until somebody applies them, `/readyz` says 503. */

@@ -4,8 +4,7 @@ import { CreateKeyEvent } from '../migrations/2026_11_22_130000_create_key_event
 import { openEmbeddedPostgres } from '../packages/embedded-postgres/src/postgres.ts';
 import { DeprecatedCall } from './access/deprecations/deprecated-call.entity.ts';
 import { IdempotencyKey } from './access/idempotency/idempotency-key.entity.ts';
-import { ApiKey } from './access/keys/api-key.entity.ts';
-import { KeyEvent } from './access/keys/key-event.entity.ts';
+import { ApiKey, KeyEvent } from './access/keys/api-key.entity.ts';
 import { loadConfig } from './config.ts';
 import type { Module } from './module.ts';
 import { modules } from './modules.ts';

@@ -1,7 +1,6 @@
 import { Command, Option } from 'commander';
-import type { ApiKey, KeyScope } from '../access/keys/api-key.entity.ts';
+import type { ApiKey, KeyEvent, KeyScope } from '../access/keys/api-key.entity.ts';
 import type { ApiKeyService, IssuedKey } from '../access/keys/api-key.service.ts';
-import type { KeyEvent } from '../access/keys/key-event.entity.ts';
 import { duration, momentFrom, wholeNumber } from './key.arguments.ts';
 import { withExamples } from './terminal/program.ts';
 import { table } from './terminal/table.ts';

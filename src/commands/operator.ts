@@ -1,6 +1,5 @@
 import { DeprecationUsage } from '../access/deprecations/usage.ts';
-import { actorOf } from '../access/keys/actor.ts';
-import { ApiKeyService } from '../access/keys/api-key.service.ts';
+import { ApiKeyService, actorOf } from '../access/keys/api-key.service.ts';
 import { loadConfig } from '../config.ts';
 import { modelOf } from '../mikro-orm.config.ts';
 import { modules } from '../modules.ts';
@@ -24,7 +23,7 @@ export function atDesk(work: (desk: Desk) => Promise<void>, always = false): Pro
   return atDatabase({}, always, (database, applied) => {
     // The words that have led here: `keys issue`.
     const actor = actorOf(process.argv.slice(2, 4).join(' '), process.env.SUDO_USER);
-    return work({ keys: new ApiKeyService(database, { actor }), usage: new DeprecationUsage(database), applied });
+    return work({ keys: new ApiKeyService(database, actor), usage: new DeprecationUsage(database), applied });
   });
 }
 

@@ -16,7 +16,7 @@ afterAll(async () => {
 });
 
 // Nothing marks it as a key, and it could be the name of an operation.
-const bootstrapKey = 'bootstrap_secret_0123456789';
+const bootstrapKey = 'bootstrap_secret_0123456789_0123456789';
 const encoded = (text: string) => Buffer.from(text).toString('hex').replace(/../g, '%$&');
 const encodedTwice = (text: string) => encoded(text).replaceAll('%', '%25');
 /** A word that no line of a log has of itself, for every place of a request. */

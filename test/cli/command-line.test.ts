@@ -106,7 +106,7 @@ describe('with a database', () => {
 
   test('`start` serves, its flags before the environment, with workers; `bench` says how fast, and fails when it is refused', async () => {
     const port = await freePort();
-    const key = 'a-key-for-these-tests-only';
+    const key = 'a-key-for-these-tests-and-no-others';
     const env = { ...database.env, PORT: '1', BOOTSTRAP_API_KEY: key };
     const service = run('cli', ['start', '--port', `${port}`, '--workers', '2'], env);
     const origin = `http://127.0.0.1:${port}`;

@@ -27,7 +27,7 @@ let folder: string;
 beforeEach(() => {
   env = {
     ...(database.env as { DATA_DIR: string }),
-    BOOTSTRAP_API_KEY: 'a-key-for-these-tests-only',
+    BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others',
     LOG_LEVEL: 'silent',
   };
   folder = env.DATA_DIR;

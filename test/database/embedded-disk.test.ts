@@ -12,7 +12,7 @@ beforeEach(async () => {
   database = await createOwnDatabase();
   env = {
     ...(database.env as { DATA_DIR: string }),
-    BOOTSTRAP_API_KEY: 'a-key-for-these-tests-only',
+    BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others',
     LOG_LEVEL: 'silent',
   };
 });

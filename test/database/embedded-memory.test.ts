@@ -13,7 +13,7 @@ const megabytes = 640;
 const database = databaseForEach(createOwnDatabase);
 let env: Env;
 beforeEach(() => {
-  env = { ...database.env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-only', LOG_LEVEL: 'silent' };
+  env = { ...database.env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others', LOG_LEVEL: 'silent' };
 });
 
 /** A little of everything that it is there for. */

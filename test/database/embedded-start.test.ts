@@ -13,7 +13,7 @@ const database = databaseForEach(createOwnDatabase);
 let env: Env & { DATA_DIR: string };
 let folder: string;
 beforeEach(() => {
-  env = { ...(database.env as { DATA_DIR: string }), BOOTSTRAP_API_KEY: 'a-key-for-these-tests-only' };
+  env = { ...(database.env as { DATA_DIR: string }), BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others' };
   folder = join(env.DATA_DIR, 'postgres');
 });
 

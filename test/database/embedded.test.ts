@@ -10,7 +10,7 @@ let database: TestDatabase;
 let env: Env & { DATA_DIR: string };
 beforeEach(async () => {
   database = await createOwnDatabase();
-  env = { ...(database.env as { DATA_DIR: string }), BOOTSTRAP_API_KEY: 'a-key-for-these-tests-only' };
+  env = { ...(database.env as { DATA_DIR: string }), BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others' };
 });
 afterEach(async () => {
   await killAll();

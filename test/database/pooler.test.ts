@@ -41,7 +41,11 @@ where(
 
     async function start(env: Record<string, string> = {}): Promise<ServerProcess> {
       const url = (bouncer ?? postgres).url(database);
-      const server = await startServer({ DATABASE_URL: url, BOOTSTRAP_API_KEY: 'a-key-for-tests-of-poolers', ...env });
+      const server = await startServer({
+        DATABASE_URL: url,
+        BOOTSTRAP_API_KEY: 'a-key-for-the-tests-of-the-poolers',
+        ...env,
+      });
       servers.push(server);
       return server;
     }

@@ -68,7 +68,11 @@ onEmbedded('what new embedded stores are copied from (skipped on PostgreSQL)', (
   });
 
   test('is not used where an operator migrates', async () => {
-    const env = { ...database.env, MIGRATE_ON_START: 'false', BOOTSTRAP_API_KEY: 'a-key-for-these-tests-only' };
+    const env = {
+      ...database.env,
+      MIGRATE_ON_START: 'false',
+      BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others',
+    };
     const server = await startServer(env, { until: '/livez' });
     expect((await rest(server, '/v1/pets')).status).toBe(503);
     expect((await cli(['migrate'], env)).stdout).toMatch(/^applied: /);

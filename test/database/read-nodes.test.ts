@@ -36,7 +36,7 @@ where('reads go to replicas (where TEST_DATABASE_URL names a plain PostgreSQL an
 
   /** As a role that may do nothing special. */
   const urlOf = (postgres: TestPostgres) => postgres.url(database).replace('postgres@', 'shop@');
-  const environment = () => ({ DATABASE_URL: urlOf(primary), BOOTSTRAP_API_KEY: 'a-key-for-tests-of-read-nodes' });
+  const environment = () => ({ DATABASE_URL: urlOf(primary), BOOTSTRAP_API_KEY: 'a-key-for-the-tests-of-read-nodes' });
 
   function start(nodes = [one, two], env: Record<string, string> = {}): Promise<void> {
     return startWith(nodes.map(urlOf), env);

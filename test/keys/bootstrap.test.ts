@@ -8,10 +8,10 @@ import { storeForAll } from '../support/store.ts';
 /** The key from the configuration, which an operator made up: of all keys it alone may be guessable. */
 const store = storeForAll();
 
-const key = 'bootstrap-0123456789abcdef';
+const key = 'bootstrap-0123456789abcdef0123456789';
 const env = { AUTH_FAILURES_PER_MINUTE: '5', BOOTSTRAP_API_KEY: key, TRUST_PROXY: '127.0.0.1' };
 const from = (address: string) => ({ 'x-forwarded-for': address });
-const guessed = (at: number) => `bootstrap-0123456789abc${100 + at}`;
+const guessed = (at: number) => `bootstrap-0123456789abcdef0123456${100 + at}`;
 
 test('the configured key opens both faces, and its last use does not wear off', async () => {
   await onNode(store, env, async (node) => {
@@ -65,13 +65,13 @@ describe('the bootstrap key is limited like the others', () => {
 
   test('what is too short to be it is no guess: it is not counted, and always 401', async () => {
     await onNode(store, env, async (node) => {
-      for (let at = 0; at < 10; at += 1) expect((await callWith(node, key.slice(0, 19))).status).toBe(401);
+      for (let at = 0; at < 10; at += 1) expect((await callWith(node, key.slice(0, 31))).status).toBe(401);
       expect(await guess(node, 6)).toEqual(judged(5, 6));
-      expect((await callWith(node, key.slice(0, 19))).status).toBe(401);
+      expect((await callWith(node, key.slice(0, 31))).status).toBe(401);
     });
   });
 
-  test('guesses that come in one piece are counted before the next one is judged', async () => {
+  test('guesses that come in one piece are judged together, and every later one is refused', async () => {
     await onNode(store, env, async ({ origin }) => {
       const requests = Array.from({ length: 100 }, (_, at) => {
         const last = at === 99 ? 'Connection: close\r\n' : '';
@@ -81,7 +81,8 @@ describe('the bootstrap key is limited like the others', () => {
       socket.write(requests.join(''));
       let answers = '';
       for await (const text of socket) answers += text;
-      expect(answers.match(/(?<=HTTP\/1\.1 )\d+/g)?.map(Number)).toEqual(judged(5, 100));
+      expect(answers.match(/(?<=HTTP\/1\.1 )\d+/g)?.map(Number)).toEqual(judged(100, 100));
+      expect((await callWith({ origin }, guessed(100))).status).toBe(429);
     });
   });
 });

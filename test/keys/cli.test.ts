@@ -7,7 +7,7 @@ let database: TestDatabase;
 let server: ServerProcess;
 beforeAll(async () => {
   database = await createTestDatabase();
-  server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-only' });
+  server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others' });
 });
 afterAll(async () => {
   await killAll();

@@ -14,7 +14,11 @@ let database: TestDatabase;
 let server: ServerProcess;
 beforeAll(async () => {
   database = await createTestDatabase();
-  server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: 'commands-0123456789abcdef', LOG_LEVEL: 'warn' });
+  server = await startServer({
+    ...database.env,
+    BOOTSTRAP_API_KEY: 'commands-0123456789abcdef0123456789',
+    LOG_LEVEL: 'warn',
+  });
 });
 afterAll(async () => {
   await server.stop();

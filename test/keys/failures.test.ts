@@ -42,12 +42,12 @@ describe('wrong keys from one address', () => {
   });
 
   test('do not shut out a key that was known a moment ago', async () => {
-    await onNode(store, { ...limited, BOOTSTRAP_API_KEY: 'failures-0123456789abcdef' }, async (node) => {
+    await onNode(store, { ...limited, BOOTSTRAP_API_KEY: 'failures-0123456789abcdef0123456789' }, async (node) => {
       await withClock(async () => {
-        for (const key of [store.key, 'failures-0123456789abcdef'])
+        for (const key of [store.key, 'failures-0123456789abcdef0123456789'])
           expect((await callWith(node, key)).status).toBe(200);
         expect(await guess(node, 7)).toEqual(judged(5, 7));
-        for (const key of [store.key, 'failures-0123456789abcdef'])
+        for (const key of [store.key, 'failures-0123456789abcdef0123456789'])
           expect((await callWith(node, key)).status).toBe(200);
         // A key that would have to be looked up waits.
         expect((await callWith(node, (await store.keys.issue({ name: 'late' })).key)).status).toBe(429);

@@ -8,7 +8,11 @@ let database: TestDatabase;
 let server: ServerProcess;
 beforeAll(async () => {
   database = await createTestDatabase();
-  server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: 'names-0123456789abcdef', LOG_LEVEL: 'warn' });
+  server = await startServer({
+    ...database.env,
+    BOOTSTRAP_API_KEY: 'names-0123456789abcdef0123456789',
+    LOG_LEVEL: 'warn',
+  });
 });
 afterAll(async () => {
   await server.stop();

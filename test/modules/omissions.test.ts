@@ -89,6 +89,36 @@ describe('the service does not start', () => {
   });
 });
 
+describe('a write whose scope the module does not declare', () => {
+  @Resolver()
+  class Forgetful {
+    @Mutation(() => Boolean)
+    addThing(): boolean {
+      return true;
+    }
+  }
+  const forgetful: Module = {
+    tag: { name: 'Forgetful', description: 'A module that forgets.' },
+    open: () => ({ routes: body({ isGood: Type.Boolean() }), resolvers: [new Forgetful()] }),
+  };
+  const message = 'This needs an API key with the scope "write".';
+
+  test('needs a key with the scope write on both faces, and the contract says so', async () => {
+    const store = await startStore({}, { more: [forgetful] });
+    const { key } = await store.keys.issue({ name: 'reader', scope: 'read' });
+    const add = (key: string) => rest(store, '/v1/things', { method: 'POST', json: { isGood: true }, key });
+    expect((await add(key)).json).toEqual({ code: 'FORBIDDEN', status: 403, message });
+    expect((await add(store.key)).status).toBe(200);
+    const query = 'mutation { addThing }';
+    const { data, errors } = await graphqlText(store, { query }, key);
+    expect([data, errors?.[0]]).toMatchObject([null, { message, extensions: { code: 'FORBIDDEN', status: 403 } }]);
+    expect((await graphqlText(store, { query }, store.key)).data).toEqual({ addThing: true });
+    const { paths } = store.app.swagger() as unknown as { paths: Record<string, any> };
+    expect(paths['/things'].post.responses).toHaveProperty('403');
+    await store.close();
+  });
+});
+
 describe('a module that forgets to pass on Idempotency-Key', () => {
   @Resolver()
   class Forgetful {

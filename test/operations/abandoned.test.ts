@@ -92,7 +92,7 @@ onServer('clients that do not wait (PostgreSQL only: no lock can be held on the 
       const server = await startServer({
         ...database.env,
         ...patience,
-        BOOTSTRAP_API_KEY: 'a-key-for-these-tests-only',
+        BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others',
       });
       await lock();
       const gone = creations.map((begun) => begun(server));

@@ -16,7 +16,7 @@ import {
 } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 
-const BOOTSTRAP_API_KEY = 'a-key-for-these-tests-only';
+const BOOTSTRAP_API_KEY = 'a-key-for-these-tests-and-no-others';
 const folders = foldersForEach();
 const env = () => ({ DATA_DIR: folders.store, BOOTSTRAP_API_KEY });
 const create = (server: ServerProcess, name: string) =>

@@ -7,7 +7,7 @@ import { eventually, onPostgres, type ServerProcess, startServer } from '../supp
 import { closing } from '../support/raw.ts';
 import { endSessions, openSession } from '../support/session.ts';
 
-const key = 'a-key-for-these-tests-only';
+const key = 'a-key-for-these-tests-and-no-others';
 const database = databaseForEach();
 const authorization = `Bearer ${key}`;
 

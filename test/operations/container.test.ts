@@ -7,7 +7,7 @@ import { send } from '../support/http.ts';
 import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { eventually, freePort, killAll, type Running, runFile } from '../support/process.ts';
 
-const key = 'a-key-for-these-tests-only';
+const key = 'a-key-for-these-tests-and-no-others';
 const inContainer = canContain ? test : test.skip;
 
 describe('as in a container', () => {

@@ -7,7 +7,7 @@ import { openNode } from '../support/migrations.ts';
 import { cli, startServer } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 
-const BOOTSTRAP_API_KEY = 'a-key-for-these-tests-only';
+const BOOTSTRAP_API_KEY = 'a-key-for-these-tests-and-no-others';
 const database = databaseForEach(createTestDatabase);
 const env = () => ({ ...database.env, BOOTSTRAP_API_KEY });
 const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };

@@ -25,7 +25,7 @@ const recorded = new Set(rules.map(({ record }) => record).filter((name) => name
 const database = databaseForEach();
 
 describe('a real scrape', () => {
-  const key = 'a-key-for-these-tests-only';
+  const key = 'a-key-for-these-tests-and-no-others';
 
   test('has every metric that the dashboard and the rules name, with these labels', async () => {
     const port = await freePort();

@@ -13,7 +13,7 @@ import { openNode } from '../support/migrations.ts';
 import { cli, type Env, eventually, run, runCommand, type ServerProcess, startServer } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 
-const BOOTSTRAP_API_KEY = 'a-key-for-these-tests-only';
+const BOOTSTRAP_API_KEY = 'a-key-for-these-tests-and-no-others';
 const folders = foldersForEach();
 const database = databaseForEach(createTestDatabase);
 let second: TestDatabase;

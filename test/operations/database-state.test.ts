@@ -7,7 +7,7 @@ import { rest } from '../support/rest.ts';
 import { Road } from '../support/road.ts';
 import { openSession, urlOf } from '../support/session.ts';
 
-const key = 'a-key-for-these-tests-only';
+const key = 'a-key-for-these-tests-and-no-others';
 const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
 
 (ownsSessions ? describe : describe.skip)(

@@ -6,7 +6,7 @@ import { databaseForEach } from '../support/each.ts';
 import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { eventually, onPostgres, type ServerProcess, startServer } from '../support/process.ts';
 
-const key = 'a-key-for-these-tests-only';
+const key = 'a-key-for-these-tests-and-no-others';
 const database = databaseForEach();
 let agent: Agent;
 let server: ServerProcess;

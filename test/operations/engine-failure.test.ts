@@ -7,7 +7,7 @@ import { rest } from '../support/rest.ts';
 
 const database = databaseForEach(createOwnDatabase);
 
-const key = 'a-key-for-these-tests-only';
+const key = 'a-key-for-these-tests-and-no-others';
 
 const onEmbedded = onPostgres ? test.skip : test;
 

@@ -26,7 +26,7 @@ onServer('without its database it is alive, not ready, and recovers (skipped on 
   const { DATABASE_URL } = database.env as { DATABASE_URL: string };
   const road = new Road(new URL(DATABASE_URL));
   await road.open();
-  const key = 'a-key-for-these-tests-only';
+  const key = 'a-key-for-these-tests-and-no-others';
   const { origin, stop } = await startServer({ DATABASE_URL: road.url, BOOTSTRAP_API_KEY: key });
   const authorization = `Bearer ${key}`;
   const list = () => send(origin, { path: '/v1/pets', headers: { authorization } });

@@ -13,7 +13,7 @@ import { openSession } from '../support/session.ts';
 import { type Store, startStore } from '../support/store.ts';
 import { startWorkers } from '../support/workers.ts';
 
-const key = 'a-key-for-these-tests-only';
+const key = 'a-key-for-these-tests-and-no-others';
 const database = databaseForEach(createOwnDatabase);
 const given = () => ({ env: database.env, drop: async () => undefined });
 const rex = { name: 'Rex', categoryId: 5 };

@@ -6,7 +6,7 @@ import { eventually, runCommand, type ServerProcess, startServer } from '../supp
 import { rest } from '../support/rest.ts';
 import { linesOf, startWorkers } from '../support/workers.ts';
 
-const key = 'a-key-for-these-tests-only';
+const key = 'a-key-for-these-tests-and-no-others';
 const database = databaseForEach();
 // A stream that outlived the signal would hold the drain up for longer than a test may take.
 const env = () => ({ ...database.env, BOOTSTRAP_API_KEY: key, DRAIN_TIMEOUT_MS: '600000' });

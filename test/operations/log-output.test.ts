@@ -10,7 +10,7 @@ const database = databaseForEach();
 let env: Env;
 beforeEach(() => {
   // With a key of the operator's no welcome is printed.
-  env = { ...database.env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-only' };
+  env = { ...database.env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others' };
 });
 
 const longPath = `/v1/${'x'.repeat(300)}`;

@@ -6,7 +6,7 @@ import { exchange, requestText } from '../support/raw.ts';
 import { linesOf, startWorkers } from '../support/workers.ts';
 
 const database = databaseForEach();
-const key = 'a-key-for-these-tests-only';
+const key = 'a-key-for-these-tests-and-no-others';
 
 interface Operated {
   server: ServerProcess;

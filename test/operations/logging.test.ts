@@ -3,7 +3,7 @@ import { send } from '../support/http.ts';
 import { afterAll, beforeAll, expect, test } from '../support/jest.ts';
 import { eventually, killAll, type ServerProcess, startServer } from '../support/process.ts';
 
-const key = 'a-key-for-these-tests-only';
+const key = 'a-key-for-these-tests-and-no-others';
 let database: TestDatabase;
 let server: ServerProcess;
 beforeAll(async () => {

@@ -27,7 +27,7 @@ const tooLarge = 'What is read for this answer takes more than 33554432 bytes; a
 const busy = 'Too many large answers are under way; try again shortly.';
 
 test('lists of 101 names of a megabyte, many at a time, neither end a process with a small heap nor keep others waiting', async () => {
-  const env = { ...database.env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-only', LOG_LEVEL: 'silent' };
+  const env = { ...database.env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others', LOG_LEVEL: 'silent' };
   // Nothing here is too late, however busy the machine is.
   const patience = { DATABASE_STATEMENT_TIMEOUT_MS: '600000' };
   const server = await startServer({ ...env, ...patience, NODE_OPTIONS: '--max-old-space-size=256' });

@@ -7,7 +7,7 @@ import { eventually, onPostgres, ownsSessions, startServer } from '../support/pr
 import { rest } from '../support/rest.ts';
 import { openSession } from '../support/session.ts';
 
-const key = 'a-key-for-these-tests-only';
+const key = 'a-key-for-these-tests-and-no-others';
 const database = databaseForEach(createEmptyDatabase);
 const addWeight = migrationOf('2027_01_01_000000_add_weight', ['alter table pet add column weight int']);
 const addIndex = migrationOf(

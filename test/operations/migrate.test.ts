@@ -9,7 +9,7 @@ import { describe, expect, test } from '../support/jest.ts';
 import { cli, eventually, freePort, onPostgres, run, startServer } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 
-const key = 'a-key-for-these-tests-only';
+const key = 'a-key-for-these-tests-and-no-others';
 const database = databaseForEach(createEmptyDatabase);
 
 test('`migrate` applies what is pending, and says so', async () => {

@@ -23,7 +23,7 @@ const notBegun = {
 };
 
 // Is not looked up: no other statement comes between.
-const key = 'a-key-for-these-tests-only';
+const key = 'a-key-for-these-tests-and-no-others';
 
 const onServer = onPostgres ? describe : describe.skip;
 

@@ -10,7 +10,7 @@ import { urlOf } from '../support/session.ts';
 import { linesOf } from '../support/workers.ts';
 
 const database = databaseForEach();
-const env = () => ({ ...database.env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-only' });
+const env = () => ({ ...database.env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others' });
 
 let sockets: Socket[] = [];
 afterEach(() => {

@@ -56,7 +56,7 @@ function build(release: string): string {
   async function both(): Promise<{ env: Env; servers: [ServerProcess, ServerProcess] }> {
     expect(await command('.', ['migrate'], database.env)).toMatchObject({ code: 0 });
     const env = { ...database.env, MIGRATE_ON_START: 'false' };
-    const withKey = { ...env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-only' };
+    const withKey = { ...env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others' };
     const old = startServer(withKey, { file: join(folder, 'dist/src/main.js') });
     return { env, servers: await Promise.all([old, startServer(withKey)]) };
   }

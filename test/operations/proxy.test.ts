@@ -10,7 +10,7 @@ import { eventually, freePort, onPlainPostgres, type Running, run } from '../sup
 import { hasHaproxy } from '../support/servers/haproxy.ts';
 import { TestProxy } from '../support/servers/proxy.ts';
 
-const key = 'a-key-for-these-tests-only';
+const key = 'a-key-for-these-tests-and-no-others';
 const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
 const rex = JSON.stringify({ name: 'Rex', categoryId: 5 });
 

@@ -6,7 +6,7 @@ import { cli, eventually, freePort, onPostgres, run, startServer } from '../supp
 import { rest } from '../support/rest.ts';
 import { createRole, endSessions, openSession, type TestRole, urlOf } from '../support/session.ts';
 
-const key = 'a-key-for-these-tests-only';
+const key = 'a-key-for-these-tests-and-no-others';
 const database = databaseForEach(createEmptyDatabase);
 // What it owned has gone with the database.
 let role: TestRole | undefined;

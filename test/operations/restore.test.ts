@@ -15,7 +15,7 @@ import { migrationOf, openNode } from '../support/migrations.ts';
 import { cli, onPostgres, startServer } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 
-const BOOTSTRAP_API_KEY = 'a-key-for-these-tests-only';
+const BOOTSTRAP_API_KEY = 'a-key-for-these-tests-and-no-others';
 const folders = foldersForEach();
 const env = () => ({ DATA_DIR: folders.store, BOOTSTRAP_API_KEY });
 const said = (text: string) => ({ code: 1, stdout: '', stderr: `animal-store: ${text}\n` });

@@ -20,7 +20,7 @@ afterEach(() => {
       DATABASE_URL: road.url,
       DATABASE_STATEMENT_TIMEOUT_MS: '500',
       DATABASE_CONNECT_TIMEOUT_MS: '1000',
-      BOOTSTRAP_API_KEY: 'a-key-for-these-tests-only',
+      BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others',
     });
     expect((await rest(server, '/v1/pets')).status).toBe(200);
 

@@ -61,13 +61,13 @@ onEmbedded('a first start (skipped on PostgreSQL, where keys are issued by the o
   });
 
   test('prints no key when one is configured', async () => {
-    const server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: 'a-key-that-is-configured' });
+    const server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: 'a-key-that-is-set-in-the-environment' });
     expect((await server.stop()).stdout).not.toContain('API key');
   });
 });
 
 test('a known key is valid as long as the configuration names it', async () => {
-  const key = 'a-key-that-is-configured';
+  const key = 'a-key-that-is-set-in-the-environment';
   const server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key });
   expect((await rest(server, '/v1/pets')).status).toBe(200);
   await server.stop();

@@ -12,7 +12,7 @@ import { hasRedis } from '../support/redis.ts';
 import { type LogLine, linesOf, startWorkers } from '../support/workers.ts';
 
 const database = databaseForEach(createOwnDatabase);
-const key = 'a-key-for-these-tests-only';
+const key = 'a-key-for-these-tests-and-no-others';
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
 
 let redis: ChildProcess | undefined;

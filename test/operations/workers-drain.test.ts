@@ -7,7 +7,7 @@ import { exchange, requestText } from '../support/raw.ts';
 import { rest } from '../support/rest.ts';
 import { isRunning, linesOf, startWorkers } from '../support/workers.ts';
 
-const key = 'a-key-for-these-tests-only';
+const key = 'a-key-for-these-tests-and-no-others';
 const database = databaseForEach(createOwnDatabase);
 const drained = { code: 0, signal: null, stderr: '' };
 const rex = { method: 'POST', json: { name: 'Rex', categoryId: 5 } };

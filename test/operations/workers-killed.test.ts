@@ -7,7 +7,7 @@ import { eventually } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 import { allUp, linesOf, startWorkers, type WorkersProcess } from '../support/workers.ts';
 
-const key = 'a-key-for-these-tests-only';
+const key = 'a-key-for-these-tests-and-no-others';
 const database = databaseForEach(createOwnDatabase);
 
 interface Made {

@@ -9,7 +9,7 @@ import { linesOf, startWorkers } from '../support/workers.ts';
 
 const database = databaseForEach();
 const start = (stdout: number) =>
-  startWorkers({ ...database.env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-only' }, 3, stdout);
+  startWorkers({ ...database.env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others' }, 3, stdout);
 
 /** Requests on a connection of their own, for each of which there is a line of some 400 characters. */
 async function ask(server: ServerProcess, count: number): Promise<void> {

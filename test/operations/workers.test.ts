@@ -13,7 +13,7 @@ import { eventually, onPostgres, startAndFail, startServer } from '../support/pr
 import { exchange, requestText } from '../support/raw.ts';
 import { allUp, linesOf, startWorkers } from '../support/workers.ts';
 
-const key = 'a-key-for-these-tests-only';
+const key = 'a-key-for-these-tests-and-no-others';
 const database = databaseForEach(createOwnDatabase);
 let folder: string;
 let manifest: string;

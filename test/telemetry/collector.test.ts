@@ -6,7 +6,7 @@ import { OtlpReceiver } from '../support/otlp.ts';
 import { type Env, eventually, type ServerProcess, startServer } from '../support/process.ts';
 import { linesOf } from '../support/workers.ts';
 
-const key = 'a-key-for-these-tests-only';
+const key = 'a-key-for-these-tests-and-no-others';
 const database = databaseForEach(createTestDatabase);
 let collector: OtlpReceiver;
 beforeEach(async () => {

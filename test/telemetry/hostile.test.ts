@@ -6,7 +6,7 @@ import { expect, test } from '../support/jest.ts';
 import { type MeasuredServer, startMeasured } from '../support/metrics.ts';
 import { exchange, requestText } from '../support/raw.ts';
 
-const key = 'a-key-for-these-tests-only';
+const key = 'a-key-for-these-tests-and-no-others';
 const database = databaseForEach(createTestDatabase);
 
 /** What no metric may repeat. */

@@ -7,7 +7,7 @@ import { send } from '../support/http.ts';
 import { expect, test } from '../support/jest.ts';
 import { type Env, freePort, startServer } from '../support/process.ts';
 
-const key = 'a-key-for-these-tests-only';
+const key = 'a-key-for-these-tests-and-no-others';
 /** Nobody listens there. */
 const endpoint = 'http://127.0.0.1:9';
 const database = databaseForEach(createTestDatabase);

@@ -8,7 +8,7 @@ import { histogram, type MeasuredServer, type Series, startMeasured } from '../s
 import { cli, eventually, freePort, killAll, startServer } from '../support/process.ts';
 import { requestText } from '../support/raw.ts';
 
-const key = 'a-key-for-these-tests-only';
+const key = 'a-key-for-these-tests-and-no-others';
 let database: TestDatabase;
 let server: MeasuredServer;
 /** Before the test: one server counts for all of them. */

@@ -12,7 +12,7 @@ import { OtlpReceiver, type ReceivedSpan } from '../support/otlp.ts';
 import { type Env, type ServerProcess, startServer } from '../support/process.ts';
 import { linesOf, startWorkers } from '../support/workers.ts';
 
-const key = 'a-key-for-these-tests-only';
+const key = 'a-key-for-these-tests-and-no-others';
 const database = databaseForEach(createTestDatabase);
 let collector: OtlpReceiver;
 beforeEach(async () => {

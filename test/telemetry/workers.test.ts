@@ -7,7 +7,7 @@ import { eventually, freePort } from '../support/process.ts';
 import { exchange, requestText } from '../support/raw.ts';
 import { allUp, startWorkers, type WorkersProcess } from '../support/workers.ts';
 
-const key = 'a-key-for-these-tests-only';
+const key = 'a-key-for-these-tests-and-no-others';
 const database = databaseForEach(createOwnDatabase);
 const lists = 'animal_store_operations_total{face="rest",operation="listPets",code="OK"}';
 

@@ -1,7 +1,8 @@
+import type { KeyObserver } from '../../runtime/telemetry/observers.ts';
 import type { Database } from '../../storage/database/database.ts';
-import { Gathered } from '../../storage/database/gathered.ts';
 import type { Statement } from '../../storage/records/statement.ts';
-import type { Caller } from '../keys/key-lookup.ts';
+import type { Caller } from '../keys/authenticator.ts';
+import { WriteBehind } from '../write-behind.ts';
 import { DeprecatedCall } from './deprecated-call.entity.ts';
 
 interface Calls {
@@ -14,6 +15,8 @@ interface Calls {
 
 const addCalls: Statement = {
   name: 'add_deprecated_calls',
+  // A repetition would count twice.
+  isWrite: true,
   text: `
     insert into deprecated_call as known (key_id, operation, removal, calls, last_call_at)
     select * from unnest($1::int[], $2::text[], $3::timestamptz[], $4::bigint[], $5::timestamptz[])
@@ -23,21 +26,16 @@ const addCalls: Statement = {
       last_call_at = greatest(known.last_call_at, excluded.last_call_at)`,
 };
 
-export interface DeprecationUsageOptions {
-  /** Called for every call, with the name of the caller's key. */
-  onCall?: ((operation: string, key: string) => void) | undefined;
-}
-
 /** Counts the calls of deprecated operations, in REST and GraphQL. */
 export class DeprecationUsage {
   readonly #database: Database;
-  readonly #calls: Gathered<Calls>;
-  readonly #onCall: DeprecationUsageOptions['onCall'];
+  readonly #calls: WriteBehind<Calls>;
+  readonly #observer: KeyObserver | undefined;
 
-  constructor(database: Database, { onCall }: DeprecationUsageOptions = {}) {
+  constructor(database: Database, observer?: KeyObserver) {
     this.#database = database;
-    this.#onCall = onCall;
-    this.#calls = new Gathered<Calls>(
+    this.#observer = observer;
+    this.#calls = new WriteBehind<Calls>(
       (calls) => database.rows(addCalls, columnsOf(calls)),
       (earlier, later) => ({ ...later, calls: earlier.calls + later.calls }),
     );
@@ -46,7 +44,7 @@ export class DeprecationUsage {
   /** Counts a call. @param operation the name in the API: `getPet`, `Query.pet` */
   called({ id: keyId, name }: Caller, operation: string, removal: Date): void {
     this.#calls.add(`${keyId} ${operation}`, { keyId, operation, removal, calls: 1, lastCallAt: new Date() });
-    this.#onCall?.(operation, name);
+    this.#observer?.deprecatedCall(operation, name);
   }
 
   /** Writes the collected counts. @throws the database's error; the counts are kept */

@@ -12,7 +12,7 @@ const checksumDigits = 6;
 const shape = new RegExp(`^${secretPrefix}[0-9A-Za-z]{${randomDigits + checksumDigits}}$`);
 
 /** Minimum length of a key from the configuration, which the operator chooses. */
-export const shortestBootstrapKey = 20;
+export const shortestBootstrapKey = 32;
 
 export function createSecret(): string {
   const body = secretPrefix + base62(BigInt(`0x${randomBytes(32).toString('hex')}`), randomDigits);

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Caller } from '../../access/keys/key-lookup.ts';
+import type { Caller } from '../../access/keys/authenticator.ts';
 import type { StoreError } from '../../errors.ts';
 import type { RequestCall } from '../http/request-call.ts';
 import type { EventStream } from '../subscriptions/event-stream.ts';

@@ -109,7 +109,7 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
     url: '/graphql',
     schema: { hide: true },
     // Root fields are charged one by one, and validated by Apollo Server and their resolvers.
-    config: { public: options.page && isNavigation, isUnmetered: true, checksItself: true },
+    config: { public: options.page && isNavigation, scope: 'read', isUnmetered: true, checksItself: true },
     async handler(request, reply) {
       // The page or data, and these in two media types.
       if (request.method !== 'POST') varyBy(reply, 'Accept');

@@ -1,7 +1,7 @@
-import type { GraphQLObjectType, GraphQLResolveInfo, GraphQLSchema } from 'graphql';
+import { defaultFieldResolver, type GraphQLObjectType, type GraphQLResolveInfo, type GraphQLSchema } from 'graphql';
 import { type AuthChecker, buildSchema, type MiddlewareFn, type NonEmptyArray } from 'type-graphql';
 import type { KeyScope } from '../../access/keys/api-key.entity.ts';
-import { forbidden, hasScope } from '../../access/keys/scope.ts';
+import { forbidden, hasScope } from '../../access/keys/bearer.ts';
 import { makeLive, noPubSub } from '../subscriptions/live-field.ts';
 import type { GraphQLContext } from './context.ts';
 import { costOf } from './cost.ts';
@@ -41,6 +41,15 @@ const descriptions: Record<string, string> = {
   Subscription: 'What goes on, as server-sent events: send `Accept: text/event-stream`.',
 };
 
+/** A mutation needs the scope `write`, whether it says `@Authorized('write')` or not. */
+function requireWrite(mutations: GraphQLObjectType | null | undefined): void {
+  for (const field of Object.values(mutations?.getFields() ?? {})) {
+    const { resolve = defaultFieldResolver } = field;
+    field.resolve = (root, args, context: GraphQLContext, info) =>
+      hasScope(context.caller, 'write') ? resolve(root, args, context, info) : Promise.reject(forbidden('write'));
+  }
+}
+
 /**
  * Builds the schema from the resolvers of all modules.
  *
@@ -63,6 +72,7 @@ export async function createSchema(resolvers: object[], hasQuota: boolean): Prom
     type.description = descriptions[type.name];
     for (const field of Object.values(type.getFields())) costOf(field);
   }
+  requireWrite(schema.getMutationType());
   nameValues(schema);
   return schema;
 }

@@ -23,7 +23,7 @@ export interface SubscriptionsOptions extends SubscriptionLimits {
   authenticate(request: FastifyRequest): Promise<unknown>;
 }
 
-/** How often (ms) keys are looked at. A look-up is believed for 900 ms (key-lookup.ts), so both are under a second. */
+/** How often (ms) keys are looked at. A look-up is believed for 900 ms (authenticator.ts), so both are under a second. */
 const interval = 50;
 /** How long (ms) a client may take to read that it is over. */
 const patience = 1000;

@@ -1,0 +1,67 @@
+import type { FastifyInstance } from 'fastify';
+import fastifyPlugin from 'fastify-plugin';
+import { StoreError } from '../errors.ts';
+
+/**
+ * Collects notes in memory and writes them from time to time, so that no request waits for it. Notes since the last
+ * `flush` are lost when the process is killed. A note is never written twice.
+ */
+export class WriteBehind<Note> {
+  readonly #write: (notes: Note[]) => Promise<unknown>;
+  readonly #merge: (earlier: Note, later: Note) => Note;
+  #notes = new Map<string, Note>();
+
+  /** @param merge combines two notes with the same key */
+  constructor(write: (notes: Note[]) => Promise<unknown>, merge: (earlier: Note, later: Note) => Note) {
+    this.#write = write;
+    this.#merge = merge;
+  }
+
+  add(key: string, note: Note): void {
+    const earlier = this.#notes.get(key);
+    this.#notes.set(key, earlier === undefined ? note : this.#merge(earlier, note));
+  }
+
+  /** Writes the collected notes. When that fails, they are kept for the next flush, unless they may be stored. */
+  async flush(): Promise<void> {
+    const notes = this.#notes;
+    if (notes.size === 0) return;
+    this.#notes = new Map();
+    try {
+      await this.#write([...notes.values()]);
+    } catch (error) {
+      if (!(error instanceof StoreError && error.isOutcomeUnknown)) {
+        const later = this.#notes;
+        this.#notes = notes;
+        for (const [key, note] of later) this.add(key, note);
+      }
+      throw error;
+    }
+  }
+}
+
+export interface FlushingOptions {
+  buffers: Array<{ flush(): Promise<void> }>;
+}
+
+const interval = 10_000;
+
+/** Flushes the buffers every ten seconds and at shutdown. */
+export const flushing = fastifyPlugin<FlushingOptions>(
+  async (app: FastifyInstance, { buffers }) => {
+    const flush = async (isLast = false) => {
+      for (const buffer of buffers) {
+        await buffer.flush().catch((err: unknown) => {
+          // An unreachable database has its own lines in the log, and the notes are written when it is back.
+          app.log[err instanceof StoreError && !isLast ? 'debug' : 'warn']({ err }, 'notes are not written yet');
+        });
+      }
+    };
+    const timer = setInterval(flush, interval).unref();
+    app.addHook('onClose', async () => {
+      clearInterval(timer);
+      await flush(true);
+    });
+  },
+  { name: 'flushing' },
+);
