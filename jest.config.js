@@ -4,7 +4,7 @@ import { availableParallelism } from 'node:os';
 /** @type {import('jest').Config} */
 export default {
   // The compiled tests. Each worker is one thread, which loads the service once for all of its files.
-  testMatch: globSync('test/**/*.test.ts', { exclude: ['**/node_modules'] }).map(
+  testMatch: globSync(['test/**/*.test.ts', 'packages/*/test/**/*.test.ts'], { exclude: ['**/node_modules'] }).map(
     (path) => `<rootDir>/dist/${path.replace(/ts$/, 'js')}`,
   ),
   // Runs files in plain Node.js threads: the default runner's sandbox would load the service again for each file (5 s).

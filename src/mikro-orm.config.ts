@@ -1,13 +1,13 @@
 import { CreateDeprecatedCall } from '../migrations/2026_11_20_130000_create_deprecated_call.ts';
 import { CreateIdempotencyKey } from '../migrations/2026_11_22_120000_create_idempotency_key.ts';
 import { CreateKeyEvent } from '../migrations/2026_11_22_130000_create_key_event.ts';
-import { openEmbeddedPostgres } from '../packages/embedded-postgres/src/postgres.ts';
 import { DeprecatedCall } from './access/deprecations/deprecated-call.entity.ts';
 import { IdempotencyKey } from './access/idempotency/idempotency-key.entity.ts';
 import { ApiKey, KeyEvent } from './access/keys/api-key.entity.ts';
 import { loadConfig } from './config.ts';
 import type { Module } from './module.ts';
 import { modules } from './modules.ts';
+import { openEmbeddedPostgres } from './storage/database/embedded.ts';
 import { type Model, ormOptions } from './storage/database/options.ts';
 import { sessionsFor } from './storage/database/sessions.ts';
 
@@ -28,7 +28,7 @@ export function modelOf(modules: Module[]): Model {
 /** For MikroORM's command line (`npx mikro-orm ...`), which uses the same database as the service. */
 export default async () => {
   const { database } = loadConfig(process.env);
-  const embedded = database.url ? undefined : await openEmbeddedPostgres(database.dataDir, () => undefined);
+  const embedded = database.url ? undefined : await openEmbeddedPostgres(database.dataDir);
   embedded?.closeAtEnd();
   const { config } = await sessionsFor(database, embedded);
   return ormOptions(database, modelOf(modules), config);

@@ -18,13 +18,7 @@ import { type Env, eventually, killAll, runCommand } from '../support/process.ts
 let folder: string;
 beforeAll(async () => {
   folder = await newFolder();
-  for (const path of [
-    'bin',
-    'package.json',
-    'tsconfig.json',
-    'packages/embedded-postgres/src/lock.ts',
-    'packages/embedded-postgres/src/full-disk.ts',
-  ]) {
+  for (const path of ['bin', 'package.json', 'tsconfig.json', 'packages/embedded-postgres/src/lock.ts']) {
     cpSync(path, join(folder, path), { recursive: true });
   }
   mkdirSync(join(folder, 'migrations'));

@@ -40,7 +40,7 @@ onEmbedded('the embedded store (skipped on PostgreSQL, which has its own)', () =
     writeFileSync(version, '17\n');
     const message =
       `The embedded store could not be opened: ${folder} was made by PostgreSQL 17, and this release has PostgreSQL ${mine.trim()}. ` +
-      'Nothing was changed. Move its data: `npm run backup -- FILE` with the release that made it, and `npm run restore -- FILE` with this one and a new DATA_DIR.';
+      'Nothing was changed. Back it up with the release that made it, and restore the backup into a new DATA_DIR.';
     expect(await startAndFail(env)).toMatchObject(said(message));
     expect(await cli(['keys', 'list'], env)).toMatchObject(said(message));
     writeFileSync(version, mine);
@@ -52,7 +52,7 @@ onEmbedded('the embedded store (skipped on PostgreSQL, which has its own)', () =
     writeFileSync(join(folder, 'global', 'pg_control'), Buffer.alloc(8192));
     const message =
       `The embedded store could not be opened: PostgreSQL cannot start on ${folder} (PGlite failed to initialize properly): ` +
-      'a file of it is damaged or missing, perhaps. Restore a backup into a new DATA_DIR.';
+      'a file of it may be damaged or missing. Restore a backup into a new DATA_DIR.';
     expect(await startAndFail(env)).toMatchObject(said(message));
   });
 

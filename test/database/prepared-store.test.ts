@@ -21,7 +21,7 @@ onEmbedded('what new embedded stores are copied from (skipped on PostgreSQL)', (
   let folder: string;
   beforeEach(async () => {
     folder = await newFolder();
-    for (const name of ['src', 'migrations'])
+    for (const name of ['src', 'packages', 'migrations'])
       cpSync(join('dist', name), join(folder, 'dist', name), { recursive: true });
     cpSync('package.json', join(folder, 'package.json'));
     symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));

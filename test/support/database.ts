@@ -55,7 +55,7 @@ async function keep(): Promise<Kept> {
   const lost = (error: Error) => {
     throw error;
   };
-  const store = await openEmbeddedPostgres(folder, lost, preparedStore());
+  const store = await openEmbeddedPostgres(folder, { onLost: lost, prepared: preparedStore() });
   store.closeAtEnd();
   return { folder, store };
 }

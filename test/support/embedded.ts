@@ -79,7 +79,7 @@ async function makeUsedStore(): Promise<UsedStore & { folder: string }> {
   await session.end();
   // At its end it writes when keys were used.
   await server.stop();
-  const store = await openEmbeddedPostgres(folder, () => undefined);
+  const store = await openEmbeddedPostgres(folder);
   const after = await sessionWith(folder);
   const contents = await contentsOf(after);
   await after.end();

@@ -19,13 +19,15 @@ export class SharedBackend {
   #waiting: BackendConnection[] = [];
   /** The connection whose query or transaction others must not interrupt. */
   #holder: BackendConnection | undefined;
+  /** The connection whose settings the engine's one session has. */
+  #configuredBy: BackendConnection | undefined;
   #isBusy = false;
   #silence: NodeJS.Timeout | undefined;
 
-  /** @param patience how long (ms) a connection may do nothing within its transaction: all others wait for it */
+  /** @param maxSilence how long (ms) a connection may do nothing within its transaction: all others wait for it */
   constructor(
     engine: PGlite,
-    private readonly patience = 30_000,
+    private readonly maxSilence = 30_000,
   ) {
     this.#engine = engine;
     this.#server = createServer((socket) => this.#accept(socket));
@@ -80,6 +82,7 @@ export class SharedBackend {
 
   async #serve(connection: BackendConnection): Promise<void> {
     clearTimeout(this.#silence);
+    if (this.#configuredBy !== connection) await this.#reset();
     for (let bytes = connection.take(); bytes; bytes = connection.take()) {
       let end = Buffer.alloc(0);
       await this.#engine.execProtocolRawStream(bytes, {
@@ -91,9 +94,11 @@ export class SharedBackend {
       const isBroken = bytes[0] !== startup && !connection.isAmidQuery && end[0] !== 0x5a;
       if (isBroken) throw new Error('The embedded store has stopped working.');
     }
+    if (connection.hasSettings) this.#configuredBy = connection;
     this.#holder = connection.isAmidQuery || this.#engine.isInTransaction() ? connection : undefined;
     // A process that was stopped, or a person at psql who went away. The transaction is undone.
-    if (this.#holder) this.#silence = setTimeout(() => connection.socket.destroy(), this.patience).unref();
+    if (this.#holder && this.maxSilence !== Number.POSITIVE_INFINITY)
+      this.#silence = setTimeout(() => connection.socket.destroy(), this.maxSilence).unref();
     if (connection.isOver) connection.socket.destroySoon();
   }
 
@@ -104,6 +109,15 @@ export class SharedBackend {
       if (this.#engine.isInTransaction()) await this.#engine.exec('rollback');
       this.#holder = undefined;
     }
+    this.#configuredBy = connection;
+    await this.#reset();
+  }
+
+  /** All connections share one session: the next one gets neither settings nor temporary tables of the last. */
+  async #reset(): Promise<void> {
+    if (!this.#configuredBy) return;
+    this.#configuredBy.hasSettings = false;
+    this.#configuredBy = undefined;
     await this.#engine.exec('discard all');
   }
 }

@@ -1,5 +1,4 @@
 import type { Socket } from 'node:net';
-import { isCopyIn } from './copy-in.ts';
 
 const headerSize = { first: 8, other: 5 };
 // A startup message has its version and at least the end of its parameters.
@@ -9,20 +8,19 @@ const types = 'BCDEFHPQSX';
 
 /** Splits the bytes of one connection into messages of PostgreSQL's protocol (its manual, chapter 55). */
 export class BackendConnection {
-  readonly socket: Socket;
   /** True between the first message of a query and its end: a Sync, or a single Query or FunctionCall. */
   isAmidQuery = false;
   /** True when the client has ended the session, or sent something that would crash the engine. */
   isOver = false;
+  /** True when the connection may have changed settings of the session. */
+  hasSettings = false;
   #isStarted = false;
   #chunks: Buffer[] = [];
   #received = 0;
   /** How many bytes must have arrived before there is anything to take. */
   #needed = headerSize.first;
 
-  constructor(socket: Socket) {
-    this.socket = socket;
-  }
+  constructor(readonly socket: Socket) {}
 
   receive(chunk: Buffer): void {
     this.#chunks.push(chunk);
@@ -67,16 +65,50 @@ export class BackendConnection {
       const type = String.fromCharCode(bytes[end] ?? 0);
       if (rest > 0 && (!types.includes(type) || length < shortest.other)) this.isOver = true;
       if (this.isOver || rest < this.#needed) return end;
-      const body = bytes.subarray(end + headerSize.other, end + this.#needed);
-      this.isOver = type === 'X' || ('QP'.includes(type) && isCopyIn(sqlIn(type, body)));
+      if (type === 'X') this.isOver = true;
+      if (type === 'Q' || type === 'P') this.#examine(type, bytes.subarray(end + headerSize.other, end + this.#needed));
       if (this.isOver) return end;
       this.isAmidQuery = !'SQF'.includes(type);
     }
   }
+
+  /** Looks at the SQL of a Query or a Parse, which has a name before it. */
+  #examine(type: string, body: Buffer): void {
+    const [first = '', second = ''] = body.toString('latin1').split('\0', 2);
+    const sql = type === 'P' ? second : first;
+    this.isOver = isCopyIn(sql);
+    this.hasSettings ||= changesSession(sql);
+  }
 }
 
-/** The SQL of a Query or a Parse, which has a name before it. */
-function sqlIn(type: string, body: Buffer): string {
-  const [first = '', second = ''] = body.toString('latin1').split('\0', 2);
-  return type === 'P' ? second : first;
+/**
+ * True when the text contains a COPY FROM STDIN. PGlite would look for the rows in the message itself, and terminate
+ * (https://github.com/electric-sql/pglite/pull/1028).
+ */
+function isCopyIn(sql: string): boolean {
+  if (!mayBeCopyIn.test(sql)) return false;
+  const statements = withoutText(sql);
+  // Nested comments are not parsed; assume a COPY FROM STDIN.
+  return copyIn.test(statements) || statements.includes('/*');
 }
+
+/** True when the text may change what later statements of the same session see: settings, temporary tables. */
+function changesSession(sql: string): boolean {
+  if (!mayChangeSession.test(sql)) return false;
+  const statements = withoutText(sql);
+  return sessionChange.test(statements) || statements.includes('/*');
+}
+
+/** Statements without strings, quoted names and comments. @param sql bytes as latin1 characters are sufficient */
+function withoutText(sql: string): string {
+  return sql.replace(tokens, (_token, word?: string) => word ?? ' ');
+}
+
+const mayBeCopyIn = /\bcopy\b.*\bstdin\b/is;
+const copyIn = /\bcopy\b.*\bfrom\s+stdin\b/is;
+const mayChangeSession = /\b(?:set|reset|set_config|temp|temporary|prepare|listen|load|do|call)\b/i;
+const sessionChange = /(?:^|;)\s*(?:set|reset|prepare|listen|load|do|call)\b|\b(?:set_config|temp|temporary)\b/i;
+// Words, because they may contain a dollar sign; and text that only looks like a statement: strings, quoted names,
+// comments. A doubled quote ends one string and starts the next.
+const tokens =
+  /e'(?:[^'\\]|''|\\.)*'|([a-z_\x80-\xff][\w$\x80-\xff]*)|'[^']*'|"[^"]*"|\$((?:[a-z_\x80-\xff][\w\x80-\xff]*)?)\$.*?\$\2\$|--[^\n]*|\/\*(?:(?!\/\*).)*?\*\//gis;

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { PGlite } from '@electric-sql/pglite';
 import { dataDir as emptyFolder } from '@electric-sql/pglite-prepopulatedfs';
-import { setModes } from './modes.ts';
+import { setModes } from './prepared-folder.ts';
 
 /** The major version of PostgreSQL in PGlite, and of the data that it can open. */
 export const engineVersion = '18';
@@ -13,7 +13,7 @@ export const engineVersion = '18';
  * folder is a copy of the prepared one, where there is one, or unpacked rather than initialised: PGlite's `initdb` takes
  * 1.2 GB of memory and three seconds, unpacking a third of either, copying a fifth of a second.
  *
- * @param prepared a folder that a closed engine has left; see `prepared-store.ts`.
+ * @param prepared a folder that a closed engine has left; see `prepared-folder.ts`.
  * @throws Error with a readable message when the folder holds something else, or data of another version.
  */
 export async function openEngine(folder: string, prepared?: string): Promise<PGlite> {
@@ -49,15 +49,14 @@ async function openExisting(folder: string, version: string): Promise<PGlite> {
   if (version !== engineVersion) {
     throw new Error(
       `${folder} was made by PostgreSQL ${version}, and this release has PostgreSQL ${engineVersion}. ` +
-        'Nothing was changed. Move its data: `npm run backup -- FILE` with the release that made it, and ' +
-        '`npm run restore -- FILE` with this one and a new DATA_DIR.',
+        'Nothing was changed. Back it up with the release that made it, and restore the backup into a new DATA_DIR.',
     );
   }
   try {
     return await PGlite.create(folder);
   } catch (cause) {
     // The engine says no more than "PGlite failed to initialize properly".
-    const why = `PostgreSQL cannot start on ${folder} (${(cause as Error).message}): a file of it is damaged or missing, perhaps.`;
+    const why = `PostgreSQL cannot start on ${folder} (${(cause as Error).message}): a file of it may be damaged or missing.`;
     throw new Error(`${why} Restore a backup into a new DATA_DIR.`, { cause });
   }
 }

@@ -1,7 +1,9 @@
-import { chmodSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fullDisk } from './full-disk.ts';
+
+export type Release = () => void;
 
 /**
  * Takes an exclusive lock on a file. The operating system holds it for as long as the process lives: a killed process
@@ -10,8 +12,8 @@ import { fullDisk } from './full-disk.ts';
  * @returns a function that releases the lock; undefined when another holder has it.
  * @throws Error with a readable message when the disk is full.
  */
-export function lockFile(path: string): (() => void) | undefined {
-  // Not imported: an older Node could not load this file, nor what says that it is too old.
+export function lockFile(path: string): Release | undefined {
+  // Not imported: an older Node could not load this file, and so not report that it is too old.
   const { DatabaseSync } = process.getBuiltinModule('node:sqlite');
   const file = new DatabaseSync(path, { timeout: 0 });
   try {
@@ -21,13 +23,14 @@ export function lockFile(path: string): (() => void) | undefined {
     return () => file.close();
   } catch (error) {
     file.close();
-    if (codeOf(error) === SQLITE_BUSY) return undefined;
-    throw codeOf(error) === SQLITE_FULL ? new Error(fullDisk(dirname(path)), { cause: error }) : error;
+    const { errcode } = error as { errcode?: number };
+    if (errcode === SQLITE_BUSY) return undefined;
+    throw errcode === SQLITE_FULL ? new Error(fullDisk(dirname(path)), { cause: error }) : error;
   }
 }
 
 /** Waits for the lock to be released. Signals are handled meanwhile, which SQLite's own waiting would prevent. */
-export async function lockFileWithin(path: string, milliseconds: number): Promise<(() => void) | undefined> {
+export async function lockFileWithin(path: string, milliseconds: number): Promise<Release | undefined> {
   const giveUpAt = performance.now() + milliseconds;
   for (;;) {
     const release = lockFile(path);
@@ -36,9 +39,44 @@ export async function lockFileWithin(path: string, milliseconds: number): Promis
   }
 }
 
+/** Waits for the lock of an owner that listens on a socket: it is tried again after that socket has closed. */
+export async function lockFileAfter(socketPath: string, tryLock: () => Release | undefined): Promise<Release> {
+  for (;;) {
+    await closeOf(socketPath);
+    // The owner releases the lock a moment later, and several processes may wait for it.
+    await sleep(50 + Math.random() * 100);
+    const release = tryLock();
+    if (release) return release;
+  }
+}
+
+/** Resolves when the connection to a socket closes, or fails. */
+function closeOf(socketPath: string): Promise<void> {
+  return new Promise((resolve) => {
+    const socket = connect(socketPath);
+    socket.on('error', () => undefined).once('close', () => resolve());
+    socket.resume();
+  });
+}
+
+/** Marks a store as moved elsewhere, so that nothing is written to the one of two places that is forgotten. */
+export function retire(dataDir: string, message: string): void {
+  writeFileSync(retiredFile(dataDir), `${message}\n`, { flush: true });
+}
+
+/** @throws Error that says where the data of a retired store are */
+export function assertInUse(dataDir: string): void {
+  const file = retiredFile(dataDir);
+  if (!existsSync(file)) return;
+  throw new Error(`${readFileSync(file, 'utf8').trim()} To use this store again nevertheless, remove ${file}.`);
+}
+
+const retiredFile = (dataDir: string) => join(dataDir, 'retired');
+
+/** The error message when the disk of the data folder is full. */
+export function fullDisk(folder: string): string {
+  return `The disk of ${folder} (DATA_DIR) is full. Make room and start again: what was acknowledged is there.`;
+}
+
 const SQLITE_BUSY = 5;
 const SQLITE_FULL = 13;
-
-function codeOf(error: unknown): number | undefined {
-  return (error as { errcode?: number }).errcode;
-}

@@ -1,14 +1,12 @@
 import { createHash } from 'node:crypto';
-import { accessSync, constants, lstatSync, mkdirSync, realpathSync, statfsSync } from 'node:fs';
+import { accessSync, constants, lstatSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statfsSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
-import { fullDisk } from './full-disk.ts';
-import { lockFileWithin } from './lock.ts';
-import type { WorkerData } from './postgres.worker.ts';
-import { assertInUse } from './retired.ts';
+import { assertInUse, fullDisk, lockFileWithin, type Release, retire } from './lock.ts';
+import type { Role, WorkerData } from './postgres.worker.ts';
 
 /** Where an embedded PostgreSQL listens. */
 export interface EmbeddedAddress {
@@ -26,62 +24,96 @@ export interface EmbeddedPostgres extends EmbeddedAddress {
   /** Resolves when this process has it open: at once, or when that other one has ended. */
   owned: Promise<void>;
   /** Excludes other processes on the same folder. @returns a function that readmits them; undefined after a timeout */
-  exclude(milliseconds: number): Promise<(() => void) | undefined>;
+  exclude(milliseconds: number): Promise<Release | undefined>;
+  /** Marks it as moved elsewhere: it is not opened again. @param message says where its data are */
+  retire(message: string): void;
   close(): Promise<void>;
   /** Closes it when nothing else is left to do, so that it does not keep the process alive. */
   closeAtEnd(): void;
 }
 
+export interface EmbeddedOptions {
+  /** Called when the store's thread dies; nothing can be served after that. */
+  onLost?: ((error: Error) => void) | undefined;
+  /** What a new store begins with; see `prepared-folder.ts`. */
+  prepared?: string | undefined;
+  /** Opens a store that is retired, too. */
+  evenRetired?: boolean;
+  /** Admits no other process, for as long as this one has it open: it listens where no other process looks. */
+  exclusive?: boolean;
+  /** How long (ms) a connection may be silent in a transaction; 30 seconds when absent. Without limit when exclusive. */
+  maxSilence?: number;
+}
+
 const port = 5432;
+const socketName = `.s.PGSQL.${port}`;
 // sockaddr_un.sun_path holds 108 bytes, including its terminator.
 const longestSocketPath = 107;
 
 /**
  * Opens the store in `dataDir`, or connects to the process that has it open and takes over when that process ends.
  *
- * @param onLost called when the store's thread dies; nothing can be served after that.
- * @param prepared what a new store begins with; see `openEngine`.
- * @param evenRetired opens it although its data have gone elsewhere; see `retired.ts`.
- * @throws Error with a readable message when the folder cannot be used.
+ * @throws Error with a readable message when the folder cannot be used, or is in use and should be exclusive.
  */
-export async function openEmbeddedPostgres(
-  dataDir: string,
-  onLost: (error: Error) => void,
-  prepared?: string,
-  evenRetired = false,
-): Promise<EmbeddedPostgres> {
+export async function openEmbeddedPostgres(dataDir: string, options: EmbeddedOptions = {}): Promise<EmbeddedPostgres> {
+  const { onLost = () => undefined, prepared, evenRetired = false, exclusive = false } = options;
   const folder = usableFolder(dataDir);
   if (!evenRetired) assertInUse(folder);
-  const host = socketFolder(folder);
-  const socketPath = join(host, `.s.PGSQL.${port}`);
+  const host = exclusive ? mkdtempSync(join(tmpdir(), 'embedded-postgres-')) : socketFolder(folder);
+  const socketPath = join(host, socketName);
+  const maxSilence = exclusive ? Number.POSITIVE_INFINITY : options.maxSilence;
   const worker = new Worker(new URL(`./postgres.worker${extname(import.meta.url)}`, import.meta.url), {
-    workerData: { dataDir: folder, socketPath, prepared, evenRetired } satisfies WorkerData,
+    workerData: { dataDir: folder, socketPath, prepared, evenRetired, exclusive, maxSilence } satisfies WorkerData,
     stdout: true,
   });
-  const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
-  let isOwner = false;
-  const owned = new Promise<void>((resolve) => {
-    worker.on('message', (message) => {
-      isOwner = message === 'owner';
-      if (isOwner) resolve();
+  const exited = new Promise<void>((resolve) => {
+    worker.once('exit', () => {
+      if (exclusive) rmSync(host, { recursive: true, force: true });
+      resolve();
     });
   });
-  await answering(worker, socketPath, folder);
-  worker.on('error', (error) => onLost(new Error(reasonOf(error, folder), { cause: error })));
+  let role: Role | undefined;
+  const owned = new Promise<void>((resolve) => {
+    worker.on('message', (message: Role) => {
+      role = message;
+      if (role === 'owner') resolve();
+    });
+  });
+  const close = async () => {
+    worker.ref();
+    worker.removeAllListeners('error');
+    worker.postMessage('close');
+    // The thread may have died before it received the message.
+    await exited;
+  };
+  let failure: Error | undefined;
+  worker.on('error', (error) => {
+    failure = new Error(reasonOf(error, folder), { cause: error });
+  });
+  while (role !== 'owner' && !(role === 'standby' && (exclusive || (await accepts(socketPath))))) {
+    if (failure) throw new Error(`The embedded store could not be opened: ${failure.message}`, { cause: failure });
+    await sleep(20);
+  }
+  if (exclusive && role !== 'owner') {
+    await close();
+    throw new Error(`Another process has the store in ${folder} (DATA_DIR) open. Stop it, and run this again.`);
+  }
+  worker.on('error', () => onLost(failure as Error));
   return {
     host,
     port,
     user: 'postgres',
     database: 'postgres',
     get isOwner() {
-      return isOwner;
+      return role === 'owner';
     },
     owned,
     exclude: (milliseconds) => lockFileWithin(join(folder, 'migration.lock'), milliseconds),
-    close: () => closed(worker, exited),
+    retire: (message) => retire(folder, message),
+    close,
     closeAtEnd() {
       worker.unref();
-      process.once('beforeExit', () => void closed(worker, exited));
+      process.once('beforeExit', () => void close());
     },
   };
 }
@@ -93,7 +125,7 @@ export async function openEmbeddedPostgres(
  */
 export async function findEmbeddedPostgres(dataDir: string): Promise<EmbeddedAddress | undefined> {
   const host = socketFolderOf(realpathSync(dataDir));
-  const isOpen = await accepts(join(host, `.s.PGSQL.${port}`));
+  const isOpen = await accepts(join(host, socketName));
   return isOpen ? { host, port, user: 'postgres', database: 'postgres' } : undefined;
 }
 
@@ -111,17 +143,17 @@ function usableFolder(dataDir: string): string {
  * The data folder itself; or a private one in the system's temporary folder, when the path is too long for a socket.
  */
 function socketFolderOf(folder: string): string {
-  if (Buffer.byteLength(join(folder, `.s.PGSQL.${port}`)) <= longestSocketPath) return folder;
+  if (Buffer.byteLength(join(folder, socketName)) <= longestSocketPath) return folder;
   const name = createHash('sha256').update(folder).digest('hex').slice(0, 24);
   return join(tmpdir(), `animal-store-${name}`);
 }
 
-/** Makes it, where it is a private one. @throws Error when somebody else may use it */
+/** Makes it, where it is a private one. @throws Error when other users may use it */
 function socketFolder(folder: string): string {
   const short = socketFolderOf(folder);
   if (short === folder) return folder;
   mkdirSync(short, { recursive: true, mode: 0o700 });
-  // Does not follow a symbolic link, because whoever created it could change its target.
+  // Does not follow a symbolic link, because its owner could change its target.
   const found = lstatSync(short);
   if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o077) !== 0) {
     throw new Error(`The socket folder ${short} is another user's, or open to others; choose a shorter DATA_DIR.`);
@@ -129,33 +161,12 @@ function socketFolder(folder: string): string {
   return short;
 }
 
-/** Resolves when the store answers, opened by our own thread or by another process. */
-async function answering(worker: Worker, socketPath: string, folder: string): Promise<void> {
-  let opened = false;
-  let standby = false;
-  let failure: Error | undefined;
-  worker.on('message', (message) => {
-    opened = message === 'owner';
-    standby = message === 'standby';
-  });
-  worker.once('error', (error: Error) => {
-    failure = error;
-  });
-  while (!opened && !(standby && (await accepts(socketPath)))) {
-    if (failure) {
-      throw new Error(`The embedded store could not be opened: ${reasonOf(failure, folder)}`, { cause: failure });
-    }
-    await sleep(20);
-  }
-}
-
 const almostNothing = 32 * 1024 * 1024;
 
 /** Explains a failure: the engine does not distinguish a full disk from other failures. */
 function reasonOf({ message }: Error, folder: string): string {
   const { bavail, bsize } = statfsSync(folder);
-  if (bavail * bsize > almostNothing) return message;
-  return fullDisk(folder);
+  return bavail * bsize > almostNothing ? message : fullDisk(folder);
 }
 
 function accepts(socketPath: string): Promise<boolean> {
@@ -163,12 +174,4 @@ function accepts(socketPath: string): Promise<boolean> {
     const socket = connect(socketPath, () => socket.end(() => resolve(true)));
     socket.once('error', () => resolve(false));
   });
-}
-
-async function closed(worker: Worker, exited: Promise<void>): Promise<void> {
-  worker.ref();
-  worker.removeAllListeners('error');
-  worker.postMessage('close');
-  // The thread may have died before it received the message.
-  await exited;
 }

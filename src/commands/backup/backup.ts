@@ -39,7 +39,6 @@ export async function backupToStream(
 /** The script is complete only once the transaction has been: until then the engine may say that it has failed. */
 function write(handle: FileHandle, options: DatabaseOptions, progress: Progress): Promise<Backup> {
   const script = new ScriptWriter(handle);
-  const even = true;
   return withStore(
     options,
     async ({ session }) => {
@@ -52,6 +51,6 @@ function write(handle: FileHandle, options: DatabaseOptions, progress: Progress)
       await script.complete(tables);
       return { bytes: script.bytes, tables, heldMs };
     },
-    even,
+    { evenRetired: true },
   );
 }

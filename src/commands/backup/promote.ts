@@ -1,6 +1,5 @@
-import { writeFileSync } from 'node:fs';
 import { Client, type ClientBase, type ClientConfig } from 'pg';
-import { assertInUse, retiredFile } from '../../../packages/embedded-postgres/src/retired.ts';
+import { assertInUse } from '../../../packages/embedded-postgres/src/lock.ts';
 import { exclusivelyOn, withoutLimits } from '../../storage/database/exclusive.ts';
 import type { DatabaseOptions } from '../../storage/database/options.ts';
 import { findSessions } from '../../storage/database/sessions.ts';
@@ -43,26 +42,31 @@ export async function promote(
   return withStore(
     source,
     async ({ session, embedded }) => {
-      if (!embedded.isOwner) throw new Error(inUse(source.dataDir));
       const { config } = await findSessions(target.url, { ...target, statementTimeout: patience });
       const name = `${config.host}:${config.port ?? 5432}/${config.database}`;
       // No service that starts there meanwhile makes tables of its own.
       return exclusivelyOn({ ...config, stream: undefined }, target.log, async (assertHeld) => {
         await begin(session, 'read only');
         const copied = await onTarget(config, (to) => fill(session, to, { source, name, known, progress, assertHeld }));
-        const message = `The data of ${source.dataDir} are in ${name} now: set DATABASE_URL.\n`;
-        writeFileSync(retiredFile(source.dataDir), message, { flush: true });
+        await assertOpen(session);
+        embedded.retire(`The data of ${source.dataDir} are in ${name} now: set DATABASE_URL.`);
         // Not a commit: whoever has waited for the store would be served, and what it writes be lost.
         await embedded.close();
         return copied;
       });
     },
-    true,
+    { evenRetired: true, exclusive: true },
   );
 }
 
-const inUse = (dataDir: string) =>
-  `Somebody has the store in ${dataDir} (DATA_DIR) open: stop the service, which would go on writing there, and run this again.`;
+/** Fails when the transaction that reads the store has ended, and the store may have changed since. */
+async function assertOpen(session: ClientBase): Promise<void> {
+  const { rows } = await session.query<{ isolation: string }>(
+    `select current_setting('transaction_isolation') as isolation`,
+  );
+  if (rows[0]?.isolation !== 'repeatable read')
+    throw new Error('The store was not held until the end. Run this again.');
+}
 
 async function onTarget<T>(config: ClientConfig, work: (to: ClientBase) => Promise<T>): Promise<T> {
   const to = new Client(config);
@@ -111,6 +115,7 @@ async function fill(
   if (outline(await readCatalogue(to)) !== outline(catalogue))
     throw new Error(`The counters of ${name} are not those of the store.`);
   await assertHeld();
+  await assertOpen(from);
   return { target: name, tables: tallies, wasThere: false };
 }
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client, type ClientBase } from 'pg';
-import { type EmbeddedPostgres, openEmbeddedPostgres } from '../../../packages/embedded-postgres/src/postgres.ts';
+import { type EmbeddedOptions, type EmbeddedPostgres, openEmbeddedPostgres } from '../../storage/database/embedded.ts';
 import type { DatabaseOptions } from '../../storage/database/options.ts';
 import { sessionsFor } from '../../storage/database/sessions.ts';
 import { plainText } from './rows.ts';
@@ -19,10 +19,10 @@ export interface OpenStore {
 export async function withStore<T>(
   options: DatabaseOptions,
   work: (store: OpenStore) => Promise<T>,
-  evenRetired = false,
+  how: EmbeddedOptions = {},
 ): Promise<T> {
-  const lost = (error: Error) => session?.emit('error', error);
-  const embedded = await openEmbeddedPostgres(options.dataDir, lost, options.prepared, evenRetired);
+  const onLost = (error: Error) => session?.emit('error', error);
+  const embedded = await openEmbeddedPostgres(options.dataDir, { onLost, prepared: options.prepared, ...how });
   let session: Client | undefined;
   try {
     // What is done here takes as long as there are rows.

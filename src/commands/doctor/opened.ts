@@ -2,13 +2,13 @@ import { constants, cpSync, existsSync, mkdtempSync, readdirSync, rmSync, statfs
 import { constants as systemConstants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { MikroORM } from '@mikro-orm/postgresql';
+import { assertInUse } from '../../../packages/embedded-postgres/src/lock.ts';
 import {
   type EmbeddedAddress,
   type EmbeddedPostgres,
   findEmbeddedPostgres,
   openEmbeddedPostgres,
-} from '../../../packages/embedded-postgres/src/postgres.ts';
-import { assertInUse } from '../../../packages/embedded-postgres/src/retired.ts';
+} from '../../storage/database/embedded.ts';
 import { type DatabaseOptions, type Model, ormOptions } from '../../storage/database/options.ts';
 import { endPool, poolOf } from '../../storage/database/pool.ts';
 import { Server } from '../../storage/database/server.ts';
@@ -81,7 +81,7 @@ async function openCopy(store: string, options: DatabaseOptions, model: Model): 
   }
   try {
     cpSync(store, join(copy, 'postgres'), { recursive: true, mode: constants.COPYFILE_FICLONE });
-    embedded = openEmbeddedPostgres(copy, () => undefined);
+    embedded = openEmbeddedPostgres(copy);
     return await openedAt('the embedded store, which nobody has open', await embedded, options, model, end);
   } catch (error) {
     remove();

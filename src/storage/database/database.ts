@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MikroORM } from '@mikro-orm/postgresql';
 import type { ClientConfig } from 'pg';
-import { type EmbeddedPostgres, openEmbeddedPostgres } from '../../../packages/embedded-postgres/src/postgres.ts';
 import { StoreError, tryAgain } from '../../errors.ts';
 import type { PoolState, QueueState } from '../../runtime/telemetry/observers.ts';
 import { Batches, type BatchOptions, type Run } from '../records/batches.ts';
 import type { Rows, Statement } from '../records/statement.ts';
 import { citusNode, isWorkerOfCitus } from './citus.ts';
 import { advanceCounters } from './counters.ts';
+import { type EmbeddedPostgres, openEmbedded } from './embedded.ts';
 import { isWorthAnotherServer, unavailable } from './errors.ts';
 import { type AssertHeld, exclusivelyOn } from './exclusive.ts';
 import { applyMigrations, migrationPatience } from './migrations.ts';
@@ -34,10 +34,7 @@ export class Database {
 
   /** Opens the embedded store, or creates the pool for a PostgreSQL that need not be reachable yet. */
   static async open(options: DatabaseOptions, model: Model): Promise<Database> {
-    const embedded = options.url
-      ? undefined
-      : await openEmbeddedPostgres(options.dataDir, options.onLost ?? (() => undefined), options.prepared);
-    if (embedded) reportRole(embedded, options);
+    const embedded = options.url ? undefined : await openEmbedded(options);
     const sessions = await sessionsFor(options, embedded);
     const orm = new MikroORM(ormOptions(options, model, sessions.config));
     const primary = new Server(await poolOf(orm), { ...sessions, log: options.log });
@@ -213,12 +210,6 @@ export class Database {
       throw new Error(`The database past the pooler (DATABASE_DIRECT_URL) cannot be reached: ${why}`, { cause });
     }
   }
-}
-
-/** One process has the store open; the others are its guests, and one of them takes over when it ends. */
-function reportRole({ isOwner, owned }: EmbeddedPostgres, { dataDir, log }: DatabaseOptions): void {
-  log?.info({ folder: dataDir, role: isOwner ? 'owner' : 'guest' }, 'embedded store opened');
-  if (!isOwner) void owned.then(() => log?.info({ folder: dataDir, role: 'owner' }, 'embedded store taken over'));
 }
 
 /** Retries work that failed because the owner of the embedded store has ended; this process or another takes over. */

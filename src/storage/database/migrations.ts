@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Constructor, MigrationObject } from '@mikro-orm/core';
 import type { Migration } from '@mikro-orm/migrations';
 import { MikroORM } from '@mikro-orm/postgresql';
-import type { EmbeddedPostgres } from '../../../packages/embedded-postgres/src/postgres.ts';
+import type { EmbeddedPostgres } from './embedded.ts';
 import { type AssertHeld, withoutLimits } from './exclusive.ts';
 import { type DatabaseOptions, type Log, type Model, ormOptions } from './options.ts';
 import { endPool, poolOf } from './pool.ts';

@@ -3,6 +3,7 @@ import { Migrator } from '@mikro-orm/migrations';
 import { defineConfig } from '@mikro-orm/postgresql';
 import type { ClientConfig } from 'pg';
 import type { DatabaseObserver } from '../../runtime/telemetry/observers.ts';
+import type { EmbeddedOptions } from './embedded.ts';
 
 /** The tables of all modules, and the migrations that create them. */
 export interface Model {
@@ -43,6 +44,8 @@ export interface DatabaseOptions {
   log?: Log;
   /** Observers of what is sent to the database. */
   observers?: readonly DatabaseObserver[];
+  /** How the embedded store is opened. */
+  embedded?: Pick<EmbeddedOptions, 'evenRetired' | 'exclusive' | 'maxSilence'>;
   /** Called when the embedded store has died. */
   onLost?: (error: Error) => void;
 }

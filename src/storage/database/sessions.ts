@@ -1,7 +1,7 @@
 import { Socket } from 'node:net';
 import { Client, type ClientConfig } from 'pg';
 import { type ConnectionOptions, parse, toClientConfig } from 'pg-connection-string';
-import type { EmbeddedAddress } from '../../../packages/embedded-postgres/src/postgres.ts';
+import type { EmbeddedAddress } from './embedded.ts';
 import type { DatabaseOptions } from './options.ts';
 
 /** How to open sessions with one PostgreSQL. */

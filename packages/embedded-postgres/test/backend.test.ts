@@ -3,25 +3,28 @@ import { rmSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
-import { SharedBackend } from '../../packages/embedded-postgres/src/backend.ts';
-import { openEngine } from '../../packages/embedded-postgres/src/engine.ts';
-import { type EmbeddedPostgres, openEmbeddedPostgres } from '../../packages/embedded-postgres/src/postgres.ts';
-import { preparedStore } from '../../src/prepared-store.ts';
-import { newFolder } from '../support/database.ts';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
-import { onPostgres } from '../support/process.ts';
+import { type EmbeddedPostgres, openEmbeddedPostgres } from '../src/postgres.ts';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  newFolder,
+  sessionWith,
+  test,
+} from './support.ts';
 
 let folder: string;
 let store: EmbeddedPostgres;
 let pool: pg.Pool;
 // One for all tests: none of them may leave it in a state that the next one would notice.
 beforeAll(async () => {
-  if (onPostgres) return;
-  folder = await newFolder();
-  store = await openEmbeddedPostgres(folder, () => undefined, preparedStore());
+  folder = newFolder();
+  store = await openEmbeddedPostgres(folder);
 });
 afterAll(async () => {
-  if (onPostgres) return;
   await store.close();
   rmSync(folder, { recursive: true });
 });
@@ -48,8 +51,6 @@ const begin = message('Q', 'begin; create table unfinished (id int)');
 const parse = message('P', '', 'select 1', [0, 0]);
 const flush = message('H');
 
-const clientOf = (host: string) => ({ host, port: 5432, user: 'postgres', database: 'postgres' });
-
 /** A session whose bytes the test writes itself, and that has been greeted. */
 async function session(): Promise<Socket> {
   const socket = connect(join(store.host, '.s.PGSQL.5432'));
@@ -62,24 +63,16 @@ async function answer(socket: Socket): Promise<void> {
   await once(socket, 'data');
 }
 
-const onEmbedded = onPostgres ? describe.skip : describe;
-
-onEmbedded('the backend of the embedded store (skipped on PostgreSQL, which has one for each connection)', () => {
+describe('the shared backend', () => {
   test('is not held by a connection that falls silent in a transaction, which is undone', async () => {
-    const own = await newFolder();
-    const engine = await openEngine(join(own, 'postgres'), preparedStore());
-    const backend = new SharedBackend(engine, 50);
-    await backend.listen(join(own, '.s.PGSQL.5432'));
-    const [silent, other] = [1, 2].map(() => new pg.Client(clientOf(own))) as [pg.Client, pg.Client];
-    for (const client of [silent, other]) client.on('error', () => undefined);
-    await silent.connect();
+    const own = newFolder();
+    const impatient = await openEmbeddedPostgres(own, { maxSilence: 50 });
+    const [silent, other] = await Promise.all([sessionWith(impatient), sessionWith(impatient)]);
     await silent.query('begin; create table held (id int)');
-    await other.connect();
     expect((await other.query(`select to_regclass('held') as held`)).rows).toEqual([{ held: null }]);
     await expect(silent.query('commit')).rejects.toThrow();
     await other.end();
-    backend.close();
-    await engine.close();
+    await impatient.close();
     rmSync(own, { recursive: true });
   });
 
@@ -109,23 +102,25 @@ onEmbedded('the backend of the embedded store (skipped on PostgreSQL, which has 
     for (const { rows } of await Promise.all(others)) expect(rows).toEqual([{ visits: 0 }]);
   });
 
-  test.each([
+  const breaks: Array<[when: string, bytes: Buffer[]]> = [
     ['in a transaction', [begin]],
     ['between the messages of a query', [parse, flush]],
     ['in the middle of a message', [parse, parse.subarray(0, 7)]],
     ['before it said who it is', []],
-  ])('goes on when a connection breaks %s', async (_, bytes) => {
-    const socket = bytes.length > 0 ? await session() : connect(join(store.host, '.s.PGSQL.5432'));
-    if (bytes.length > 0) {
-      socket.write(Buffer.concat(bytes));
-      await answer(socket);
-    } else {
-      socket.write(Buffer.from([0, 0]));
-    }
-    socket.destroy();
-    const { rows } = await pool.query(`select to_regclass('unfinished') as left, $1::int as n`, [7]);
-    expect(rows).toEqual([{ left: null, n: 7 }]);
-  });
+  ];
+  for (const [when, bytes] of breaks)
+    test(`goes on when a connection breaks ${when}`, async () => {
+      const socket = bytes.length > 0 ? await session() : connect(join(store.host, '.s.PGSQL.5432'));
+      if (bytes.length > 0) {
+        socket.write(Buffer.concat(bytes));
+        await answer(socket);
+      } else {
+        socket.write(Buffer.from([0, 0]));
+      }
+      socket.destroy();
+      const { rows } = await pool.query(`select to_regclass('unfinished') as left, $1::int as n`, [7]);
+      expect(rows).toEqual([{ left: null, n: 7 }]);
+    });
 
   test('answers a statement that comes byte by byte', async () => {
     const socket = await session();
@@ -138,27 +133,31 @@ onEmbedded('the backend of the embedded store (skipped on PostgreSQL, which has 
     await once(socket, 'close');
   });
 
-  test.each<[string, number[]]>([
+  const first: Array<[what: string, bytes: number[]]> = [
     ['asks to cancel', [0, 0, 0, 8, 4, 210, 22, 46]],
     ['asks to encrypt', [0, 0, 0, 8, 4, 210, 22, 47]],
     ['begins with a message that is too short', [0, 0, 0, 8, 0, 3, 0, 0]],
-  ])('hangs up on whoever %s', async (_, bytes) => {
-    const socket = connect(join(store.host, '.s.PGSQL.5432'));
-    socket.resume().write(Buffer.from(bytes));
-    await once(socket, 'close');
-    expect((await pool.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
-  });
+  ];
+  for (const [what, bytes] of first)
+    test(`disconnects a client that ${what}`, async () => {
+      const socket = connect(join(store.host, '.s.PGSQL.5432'));
+      socket.resume().write(Buffer.from(bytes));
+      await once(socket, 'close');
+      expect((await pool.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
+    });
 
-  test.each([
+  const later: Array<[what: string, bytes: Buffer]> = [
     ['a message of no known type', message('z')],
     ['a message that is shorter than its length', Buffer.from([...Buffer.from('Q'), 0, 0, 0, 3])],
     ['rows for COPY, which PGlite does not survive', message('Q', 'copy visit from stdin')],
-  ])('hangs up on whoever sends %s', async (_, bytes) => {
-    const socket = await session();
-    socket.resume().write(bytes);
-    await once(socket, 'close');
-    expect((await pool.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
-  });
+  ];
+  for (const [what, bytes] of later)
+    test(`disconnects a client that sends ${what}`, async () => {
+      const socket = await session();
+      socket.resume().write(bytes);
+      await once(socket, 'close');
+      expect((await pool.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
+    });
 
   test('answers what came before the good-bye, and ends a transaction that is left open', async () => {
     const socket = await session();
@@ -172,14 +171,36 @@ onEmbedded('the backend of the embedded store (skipped on PostgreSQL, which has 
     expect((await pool.query("select to_regclass('unfinished') as left")).rows).toEqual([{ left: null }]);
   });
 
-  test('forgets what a connection had set when it is gone', async () => {
-    const guest = new pg.Client({ host: store.host, user: store.user, database: store.database });
-    await guest.connect();
-    await guest.query("set search_path = ''; set default_transaction_read_only = on; create temp table toy (id int)");
+  const changes = [
+    "set search_path = ''",
+    'set default_transaction_read_only = on',
+    "begin; select 1; SET /* for good */ search_path = ''; commit",
+    "-- as pg_dump does it\nselect pg_catalog.set_config('search_path', '', false)",
+    'create temp table visit (id int); insert into visit values (7)',
+  ];
+  for (const change of changes) {
+    test(`keeps what a connection changes in its session from the others: ${change}`, async () => {
+      await pool.query('create table visit (id int)');
+      const [guest, prepared] = await Promise.all([sessionWith(store), sessionWith(store)]);
+      await guest.query(change);
+      await prepared.query({ name: 'add', text: 'insert into visit values ($1)', values: [1] });
+      expect((await pool.query('select id from visit')).rows).toEqual([{ id: 1 }]);
+      // Also of one that stays and goes on.
+      await guest.query(change);
+      await pool.query('insert into visit values (2)');
+      await Promise.all([guest.end(), prepared.end()]);
+      expect((await pool.query('select id from visit')).rows).toEqual([{ id: 1 }, { id: 2 }]);
+    });
+  }
+
+  test('leaves settings to the connection that made them until another one has its turn', async () => {
+    const guest = await sessionWith(store);
+    await guest.query("set search_path = ''");
+    const path = () => guest.query("select current_setting('search_path') as path").then(({ rows }) => rows[0].path);
+    expect(await path()).toBe('""');
+    await pool.query('select 1');
+    expect(await path()).toContain('public');
     await guest.end();
-    const { rows } = await pool.query("select current_setting('search_path') as path, to_regclass('toy') as toy");
-    expect(rows).toEqual([{ path: expect.stringContaining('public'), toy: null }]);
-    await pool.query('create table visit (id int)');
   });
 
   test('tells an error of a statement to its sender only', async () => {

@@ -1,0 +1,69 @@
+import { once } from 'node:events';
+import { readdirSync, rmSync } from 'node:fs';
+import { createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { lockFileAfter } from '../src/lock.ts';
+import { openEmbeddedPostgres } from '../src/postgres.ts';
+import { afterEach, beforeEach, describe, expect, newFolder, sessionWith, test } from './support.ts';
+
+let folder: string;
+beforeEach(() => {
+  folder = newFolder();
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+describe('a store that is opened exclusively', () => {
+  test('is not cut off in silence, admits no other process, and is opened by the one that waited', async () => {
+    const own = await openEmbeddedPostgres(folder, { exclusive: true, maxSilence: 50 });
+    const session = await sessionWith(own);
+    await session.query('create table pet (id int); begin; insert into pet values (1)');
+    await expect(sessionWith({ host: folder })).rejects.toThrow(/ENOENT/);
+    const next = openEmbeddedPostgres(folder);
+    expect(await Promise.race([next, sleep(500, 'waits')])).toBe('waits');
+    await session.query('commit');
+    await session.end();
+    await own.close();
+    const later = await sessionWith(await next);
+    expect((await later.query('select id from pet')).rows).toEqual([{ id: 1 }]);
+    await later.end();
+    await (await next).close();
+  });
+
+  test('is refused while another process has it open, and refused to the next when it is retired', async () => {
+    const other = await openEmbeddedPostgres(folder);
+    await expect(openEmbeddedPostgres(folder, { exclusive: true })).rejects.toThrow(
+      `Another process has the store in ${folder} (DATA_DIR) open. Stop it, and run this again.`,
+    );
+    await other.close();
+    const own = await openEmbeddedPostgres(folder, { exclusive: true });
+    const waiting = openEmbeddedPostgres(folder);
+    await sleep(100);
+    own.retire('It is elsewhere.');
+    await own.close();
+    const retired = `It is elsewhere. To use this store again nevertheless, remove ${folder}/retired.`;
+    await expect(waiting).rejects.toThrow(`The embedded store could not be opened: ${retired}`);
+    await expect(openEmbeddedPostgres(folder)).rejects.toThrow(retired);
+    expect(readdirSync(folder)).not.toContain('.s.PGSQL.5432');
+  });
+});
+
+test('a guest leaves the lock alone while its owner listens, and takes it soon after', async () => {
+  const path = join(folder, 'socket');
+  const sockets: Socket[] = [];
+  const owner = createServer((socket) => sockets.push(socket)).listen(path);
+  await once(owner, 'listening');
+  let attempts = 0;
+  const release = () => undefined;
+  const taken = lockFileAfter(path, () => {
+    attempts += 1;
+    // The owner still has it at first.
+    return attempts === 3 ? release : undefined;
+  });
+  await sleep(700);
+  expect(attempts).toBe(0);
+  owner.close();
+  for (const socket of sockets) socket.destroy();
+  expect(await taken).toBe(release);
+  expect(attempts).toBe(3);
+});
