@@ -103,7 +103,8 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
   test('admits no other process until the target has everything, however long the target pauses', async () => {
     const { contents } = await usedStoreIn(folders.store);
     const target = await sessionWith(url);
-    await target.query('create table pet (id int); begin; lock table pet');
+    await target.query('create table pet (id int)');
+    await target.query('begin; lock table pet');
     const { ended } = run('cli', ['promote', url], env());
     await eventually(async () => {
       const { rowCount } = await target.query(`select from pg_locks where relation = 'pet'::regclass and not granted`);
