@@ -1,10 +1,8 @@
 import { Arg, Args, Authorized, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';
 import type { DeprecatedField } from '../access/deprecations/fields.ts';
 import { type Once, Repeatable } from '../access/idempotency/mutations.ts';
-import { ConnectionArgs, connectionChecker, ListArgs, toConnection } from '../api/graphql/connection.ts';
-import type { GraphQLContext } from '../api/graphql/context.ts';
-import { pageCost } from '../api/graphql/cost.ts';
-import { ID } from '../api/graphql/id.ts';
+import type { GraphQLContext } from '../api/graphql/request.ts';
+import { ConnectionArgs, connectionChecker, ID, ListArgs, pageCost, toConnection } from '../api/graphql/types.ts';
 import { FollowArgs, Live, positionOf } from '../api/subscriptions/live-field.ts';
 import type { Follower } from '../api/subscriptions/live-list.ts';
 import { checker } from '../storage/input/check.ts';

@@ -1,6 +1,5 @@
 import { Field, InputType, ObjectType, registerEnumType } from 'type-graphql';
-import { connectionOf } from '../api/graphql/connection.ts';
-import { ID } from '../api/graphql/id.ts';
+import { connectionOf, ID } from '../api/graphql/types.ts';
 import type { Int64 } from '../storage/input/int64.ts';
 import { PetStatus } from './pet.entity.ts';
 

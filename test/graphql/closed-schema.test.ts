@@ -33,7 +33,7 @@ test.each([
     expect(data ?? null).toBeNull();
     expect(errors?.length).toBeGreaterThan(0);
     for (const { message } of errors ?? [])
-      expect(message).toMatch(/^(?:Introspection is switched off here\.$|Syntax Error|Cannot query)/);
+      expect(message).toMatch(/^(?:GraphQL introspection has been disabled|Syntax Error|Cannot query)/);
   }
 });
 

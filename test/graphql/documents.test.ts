@@ -30,7 +30,7 @@ describe('a document', () => {
     [
       '{ pets(status: Sold) { id } }',
       'GRAPHQL_VALIDATION_FAILED',
-      /^Value "Sold" does not exist in "PetStatus" enum: it must be one of available, pending, sold\.$/,
+      /^Value "Sold" does not exist in "PetStatus" enum\. Did you mean the enum value "sold"\?$/,
     ],
     [
       '{ pets(after: 1.5) { id } }',
@@ -73,7 +73,7 @@ describe('a document', () => {
   test('of endless depth or length is refused before it costs anything', async () => {
     for (const query of ['{a'.repeat(50_000), `{pets(limit:${'['.repeat(50_000)}`, '{a}'.repeat(50_000)]) {
       const { errors } = await graphqlText(store, { query });
-      const message = expect.stringMatching(/^The document has too many tokens: more than \d+\. /);
+      const message = expect.stringMatching(/^Syntax Error: Document contains more tha[nt] \d+ tokens/);
       expect(errors).toMatchObject([{ message, extensions: { code: 'TOO_MANY_TOKENS', status: 400 } }]);
     }
   });

@@ -42,7 +42,7 @@ describe('GET', () => {
   ])('does not run %s: 405 with Allow', async (_what, parameters) => {
     const response = await get(parameters);
     expect(response.status).toBe(405);
-    expect(response.headers.allow).toBe('POST');
+    expect(response.headers.allow).toBe('GET, HEAD, OPTIONS, POST');
     expect(codeOf(response)).toEqual({ code: 'METHOD_NOT_ALLOWED', status: 405 });
     expect((await rest(store, '/v1/pets')).json).toHaveLength(2);
   });

@@ -138,12 +138,6 @@ test.each<[string, Record<string, unknown>]>([
 });
 
 test.each([
-  '',
-  'null',
-  '1',
-  '"text"',
-  '[]',
-  `[{"documentId":"${sha1(list)}"}]`,
   '{}',
   '{"documentId":{"toString":1}}',
   `{"documentId":["${sha1(list)}"]}`,
@@ -154,6 +148,14 @@ test.each([
   const { status, errors } = await graphqlText(node, body);
   expect({ status, code: errors?.[0]?.extensions.code }).toEqual({ status: 403, code: 'OPERATION_NOT_TRUSTED' });
 });
+
+test.each(['', 'null', '1', '"text"', '[]', `[{"documentId":"${sha1(list)}"}]`])(
+  'the body %j is refused',
+  async (body) => {
+    const { status, errors } = await graphqlText(node, body);
+    expect({ status, code: errors?.[0]?.extensions.code }).toEqual({ status: 400, code: 'BAD_USER_INPUT' });
+  },
+);
 
 test('a text that is no string beside a trusted hash never runs as a text', async () => {
   for (const query of [1, ['{ pets { id } }'], { toString: 1 }]) {

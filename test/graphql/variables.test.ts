@@ -186,7 +186,7 @@ describe('an input', () => {
     ['{"name":"Rex","categoryId":1.5}', /ID cannot represent value: 1\.5/],
     [
       '{"name":"Rex","categoryId":1,"status":"SOLD"}',
-      /Value "SOLD" does not exist in "PetStatus" enum: it must be one of available, pending, sold\.$/,
+      /Value "SOLD" does not exist in "PetStatus" enum\. Did you mean the enum value "sold"\?$/,
     ],
     ['{"name":"Rex","categoryId":1,"status":null}', /Expected non-nullable type "PetStatus!" not to be null/],
     ['{"name":"Rex","categoryId":1,"id":5}', /Field "id" is not defined by type "NewPet"/],

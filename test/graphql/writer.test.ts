@@ -20,7 +20,7 @@ for (const [name, field] of Object.entries(schema.getQueryType()?.getFields() ??
 
 /** The answers from the second time on, when it is compiled; and graphql-js's own. */
 async function answers(query: string, on: GraphQLSchema = schema): Promise<{ text: string; expected: string }> {
-  const executor = new Executor(on);
+  const executor = new Executor(on, { jit: true, suggestions: true });
   const document = parse(query);
   const operation = getOperationAST(document) ?? undefined;
   const call = () => executor.execute({ document, operation, context: {}, variables: {} });

@@ -2,7 +2,7 @@ import Fastify from 'fastify';
 import { Args, Mutation, Query, Resolver } from 'type-graphql';
 import { Type } from 'typebox';
 import { meter } from '../../src/access/quotas/meter.ts';
-import { ConnectionArgs } from '../../src/api/graphql/connection.ts';
+import { ConnectionArgs } from '../../src/api/graphql/types.ts';
 import type { Routes } from '../../src/api/http/input.ts';
 import { success } from '../../src/api/rest/responses.ts';
 import { contracts } from '../../src/contracts.ts';

@@ -7,9 +7,8 @@ import {
   OperationTypeNode,
 } from 'graphql';
 import { createParameterDecorator, Extensions } from 'type-graphql';
-import type { GraphQLContext } from '../../api/graphql/context.ts';
-import { fragmentIn } from '../../api/graphql/fragments.ts';
-import { rootFieldsOf } from '../../api/graphql/root-fields.ts';
+import type { GraphQLContext } from '../../api/graphql/request.ts';
+import { fragmentsOf, rootFieldsOf } from '../../api/graphql/selections.ts';
 import type { Once } from '../../storage/records/once.ts';
 import { onceOf } from './once.ts';
 import { notRepeatable } from './routes.ts';
@@ -49,7 +48,7 @@ function placeOf({ operation, fragments, fieldName, path }: GraphQLResolveInfo):
 export function assertRepeatable(schema: GraphQLSchema, document: DocumentNode, node: OperationDefinitionNode): void {
   if (node.operation !== OperationTypeNode.MUTATION) return;
   const fields = schema.getMutationType()?.getFields() ?? {};
-  const { names } = rootFieldsOf(node, (name) => fragmentIn(document, name));
+  const { names } = rootFieldsOf(node, fragmentsOf(document));
   for (const name of names) {
     const { isRepeatable } = (fields[name]?.extensions ?? { isRepeatable: true }) as RepeatableField;
     if (isRepeatable) continue;

@@ -3,47 +3,79 @@ import {
   type FieldNode,
   GraphQLError,
   type GraphQLField,
+  type GraphQLNamedType,
   type GraphQLSchema,
+  getNamedType,
+  getNullableType,
+  isAbstractType,
   isListType,
-  isNonNullType,
-  Kind,
+  isObjectType,
   type OperationDefinitionNode,
   type SelectionSetNode,
   valueFromASTUntyped,
 } from 'graphql';
 import { StoreError } from '../../errors.ts';
-import { mostItems } from '../../storage/input/page.ts';
-import { fragmentIn } from './fragments.ts';
+import { pageLimit } from '../../storage/input/page.ts';
+import { type Fragments, fieldsIn, fragmentsOf } from './selections.ts';
 
 type Values = Record<string, unknown>;
+type Field = GraphQLField<unknown, unknown>;
 
-/** The maximum cost of a root field for its arguments, in units of the quotas: type-graphql's `complexity`. */
-export type FieldCost = (estimate: { args: Values }) => number;
+/**
+ * The maximum cost of a field for its arguments, in units of the quotas: type-graphql's `complexity`. `childComplexity`
+ * is the cost of the fields selected on one item.
+ */
+export type FieldCost = (estimate: { args: Values; childComplexity: number }) => number;
 
-/** For a list or connection: one for the operation and one for every item that it may return. */
-export const pageCost: FieldCost = ({ args }) => 1 + mostItems(args.limit ?? args.first);
+/** For the items of a page, which the field that has its `limit` or `first` has counted. */
+export const countedAbove: FieldCost = ({ childComplexity }) => childComplexity;
 
-const costOfOne: FieldCost = () => 2;
-const introspective = ['__schema', '__type'];
+/**
+ * The cost of a field without `complexity`: one for an operation, and one for the item that a resolver may read. What is
+ * read with its parent costs nothing but its own fields; a list of that kind counts as a full page.
+ *
+ * @throws Error for a list or page with a resolver: nothing would limit it
+ */
+export function costOf({ name, type, args, resolve, extensions }: Field, isRoot: boolean): FieldCost {
+  const { complexity } = extensions as { complexity?: FieldCost | number };
+  if (typeof complexity === 'function') return complexity;
+  const isList = isListType(getNullableType(type));
+  const isPage = isList || args.some(({ name }) => name === 'limit' || name === 'first');
+  const hasResolver = isRoot || resolve !== undefined;
+  if (complexity === undefined && hasResolver && isPage) throw new Error(`${name} must say what it costs.`);
+  const own = complexity ?? (isRoot ? 2 : hasResolver ? 1 : 0);
+  const copies = isList ? pageLimit.max : 1;
+  return ({ childComplexity }) => own + copies * childComplexity;
+}
 
-/** @throws Error for a root field that returns a list or page without a declared cost: nothing would limit it */
-export function costOf({ name, type, args, extensions }: GraphQLField<unknown, unknown>): FieldCost {
-  const { complexity } = extensions as { complexity?: FieldCost };
-  if (complexity) return complexity;
-  const isPaged = args.some(({ name }) => name === 'limit' || name === 'first');
-  if (isPaged || isListType(isNonNullType(type) ? type.ofType : type))
-    throw new Error(`${name} must say what it costs.`);
-  return costOfOne;
+/** Looks at every field of the schema. @throws Error naming one without a declared cost */
+export function assertCosts(schema: GraphQLSchema): void {
+  const roots = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];
+  for (const type of Object.values(schema.getTypeMap())) {
+    if (!isObjectType(type) || type.name.startsWith('__')) continue;
+    for (const field of Object.values(type.getFields())) costOf(field, roots.includes(type));
+  }
 }
 
 /** What is known about an operation before it runs. */
-interface Operation {
+export interface Estimate {
+  /** Its maximum cost. */
+  cost: number;
   /** The cost of its introspection, which no resolver charges. */
   introspection: number;
-  of(variables: Values): number;
+  /** True when fields below the root cost something. */
+  isNested: boolean;
 }
 
-/** Limits the estimated cost of operations: the sum of their root fields. */
+/** A field that costs something, as each type that it may be selected on defines it. */
+interface Part {
+  node: FieldNode;
+  definitions: Array<{ field: Field; least: number; cost: FieldCost; below: Part[] }>;
+}
+
+type Operation = (variables: Values) => Estimate;
+
+/** Limits the estimated cost of operations. */
 export class CostLimit {
   readonly #schema: GraphQLSchema;
   readonly #maxCost: number;
@@ -55,39 +87,70 @@ export class CostLimit {
   }
 
   /** @throws GraphQLError QUERY_TOO_COSTLY */
-  check(document: DocumentNode, node: OperationDefinitionNode, variables: Values): Pick<Operation, 'introspection'> {
+  check(document: DocumentNode, node: OperationDefinitionNode, variables: Values): Estimate {
     let operation = this.#operations.get(node);
     if (!operation) {
       operation = this.#measure(document, node);
       this.#operations.set(node, operation);
     }
-    const found = operation.of(variables);
-    if (found > this.#maxCost) throw tooCostly(node, found, this.#maxCost);
-    return operation;
+    const estimate = operation(variables);
+    if (estimate.cost > this.#maxCost) throw tooCostly(node, estimate.cost, this.#maxCost);
+    return estimate;
   }
 
-  #measure(document: DocumentNode, operation: OperationDefinitionNode): Operation {
-    const fields = this.#schema.getRootType(operation.operation)?.getFields() ?? {};
-    const nodes = [...rootFields(document, operation.selectionSet)];
-    const introspection = nodes.filter(({ name }) => introspective.includes(name.value)).length;
-    const defaults = (operation.variableDefinitions ?? []).map(({ variable, defaultValue }) => [
+  #measure(document: DocumentNode, { operation, selectionSet, variableDefinitions = [] }: OperationDefinitionNode) {
+    const fragments = fragmentsOf(document);
+    const nodes = fieldsIn(selectionSet, fragments);
+    const introspection = nodes.filter(({ name }) => name.value === '__schema' || name.value === '__type').length;
+    const root = this.#schema.getRootType(operation);
+    const parts = root ? this.#partsOf(root, selectionSet, fragments, true) : [];
+    const isNested = parts.some(({ definitions }) => definitions.some(({ below }) => below.length > 0));
+    const defaults = variableDefinitions.map(({ variable, defaultValue }) => [
       variable.name.value,
       defaultValue && valueFromASTUntyped(defaultValue),
     ]);
-    const parts = nodes.flatMap((node) => {
-      const field = fields[node.name.value];
-      return field ? [{ node, field, cost: costOf(field) }] : [];
-    });
-    const of = (given: Values) => {
+    const of: Operation = (given) => {
       // Without a prototype, because a variable may be named `toString`.
       const variables = Object.assign(Object.create(null), Object.fromEntries(defaults), given);
-      return parts.reduce((sum, { node, field, cost }) => sum + cost({ args: argumentsOf(node, field, variables) }), 0);
+      return { cost: introspection + sumOf(parts, variables), introspection, isNested };
     };
-    return { introspection, of: (given) => introspection + of(given) };
+    if (variableDefinitions.length > 0) return of;
+    const estimate = of({});
+    return () => estimate;
+  }
+
+  /** Of a valid operation, whose fragments do not spread themselves. */
+  #partsOf(parent: GraphQLNamedType, selections: SelectionSetNode, fragments: Fragments, isRoot = false): Part[] {
+    const types = isAbstractType(parent) ? this.#schema.getPossibleTypes(parent) : [parent];
+    return fieldsIn(selections, fragments).flatMap((node) => {
+      const definitions = types.flatMap((type) => {
+        const field = isObjectType(type) ? type.getFields()[node.name.value] : undefined;
+        if (!field) return [];
+        const below = node.selectionSet ? this.#partsOf(getNamedType(field.type), node.selectionSet, fragments) : [];
+        const least = isRoot || field.resolve ? 1 : 0;
+        const { complexity = countedAbove } = field.extensions;
+        const isFree = least === 0 && below.length === 0 && complexity === countedAbove;
+        return isFree ? [] : [{ field, least, cost: costOf(field, isRoot), below }];
+      });
+      return definitions.length > 0 ? [{ node, definitions }] : [];
+    });
   }
 }
 
-function argumentsOf(node: FieldNode, { args }: GraphQLField<unknown, unknown>, variables: Values): Values {
+function sumOf(parts: readonly Part[], variables: Values): number {
+  let sum = 0;
+  for (const { node, definitions } of parts) {
+    let greatest = 0;
+    for (const { field, least, cost, below } of definitions) {
+      const found = cost({ args: argumentsOf(node, field, variables), childComplexity: sumOf(below, variables) });
+      greatest = Math.max(greatest, least, found);
+    }
+    sum += greatest;
+  }
+  return sum;
+}
+
+function argumentsOf(node: FieldNode, { args }: Field, variables: Values): Values {
   const values = Object.fromEntries(args.map(({ name, defaultValue }) => [name, defaultValue]));
   for (const { name, value } of node.arguments ?? []) {
     const given = valueFromASTUntyped(value, variables);
@@ -98,22 +161,5 @@ function argumentsOf(node: FieldNode, { args }: GraphQLField<unknown, unknown>, 
 
 function tooCostly(operation: OperationDefinitionNode, found: number, maxCost: number): GraphQLError {
   const message = `The operation may cost too much: ${found}, at most ${maxCost}. Ask for fewer fields or smaller pages.`;
-  const originalError = new StoreError('QUERY_TOO_COSTLY', message);
-  return new GraphQLError(message, { nodes: operation, originalError, extensions: { http: { status: 400 } } });
-}
-
-function* rootFields(
-  document: DocumentNode,
-  { selections }: SelectionSetNode,
-  path: string[] = [],
-): Generator<FieldNode> {
-  for (const selection of selections) {
-    if (selection.kind === Kind.FIELD) yield selection;
-    else if (selection.kind === Kind.INLINE_FRAGMENT) yield* rootFields(document, selection.selectionSet, path);
-    else {
-      const name = selection.name.value;
-      const fragment = fragmentIn(document, name);
-      if (fragment && !path.includes(name)) yield* rootFields(document, fragment.selectionSet, [...path, name]);
-    }
-  }
+  return new GraphQLError(message, { nodes: operation, originalError: new StoreError('QUERY_TOO_COSTLY', message) });
 }

@@ -1,6 +1,7 @@
 import {
   type DocumentNode,
   type ExecutionResult,
+  execute,
   type FormattedExecutionResult,
   GraphQLError,
   type GraphQLSchema,
@@ -20,10 +21,18 @@ import { Writers, writtenData } from './writer.ts';
  */
 const capacity = { max: 500, maxSize: 1_000_000 };
 
+export interface ExecutorOptions {
+  /** Whether operations are compiled; the results are the same. */
+  jit: boolean;
+  /** Whether errors about variables suggest names of the schema. */
+  suggestions: boolean;
+}
+
 export interface Execution {
   document: DocumentNode;
   /** The operation to execute; undefined when the requested name matches none. */
   operation: OperationDefinitionNode | undefined;
+  operationName?: string | undefined;
   context: unknown;
   variables: Record<string, unknown> | undefined;
 }
@@ -47,22 +56,24 @@ type Known = Compiled | 'seen' | 'impossible';
  */
 export class Executor {
   readonly #schema: GraphQLSchema;
+  readonly #options: ExecutorOptions;
   readonly #writers: Writers;
   readonly #known = new LRUCache<OperationDefinitionNode, Known>(capacity);
 
-  constructor(schema: GraphQLSchema) {
+  constructor(schema: GraphQLSchema, options: ExecutorOptions) {
     this.#schema = schema;
+    this.#options = options;
     this.#writers = new Writers(schema);
   }
 
-  /** @returns undefined when graphql-js must run it; nothing has run then. */
-  async execute({ document, operation, context, variables }: Execution): Promise<ExecutionResult | undefined> {
-    const compiled = operation && this.#compiled(document, operation);
-    if (!compiled) return undefined;
+  async execute(execution: Execution): Promise<ExecutionResult> {
+    const { document, operation, context, variables } = execution;
+    const compiled = this.#options.jit && operation ? this.#compiled(document, operation) : undefined;
+    if (!compiled) return this.#interpret(execution);
     const result = await compiled.query(undefined, context, variables ?? {});
     // Without data nothing has run: graphql-jit rejected the variables. graphql-js supports more of them (defaults of
     // non-null input fields, int64 as bigint), and reports errors in its own words.
-    if (result.data === undefined) return undefined;
+    if (result.data === undefined) return this.#interpret(execution);
     const errors = (result.errors ?? []).map(asGraphQLError);
     const data = compiled.dataOf(result.data as Data | null, errors);
     return errors.length > 0 ? { data, errors } : { data };
@@ -73,6 +84,19 @@ export class Executor {
     const known = (data as Data | null | undefined)?.[json];
     if (typeof known === 'string') return `{${errors ? `"errors":${JSON.stringify(errors)},` : ''}"data":${known}}`;
     return known && !errors ? known({ data }) : JSON.stringify({ errors, data, extensions });
+  }
+
+  #interpret({ document, operationName, context, variables }: Execution) {
+    return execute({
+      schema: this.#schema,
+      document,
+      operationName,
+      contextValue: context,
+      variableValues: variables,
+      // Every error about a variable repeats the whole input, so a few are enough.
+      options: { maxCoercionErrors: 5 },
+      hideSuggestions: !this.#options.suggestions,
+    });
   }
 
   #compiled(document: DocumentNode, operation: OperationDefinitionNode): Compiled | undefined {

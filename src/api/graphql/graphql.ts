@@ -1,4 +1,5 @@
-import { ApolloServer, type ApolloServerOptions } from '@apollo/server';
+import { STATUS_CODES } from 'node:http';
+import { ApolloServer } from '@apollo/server';
 import {
   ApolloServerPluginCacheControlDisabled,
   ApolloServerPluginInlineTraceDisabled,
@@ -6,23 +7,32 @@ import {
   ApolloServerPluginSchemaReportingDisabled,
   ApolloServerPluginUsageReportingDisabled,
 } from '@apollo/server/plugin/disabled';
-import type { FastifyInstance } from 'fastify';
-import type { DocumentNode, FormattedExecutionResult, GraphQLSchema } from 'graphql';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type DocumentNode, type GraphQLSchema, NoSchemaIntrospectionCustomRule } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import { DeprecatedFields } from '../../access/deprecations/fields.ts';
 import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
+import { StoreError } from '../../errors.ts';
 import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
 import { varyBy } from '../http/headers.ts';
 import { type Page, sendPage } from '../pages/page.ts';
 import { EventWriter } from '../subscriptions/event-writer.ts';
-import type { GraphQLContext } from './context.ts';
+import { sendEvents, sendResult } from '../subscriptions/events.ts';
 import { CostLimit } from './cost.ts';
-import { formatError, formatErrorOfClosedSchema, sendGraphQLError } from './errors.ts';
+import { formatError, sendGraphQLError } from './errors.ts';
 import { Executor } from './executor.ts';
-import { apolloHandler, isNavigation, preventionHeaders, textsForHashes } from './http.ts';
-import { lifecycle } from './lifecycle.ts';
 import { existingOperationTypes, type OperationLimits, operationLimits, unconditionalSubscriptions } from './limits.ts';
-import { readTrustedDocuments } from './trusted-documents.ts';
+import { operations } from './operation.ts';
+import {
+  acceptedBy,
+  assertDocument,
+  type Events,
+  type GraphQLContext,
+  isNavigation,
+  mediaTypes,
+  parametersOf,
+} from './request.ts';
+import { readTrustedDocuments, trustedDocumentOf } from './trusted-documents.ts';
 
 export interface GraphQLOptions {
   schema: GraphQLSchema;
@@ -40,6 +50,63 @@ export interface GraphQLOptions {
   limits: OperationLimits & { maxCost: number };
 }
 
+/**
+ * The GraphQL API: `/graphql`, by POST and (queries only) GET. A browser gets a page there.
+ *
+ * The way of a request: what its client accepts and its parameters (request.ts); Apollo Server parses and validates each
+ * document once, within the limits (limits.ts); its cost (cost.ts), execution and status (operation.ts, executor.ts).
+ */
+export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
+  const { page } = options;
+  const executor = new Executor(options.schema, { jit: options.jit, suggestions: options.introspection });
+  const server = apolloServer(options, executor);
+  await server.start();
+  // Node.js has no reason phrase for it yet.
+  STATUS_CODES[294] ??= 'Partial Success';
+  app.addHook('onClose', () => server.stop());
+  const trusted = options.trustedDocuments ? readTrustedDocuments(options.trustedDocuments) : undefined;
+
+  async function execute(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const accepted = acceptedBy(request);
+    const mediaType = accepted.prefersEvents ? mediaTypes.json : accepted.mediaType;
+    if (!mediaType) throw notAcceptable();
+    const parameters = parametersOf(request);
+    if (trusted) Object.assign(parameters, { query: trustedDocumentOf(trusted, parameters), extensions: undefined });
+    else assertDocument(parameters);
+    const events: Events | undefined = accepted.events
+      ? { lastEventId: request.headers['last-event-id'] as string | undefined }
+      : undefined;
+    const { caller, call } = request;
+    const contextValue = { caller, call, request, reply, events, mediaType };
+    const { http, body } = await server.executeOperation(parameters, { contextValue });
+    if (body.kind === 'incremental') throw new Error('Nothing in the schema can be deferred.');
+    if (events?.refusal) throw events.refusal;
+    if (events?.stream) return sendEvents(reply, events.stream);
+    const { status = 200, headers } = http;
+    const text = executor.stringify(body.singleResult);
+    if (accepted.prefersEvents && status < 400 && !request.meter?.refusal) return sendResult(reply, text);
+    for (const [name, value] of headers) reply.header(name, value);
+    return reply.code(status).send(text);
+  }
+
+  app.setErrorHandler(sendGraphQLError);
+  await app.register(failuresBeside, { prefix: '/graphql' });
+  app.route({
+    method: ['GET', 'POST'],
+    url: '/graphql',
+    schema: { hide: true },
+    // Root fields are charged one by one, and validated by Apollo Server and their resolvers.
+    config: { public: page && isNavigation, scope: 'read', isUnmetered: true, checksItself: true },
+    async handler(request, reply) {
+      // The page or data, and these in two media types.
+      if (request.method !== 'POST') varyBy(reply, 'Accept');
+      // Without a caller, only a browser's navigation gets here; it never reaches Apollo Server.
+      if (!request.caller && page) return sendPage(reply, page);
+      return execute(request, reply);
+    },
+  });
+}
+
 /** Limits of the cache of documents: how many, and their length in characters. */
 const cachedDocuments = {
   max: 500,
@@ -47,77 +114,47 @@ const cachedDocuments = {
   sizeCalculation: ({ loc }: DocumentNode) => 1 + (loc?.end ?? 0),
 };
 
-const nothingOfApollos = [
-  ApolloServerPluginCacheControlDisabled(),
-  ApolloServerPluginInlineTraceDisabled(),
-  ApolloServerPluginLandingPageDisabled(),
-  ApolloServerPluginSchemaReportingDisabled(),
-  ApolloServerPluginUsageReportingDisabled(),
-];
-
-/** The GraphQL API: `/graphql`, by POST and (queries only) GET. A browser gets a page there. */
-export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
-  const { schema, introspection, limits } = options;
-  const executor = options.jit ? new Executor(schema) : undefined;
-  const format = introspection ? formatError : formatErrorOfClosedSchema;
-  const stringify = (result: FormattedExecutionResult) => executor?.stringify(result) ?? JSON.stringify(result);
-  const common: ApolloServerOptions<GraphQLContext> = {
+function apolloServer(
+  { schema, limits, ...options }: GraphQLOptions,
+  executor: Executor,
+): ApolloServer<GraphQLContext> {
+  const { introspection, observers, usage, apq, jit } = options;
+  const cost = new CostLimit(schema, limits.maxCost);
+  const deprecated = new DeprecatedFields(schema);
+  const writer = new EventWriter(schema, jit);
+  return new ApolloServer<GraphQLContext>({
     schema,
-    stringifyResult: stringify,
-    formatError: format,
+    formatError,
     includeStacktraceInErrorResponses: false,
-    introspection,
-    // When the schema is closed, no error message may reveal its names.
-    hideSchemaDetailsFromClientErrors: !introspection,
+    introspection: true,
     // Apollo Server waits for what a cache returns, whether it is a promise or not.
     documentStore: new LRUCache<string, DocumentNode>(cachedDocuments) as never,
     parseOptions: { maxTokens: limits.maxTokens },
-    validationRules: [operationLimits(limits), existingOperationTypes, unconditionalSubscriptions],
-    // Every error about a variable repeats the whole input, so a few are enough.
-    executionOptions: { maxCoercionErrors: 5 },
-    csrfPrevention: { requestHeaders: preventionHeaders },
+    validationRules: [
+      operationLimits(limits),
+      existingOperationTypes,
+      unconditionalSubscriptions,
+      ...(introspection ? [] : [NoSchemaIntrospectionCustomRule]),
+    ],
+    // When the schema is closed, no error message may reveal its names.
+    validationOptions: { hideSuggestions: !introspection },
+    ...(!apq && { persistedQueries: false as const }),
     stopOnTerminationSignals: false,
     plugins: [
-      ...nothingOfApollos,
-      lifecycle({
-        schema,
-        writer: new EventWriter(schema, options.jit, format),
-        cost: new CostLimit(schema, limits.maxCost),
-        deprecated: new DeprecatedFields(schema),
-        usage: options.usage,
-        observers: options.observers,
-        executor,
-        formatError: format,
-      }),
+      ApolloServerPluginCacheControlDisabled(),
+      ApolloServerPluginInlineTraceDisabled(),
+      ApolloServerPluginLandingPageDisabled(),
+      ApolloServerPluginSchemaReportingDisabled(),
+      ApolloServerPluginUsageReportingDisabled(),
+      operations({ schema, writer, cost, deprecated, usage, executor, observers }),
     ],
-  };
-  const apollo = {
-    any: new ApolloServer(options.apq ? common : { ...common, persistedQueries: false }),
-    ordinary: new ApolloServer({ ...common, persistedQueries: { cache: textsForHashes as never } }),
-  };
-  for (const server of Object.values(apollo)) {
-    await server.start();
-    app.addHook('onClose', () => server.stop());
-  }
-
-  const trusted = options.trustedDocuments ? readTrustedDocuments(options.trustedDocuments) : undefined;
-  app.setErrorHandler(sendGraphQLError);
-  await app.register(failuresBeside, { prefix: '/graphql' });
-  const execute = apolloHandler(apollo, { trusted, stringify });
-  app.route({
-    method: ['GET', 'POST'],
-    url: '/graphql',
-    schema: { hide: true },
-    // Root fields are charged one by one, and validated by Apollo Server and their resolvers.
-    config: { public: options.page && isNavigation, scope: 'read', isUnmetered: true, checksItself: true },
-    async handler(request, reply) {
-      // The page or data, and these in two media types.
-      if (request.method !== 'POST') varyBy(reply, 'Accept');
-      // Without a caller, only a browser's navigation gets here; it never reaches Apollo Server.
-      if (!request.caller && options.page) return sendPage(reply, options.page);
-      return execute(request, reply);
-    },
   });
+}
+
+/** Apollo Server would notice too, but only after a mutation has run. */
+function notAcceptable(): StoreError {
+  const message = '`Accept` must name application/graphql-response+json or application/json, or text/event-stream.';
+  return new StoreError('NOT_ACCEPTABLE', message);
 }
 
 /** What is refused at this address before a route is found (PUT, no key) is a GraphQL response, too. */

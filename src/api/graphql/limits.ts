@@ -1,16 +1,13 @@
 import {
   type ASTVisitor,
-  type DocumentNode,
-  type FragmentDefinitionNode,
   GraphQLError,
   Kind,
   type OperationDefinitionNode,
   OperationTypeNode,
-  type SelectionNode,
-  type SelectionSetNode,
   type ValidationContext,
 } from 'graphql';
 import { type ErrorCode, StoreError } from '../../errors.ts';
+import { selectionsIn, sizeOf } from './selections.ts';
 
 /** Maximum size of an operation. Every limit is checked once per document, before anything runs. */
 export interface OperationLimits {
@@ -22,26 +19,11 @@ export interface OperationLimits {
   maxDirectives: number;
 }
 
-/** The size of an operation, including its fragments wherever they are spread. */
-interface Size {
-  depth: number;
-  aliases: number;
-  fields: number;
-  directives: number;
-}
-
-const nothing: Size = { depth: 0, aliases: 0, fields: 0, directives: 0 };
-
-/**
- * A validation rule that rejects operations beyond the limits. Each fragment is measured once, so that fragments that
- * spread each other do not make measuring itself expensive, yet it counts wherever it is spread.
- */
+/** A validation rule that rejects operations beyond the limits. */
 export function operationLimits(limits: OperationLimits) {
   return (context: ValidationContext): ASTVisitor => ({
     OperationDefinition(operation) {
-      const measure = measurer(context.getDocument());
-      const size = measure(operation.selectionSet);
-      const rootFields = measure(operation.selectionSet, true).fields;
+      const size = sizeOf(operation.selectionSet, context.getFragment.bind(context));
       const directives = size.directives + (operation.directives?.length ?? 0);
       const refuse = (code: ErrorCode, what: string, found: number, limit: number) => {
         if (found > limit) context.reportError(refusal(operation, code, `${what}: ${found}, at most ${limit}.`));
@@ -56,7 +38,7 @@ export function operationLimits(limits: OperationLimits) {
       );
       refuse('QUERY_TOO_DEEP', 'The operation is nested too deeply', size.depth, limits.maxDepth);
       refuse('TOO_MANY_ALIASES', 'The operation has too many aliases', size.aliases, limits.maxAliases);
-      refuse('TOO_MANY_ROOT_FIELDS', 'The operation has too many root fields', rootFields, limits.maxRootFields);
+      refuse('TOO_MANY_ROOT_FIELDS', 'The operation has too many root fields', size.rootFields, limits.maxRootFields);
       refuse('TOO_MANY_DIRECTIVES', 'The operation has too many directives', directives, limits.maxDirectives);
     },
   });
@@ -64,43 +46,6 @@ export function operationLimits(limits: OperationLimits) {
 
 function refusal(operation: OperationDefinitionNode, code: ErrorCode, message: string): GraphQLError {
   return new GraphQLError(message, { nodes: operation, originalError: new StoreError(code, message) });
-}
-
-type Measure = (selections: SelectionSetNode | undefined, rootOnly?: boolean) => Size;
-
-export function measurer(document: DocumentNode): Measure {
-  const fragments = new Map<string, FragmentDefinitionNode>();
-  for (const node of document.definitions) {
-    if (node.kind === Kind.FRAGMENT_DEFINITION) fragments.set(node.name.value, node);
-  }
-  const measured = new Map<string, Size>();
-
-  const ofFragment = (name: string, rootOnly: boolean): Size => {
-    const key = `${name} ${rootOnly}`;
-    const known = measured.get(key);
-    if (known) return known;
-    // Another rule rejects a fragment that spreads itself; here the recursion must only end.
-    measured.set(key, nothing);
-    const size = measure(fragments.get(name)?.selectionSet, rootOnly);
-    measured.set(key, size);
-    return size;
-  };
-
-  const measure: Measure = (selections, rootOnly = false) => {
-    const total = { ...nothing };
-    for (const selection of selections?.selections ?? []) {
-      const isField = selection.kind === Kind.FIELD;
-      let inner: Size;
-      if (selection.kind === Kind.FRAGMENT_SPREAD) inner = ofFragment(selection.name.value, rootOnly);
-      else inner = isField && rootOnly ? nothing : measure(selection.selectionSet, rootOnly);
-      total.depth = Math.max(total.depth, inner.depth + (isField ? 1 : 0));
-      total.aliases += inner.aliases + (isField && selection.alias ? 1 : 0);
-      total.fields += inner.fields + (isField ? 1 : 0);
-      total.directives += inner.directives + (selection.directives?.length ?? 0);
-    }
-    return total;
-  };
-  return measure;
 }
 
 /**
@@ -119,7 +64,7 @@ export function existingOperationTypes(context: ValidationContext): ASTVisitor {
 
 /**
  * A validation rule: the root field of a subscription has no conditions (GraphQL specification of September 2025, section
- * 5.2.4.1, Single Root Field). The rule of graphql-js 16 throws where one depends on a variable, and Apollo Server answers
+ * 5.2.4.1, Single Root Field). The rule of graphql-js 16 throws if one depends on a variable, and Apollo Server answers
  * 500; so this one is first, at the document, and removes what it has reported.
  */
 export function unconditionalSubscriptions(context: ValidationContext): ASTVisitor {
@@ -127,7 +72,8 @@ export function unconditionalSubscriptions(context: ValidationContext): ASTVisit
     Document({ definitions }) {
       for (const node of definitions) {
         if (node.kind !== Kind.OPERATION_DEFINITION || node.operation !== OperationTypeNode.SUBSCRIPTION) continue;
-        const conditional = rootSelections(node.selectionSet, context).filter(({ directives = [] }) =>
+        const selections = [...selectionsIn(node.selectionSet, context.getFragment.bind(context))];
+        const conditional = selections.filter(({ directives = [] }) =>
           directives.some(({ name }) => name.value === 'skip' || name.value === 'include'),
         );
         if (conditional.length === 0) continue;
@@ -137,18 +83,4 @@ export function unconditionalSubscriptions(context: ValidationContext): ASTVisit
       }
     },
   };
-}
-
-/** Fields, and the fragments around them, each once. */
-function rootSelections({ selections }: SelectionSetNode, context: ValidationContext): SelectionNode[] {
-  const found = [...selections];
-  const spread = new Set<string>();
-  for (const one of found) {
-    if (one.kind === Kind.INLINE_FRAGMENT) found.push(...one.selectionSet.selections);
-    else if (one.kind === Kind.FRAGMENT_SPREAD && !spread.has(one.name.value)) {
-      spread.add(one.name.value);
-      found.push(...(context.getFragment(one.name.value)?.selectionSet.selections ?? []));
-    }
-  }
-  return found;
 }

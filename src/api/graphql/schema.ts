@@ -3,9 +3,8 @@ import { type AuthChecker, buildSchema, type MiddlewareFn, type NonEmptyArray } 
 import type { KeyScope } from '../../access/keys/api-key.entity.ts';
 import { forbidden, hasScope } from '../../access/keys/bearer.ts';
 import { makeLive, noPubSub } from '../subscriptions/live-field.ts';
-import type { GraphQLContext } from './context.ts';
-import { costOf } from './cost.ts';
-import { nameValues } from './enums.ts';
+import { assertCosts, costOf } from './cost.ts';
+import type { GraphQLContext } from './request.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -19,11 +18,14 @@ const authorize: AuthChecker<GraphQLContext, KeyScope> = ({ context }, [scope]) 
   return true;
 };
 
-/** Charges a root field as an operation of its own, when there is a quota: its maximum cost, before it runs. */
+/**
+ * Charges a root field as an operation of its own, when there is a quota: its maximum cost, before it runs. Operations
+ * whose nested fields cost something were charged as a whole.
+ */
 const metered: MiddlewareFn<GraphQLContext> = ({ context, args, info }, next) => {
   const { meter } = context.request;
-  const field = isRootType(info) && info.parentType.getFields()[info.fieldName];
-  return meter && field ? meter.run(costOf(field)({ args }), next) : next();
+  const field = !context.settle && isRootType(info) && info.parentType.getFields()[info.fieldName];
+  return meter && field ? meter.run(costOf(field, true)({ args, childComplexity: 0 }), next) : next();
 };
 
 function isRootType({ parentType, schema }: GraphQLResolveInfo): boolean {
@@ -67,12 +69,9 @@ export async function createSchema(resolvers: object[], hasQuota: boolean): Prom
     pubSub: noPubSub,
   });
   makeLive(schema);
-  for (const type of rootTypesOf(schema)) {
-    // type-graphql has no option for these descriptions.
-    type.description = descriptions[type.name];
-    for (const field of Object.values(type.getFields())) costOf(field);
-  }
+  // type-graphql has no option for these descriptions.
+  for (const type of rootTypesOf(schema)) type.description = descriptions[type.name];
+  assertCosts(schema);
   requireWrite(schema.getMutationType());
-  nameValues(schema);
   return schema;
 }

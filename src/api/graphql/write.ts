@@ -9,10 +9,8 @@ import {
   isListType,
   isNonNullType,
   isObjectType,
-  Kind,
-  type SelectionSetNode,
 } from 'graphql';
-import { fragmentIn } from './fragments.ts';
+import { fieldsIn, fragmentsOf } from './selections.ts';
 
 /** Writes what a resolver has returned as the JSON of a selection. @throws Error when it is not of the type */
 export type Write = (value: unknown) => string;
@@ -48,7 +46,7 @@ export function compileWrite(document: DocumentNode, type: GraphQLOutputType, no
   }
 
   function object(type: GraphQLObjectType, nodes: FieldNode[]): string {
-    const members = [...fieldsIn(document, nodes)].map(([key, same], at) => {
+    const members = [...mergedFields(document, nodes)].map(([key, same], at) => {
       const name = (same[0] as FieldNode).name.value;
       const label = `${at === 0 ? '{' : ','}${JSON.stringify(key)}:`;
       const field = type.getFields()[name];
@@ -76,23 +74,11 @@ function missing(coordinate: string): never {
 /** True for text that JSON has as it is, in quotes; lone surrogates are escaped (RFC 8259, section 8.2). */
 const isSafe = (text: string): boolean => !/["\\\u0000-\u001f\ud800-\udfff]/.test(text);
 
-/** The fields of selections by their names in the response, fragments and repetitions merged. */
-function fieldsIn(document: DocumentNode, nodes: FieldNode[]): Map<string, FieldNode[]> {
-  const fields = new Map<string, FieldNode[]>();
-  const collect = ({ selections }: SelectionSetNode) => {
-    for (const selection of selections) {
-      if (selection.kind === Kind.FIELD) {
-        const key = keyOf(selection);
-        fields.set(key, [...(fields.get(key) ?? []), selection]);
-      } else if (selection.kind === Kind.INLINE_FRAGMENT) collect(selection.selectionSet);
-      else {
-        const fragment = fragmentIn(document, selection.name.value);
-        if (fragment) collect(fragment.selectionSet);
-      }
-    }
-  };
-  for (const { selectionSet } of nodes) if (selectionSet) collect(selectionSet);
-  return fields;
+/** The fields of selections by their names in the response, repetitions merged. */
+function mergedFields(document: DocumentNode, nodes: FieldNode[]): Map<string, FieldNode[]> {
+  const fragments = fragmentsOf(document);
+  const fields = nodes.flatMap(({ selectionSet }) => (selectionSet ? fieldsIn(selectionSet, fragments) : []));
+  return Map.groupBy(fields, keyOf);
 }
 
 interface Leaf {

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type { GraphQLFormattedError } from 'graphql';
 import type { Int64 } from '../../storage/input/int64.ts';
-import { eventStream } from '../graphql/media-types.ts';
+import { eventStream } from '../graphql/request.ts';
 import type { Follower } from './live-list.ts';
 
 /** The frames of GraphQL over server-sent events, distinct connections mode (graphql-sse, PROTOCOL.md). */

@@ -1,9 +1,9 @@
 import { type DocumentNode, execute, type GraphQLSchema, type OperationDefinitionNode } from 'graphql';
 import type { Int64 } from '../../storage/input/int64.ts';
 import { writtenOnce } from '../../storage/input/page.ts';
-import type { GraphQLContext } from '../graphql/context.ts';
-import { type FormatError, formatted, logErrors } from '../graphql/errors.ts';
+import { formatted, logErrors } from '../graphql/errors.ts';
 import { isSuitable } from '../graphql/executor.ts';
+import type { GraphQLContext } from '../graphql/request.ts';
 import { type Write } from '../graphql/write.ts';
 import { Writers } from '../graphql/writer.ts';
 import { frames } from './event-stream.ts';
@@ -25,14 +25,12 @@ export interface LiveOperation {
  */
 export class EventWriter {
   readonly #schema: GraphQLSchema;
-  readonly #format: FormatError;
   readonly #writers: Writers | undefined;
   readonly #known = new WeakMap<OperationDefinitionNode, WritePage | undefined>();
 
   /** @param jit whether operations are compiled */
-  constructor(schema: GraphQLSchema, jit: boolean, format: FormatError) {
+  constructor(schema: GraphQLSchema, jit: boolean) {
     this.#schema = schema;
-    this.#format = format;
     this.#writers = jit ? new Writers(schema) : undefined;
   }
 
@@ -83,7 +81,7 @@ export class EventWriter {
       };
       const { data, errors } = await execute(run);
       if (errors) logErrors(errors, context.request);
-      const result = errors ? { errors: errors.map((error) => formatted(error, this.#format)), data } : { data };
+      const result = errors ? { errors: errors.map(formatted), data } : { data };
       text += frames.item((item as Item).id, JSON.stringify(result));
     }
     return text;

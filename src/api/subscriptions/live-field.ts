@@ -3,8 +3,8 @@ import type { GraphQLSchema } from 'graphql';
 import { ArgsType, Field, type PubSub, Subscription } from 'type-graphql';
 import { StoreError } from '../../errors.ts';
 import { int64, int64FromText } from '../../storage/input/int64.ts';
-import type { GraphQLContext } from '../graphql/context.ts';
-import { ID } from '../graphql/id.ts';
+import type { GraphQLContext } from '../graphql/request.ts';
+import { ID } from '../graphql/types.ts';
 
 /** The arguments of every live list. */
 @ArgsType()

@@ -5,16 +5,15 @@ import {
   type DocumentNode,
   type ExecutionResult,
   GraphQLError,
-  type GraphQLFormattedError,
   type GraphQLSchema,
   type OperationDefinitionNode,
 } from 'graphql';
 import { StoreError } from '../../errors.ts';
 import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
 import type { Int64 } from '../../storage/input/int64.ts';
-import type { GraphQLContext } from '../graphql/context.ts';
-import { logErrors } from '../graphql/errors.ts';
-import { observedOperation } from '../graphql/root-fields.ts';
+import { formatted, logErrors } from '../graphql/errors.ts';
+import type { GraphQLContext } from '../graphql/request.ts';
+import { observedOperation } from '../graphql/selections.ts';
 import { toStoreError } from '../http/errors.ts';
 import { EventStream } from './event-stream.ts';
 import type { EventWriter } from './event-writer.ts';
@@ -24,7 +23,6 @@ export interface LiveOptions {
   schema: GraphQLSchema;
   writer: EventWriter;
   observers: readonly OperationObserver[];
-  formatError(formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError;
   /** Completes what graphql-js returns. */
   toResponse(result: ExecutionResult): GraphQLResponse;
 }
@@ -56,7 +54,7 @@ export class Live {
     try {
       const source = await this.#sourceOf(subscription);
       if (!(Symbol.asyncIterator in source)) {
-        const errors = (source.errors ?? []).map(named);
+        const { errors = [] } = source;
         logErrors(errors, request);
         events.refusal = errors.map(({ originalError }) => originalError).find(mayPass);
         return this.#options.toResponse({ errors });
@@ -86,7 +84,7 @@ export class Live {
 
   #streamOf(subscription: Subscription, source: Follower<{ id: Int64 }>): EventStream {
     const { document, operation, request, contextValue: context } = subscription;
-    const { writer, observers, formatError } = this.#options;
+    const { writer, observers } = this.#options;
     const { meter, server, call } = context.request;
     return new EventStream({
       source,
@@ -99,9 +97,9 @@ export class Live {
       },
       format(error) {
         const originalError = error as Error;
-        logErrors([new GraphQLError(originalError.message, { originalError })], context.request);
-        const formatted = { message: originalError.message, extensions: { code: 'INTERNAL_SERVER_ERROR' } };
-        return formatError(formatted, error);
+        const wrapped = new GraphQLError(originalError.message, { originalError });
+        logErrors([wrapped], context.request);
+        return formatted(wrapped);
       },
       onEnd(errors) {
         if (errors) call.code ??= `${errors[0]?.extensions?.code}`;
@@ -120,12 +118,6 @@ export class Live {
 
 function notAcceptable(): StoreError {
   return new StoreError('NOT_ACCEPTABLE', 'A subscription is answered with events: send `Accept: text/event-stream`.');
-}
-
-/** An error without a path is about a variable, which Apollo Server would say of operations that it executes itself. */
-function named(error: GraphQLError): GraphQLError {
-  const { message, nodes, path } = error;
-  return path ? error : new GraphQLError(message, { nodes, extensions: { code: 'BAD_USER_INPUT' } });
 }
 
 /** True for what says when it may be tried again: clients of event streams look at the status for that. */

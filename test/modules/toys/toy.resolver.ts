@@ -1,10 +1,15 @@
 import { Arg, Args, Authorized, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';
 import type { DeprecatedField } from '../../../src/access/deprecations/fields.ts';
 import { type Once, Repeatable } from '../../../src/access/idempotency/mutations.ts';
-import { ConnectionArgs, connectionChecker, ListArgs, toConnection } from '../../../src/api/graphql/connection.ts';
-import type { GraphQLContext } from '../../../src/api/graphql/context.ts';
-import { pageCost } from '../../../src/api/graphql/cost.ts';
-import { ID } from '../../../src/api/graphql/id.ts';
+import type { GraphQLContext } from '../../../src/api/graphql/request.ts';
+import {
+  ConnectionArgs,
+  connectionChecker,
+  ID,
+  ListArgs,
+  pageCost,
+  toConnection,
+} from '../../../src/api/graphql/types.ts';
 import { FollowArgs, Live, positionOf } from '../../../src/api/subscriptions/live-field.ts';
 import type { Follower, LiveList } from '../../../src/api/subscriptions/live-list.ts';
 import { checker } from '../../../src/storage/input/check.ts';

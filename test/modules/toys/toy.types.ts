@@ -1,6 +1,5 @@
 import { Field, GraphQLISODateTime, InputType, ObjectType, registerEnumType } from 'type-graphql';
-import { connectionOf } from '../../../src/api/graphql/connection.ts';
-import { ID } from '../../../src/api/graphql/id.ts';
+import { connectionOf, ID } from '../../../src/api/graphql/types.ts';
 import type { Int64 } from '../../../src/storage/input/int64.ts';
 import { ToyKind } from './toy.entity.ts';
 

@@ -1,18 +1,52 @@
 import 'reflect-metadata';
+import { inspect } from 'node:util';
+import { GraphQLError, GraphQLID, GraphQLScalarType, Kind, print, type ValueNode } from 'graphql';
 import { ArgsType, type ClassType, Field, Int, ObjectType } from 'type-graphql';
 import { type TObject, Type } from 'typebox';
 import { type Checked, checker } from '../../storage/input/check.ts';
 import type { Int64 } from '../../storage/input/int64.ts';
-import { type Page, type PageQuery, pageLimit } from '../../storage/input/page.ts';
-import { ID } from './id.ts';
+import { mostItems, type Page, type PageQuery, pageLimit } from '../../storage/input/page.ts';
+import { countedAbove, type FieldCost } from './cost.ts';
 
-/** Lists as Relay connections (GraphQL Cursor Connections Specification), for frontends that expect them. */
+/** The types that the modules share: ids, and lists, as arrays and as connections. */
+
+/**
+ * GraphQL's `ID`, extended to accept and return `bigint`, which graphql-js's own rejects in both directions. On the
+ * wire it is unchanged: a string in responses, a string or an integer in requests (GraphQL specification, section
+ * 3.5.5).
+ */
+export const ID = new GraphQLScalarType<string, string>({
+  name: GraphQLID.name,
+  description: GraphQLID.description,
+  serialize: (value) => `${value}`,
+  parseValue: (value) => {
+    if (typeof value === 'string') return value;
+    // A number beyond 2^53 would have lost digits. The service's own parser returns a bigint instead.
+    if (typeof value === 'bigint' || Number.isSafeInteger(value)) return `${value}`;
+    throw refusal(inspect(value));
+  },
+  parseLiteral: (node) => {
+    if (node.kind === Kind.STRING) return node.value;
+    // As a JSON number, -0 is 0 as well.
+    if (node.kind === Kind.INT) return node.value === '-0' ? '0' : node.value;
+    throw refusal(print(node), node);
+  },
+});
+
+function refusal(found: string, nodes?: ValueNode): GraphQLError {
+  const message = `ID cannot represent value: ${found}. It must be a string, or an integer in plain digits.`;
+  return new GraphQLError(message, nodes && { nodes });
+}
 
 const pageSize = {
   nullable: true,
   defaultValue: pageLimit.default,
   description: `How many at most, ${pageLimit.min} to ${pageLimit.max}.`,
 };
+
+/** For a list or connection: one for itself, and for every item that it may return one and the cost of its fields. */
+export const pageCost: FieldCost = ({ args, childComplexity }) =>
+  1 + mostItems(args.limit ?? args.first) * (1 + childComplexity);
 
 /** The arguments of every list. */
 @ArgsType()
@@ -73,7 +107,7 @@ export function connectionOf(Node: ClassType, name: string, nouns: string): Clas
 
   @ObjectType(`${name}Connection`, { description: `A page of the list of ${nouns}.`, simpleResolvers: true })
   class PageOfNodes implements Connection {
-    @Field(() => [Edge], { description: `The ${nouns}, ascending by id.` })
+    @Field(() => [Edge], { description: `The ${nouns}, ascending by id.`, complexity: countedAbove })
     readonly edges!: Edge[];
 
     @Field(() => PageInfo, { description: 'Where this page lies.' })
