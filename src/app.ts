@@ -1,8 +1,6 @@
 import Fastify, { type FastifyInstance } from 'fastify';
-import { deprecations } from './access/deprecations/headers.ts';
 import { DeprecationUsage } from './access/deprecations/usage.ts';
 import { idempotencyKeyExpiry } from './access/idempotency/expiry.ts';
-import { repeatableRoutes } from './access/idempotency/routes.ts';
 import { Authenticator } from './access/keys/authenticator.ts';
 import { authenticate, bearer, presentedHint } from './access/keys/bearer.ts';
 import { FailureLimit } from './access/keys/failure-limit.ts';
@@ -17,19 +15,17 @@ import { connections, roomForConnections } from './api/http/connections.ts';
 import { cors } from './api/http/cors.ts';
 import { errors } from './api/http/errors.ts';
 import { everyRequest } from './api/http/every-request.ts';
-import { InFlight, largeBodies } from './api/http/in-flight.ts';
-import { checkedInput } from './api/http/input.ts';
+import { InFlight } from './api/http/in-flight.ts';
 import { notFound } from './api/http/not-found.ts';
 import { overload } from './api/http/overload.ts';
 import { representations } from './api/http/representations.ts';
+import { routes } from './api/http/routes.ts';
 import { oneHost, serverOptions } from './api/http/server.ts';
 import { UnderWay } from './api/http/under-way.ts';
 import { graphiQL } from './api/pages/graphiql.ts';
 import { pages } from './api/pages/pages.ts';
 import { sandboxPage } from './api/pages/sandbox.ts';
 import { openApi, openApiDocument, section } from './api/rest/openapi.ts';
-import { documentedFailures } from './api/rest/responses.ts';
-import { documentedRevalidation } from './api/rest/revalidation.ts';
 import { subscriptions } from './api/subscriptions/subscriptions.ts';
 import type { Config } from './config.ts';
 import type { Module } from './module.ts';
@@ -100,10 +96,9 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(connections, { max: config.http.maxConnections || roomForConnections(needsOf(config)) });
   await app.register(cors, { origins: config.http.corsOrigins });
   await app.register(overload);
-  await app.register(notFound);
   await app.register(bearer, { keys });
   await app.register(oneHost);
-  await app.register(largeBodies, { bodies: new InFlight('bodies', 64 * config.http.bodyLimit) });
+  await app.register(notFound);
   await app.register(meter, { quota });
   await app.register(representations, { compression: config.http.compression });
   await app.register(subscriptions, {
@@ -111,7 +106,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     authenticate: (request) => authenticate(keys, request),
   });
   await app.register(exactJson);
-  await app.register(checkedInput);
+  await app.register(routes, { usage, bodies: new InFlight('bodies', 64 * config.http.bodyLimit) });
   await app.register(flushing, { buffers: [keys.uses, usage] });
   await app.register(idempotencyKeyExpiry, { database, hours: config.idempotencyHours });
   await app.register(health, { database, quota, workers: parent });
@@ -119,10 +114,6 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const apis = modules.map((module) => ({ ...module, ...module.open({ database }) }));
 
   // REST
-  await app.register(documentedFailures);
-  await app.register(documentedRevalidation);
-  await app.register(repeatableRoutes);
-  await app.register(deprecations, { usage });
   await app.register(openApi, { tags: modules.map(({ tag }) => tag) });
   await app.register(openApiDocument);
   for (const { tag, routes } of apis) {

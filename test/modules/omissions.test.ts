@@ -31,7 +31,7 @@ const body = (members: Parameters<typeof Type.Object>[0]) => post({ body: Type.O
 
 describe('the service does not start', () => {
   test.each<[string, (app: Routes) => void, string | RegExp]>([
-    ['a body that nobody checks', post({}), /POST \/v1\/things has no schema for its body: nobody would check it\./],
+    ['a body that nobody checks', post({}), 'POST /v1/things needs a schema for its body.'],
     ['text of any length', body({ name: Type.String() }), /No rule checks \{"type":"string"\}/],
     [
       'texts of which a page could exceed 16 MiB',

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, preValidationAsyncHookHandler, RouteOptions } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import type { TObject } from 'typebox';
 import type { RequestCall } from '../../api/http/request-call.ts';
@@ -87,7 +87,19 @@ export interface MeterOptions {
   quota: Quota | undefined;
 }
 
-/** Charges every route, and reports the remaining quota on every charged response. */
+/** Takes the maximum cost of a route before its input is judged. */
+export function quotaHooks({ config, schema }: RouteOptions): { preValidation?: preValidationAsyncHookHandler } {
+  if (config?.public || config?.isUnmetered) return {};
+  const isList = 'limit' in ((schema?.querystring as TObject | undefined)?.properties ?? {});
+  return {
+    async preValidation(request) {
+      const { limit } = request.query as { limit?: unknown };
+      request.settle = (await request.meter?.begin(isList ? 1 + mostItems(limit) : 2)) ?? null;
+    },
+  };
+}
+
+/** Gives every caller a meter, and reports the remaining quota on every charged response. */
 export const meter = fastifyPlugin<MeterOptions>(
   async (app: FastifyInstance, { quota }) => {
     app.decorateRequest('meter', null).decorateRequest('settle', null);
@@ -95,15 +107,6 @@ export const meter = fastifyPlugin<MeterOptions>(
     app.addHook('onRequest', (request, _reply, done) => {
       if (request.caller) request.meter = new Meter(quota, request.caller.id, request.call);
       done();
-    });
-    app.addHook('onRoute', (route) => {
-      if (route.config?.public || route.config?.isUnmetered) return;
-      const isList = 'limit' in ((route.schema?.querystring as TObject | undefined)?.properties ?? {});
-      const charge = async (request: FastifyRequest) => {
-        const { limit } = request.query as { limit?: unknown };
-        request.settle = (await request.meter?.begin(isList ? 1 + mostItems(limit) : 2)) ?? null;
-      };
-      route.preValidation = [charge, route.preValidation ?? []].flat();
     });
     app.addHook('onSend', async (request, reply) => {
       await request.settle?.();

@@ -29,7 +29,8 @@ export const cors = fastifyPlugin<CorsOptions>(
       const isPreflight = headers['access-control-request-method'] !== undefined;
       // An OPTIONS request that is not a preflight is an ordinary request, handled by `notFound`.
       const concerned = headers.origin !== undefined && (method !== 'OPTIONS' || isPreflight);
-      return { origin: concerned ? origins : false, exposedHeaders, methods: ['GET', 'HEAD', 'POST'], maxAge: 600 };
+      const methods = [...app.allowedMethods.all].filter((method) => method !== 'OPTIONS').sort();
+      return { origin: concerned ? origins : false, exposedHeaders, methods, maxAge: 600 };
     });
   },
   { name: 'cors', dependencies: ['every-request'] },

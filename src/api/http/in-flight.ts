@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { Transform } from 'node:stream';
-import type { FastifyInstance } from 'fastify';
-import fastifyPlugin from 'fastify-plugin';
+import type { preParsingHookHandler, RouteOptions } from 'fastify';
 import { tryAgain } from '../../errors.ts';
+import { isRead } from './operation.ts';
 
 /** In bytes. Anything smaller is bounded by the number of connections. */
 const large = 65_536;
@@ -48,14 +48,11 @@ export class InFlight {
   }
 }
 
-export interface LargeBodiesOptions {
-  bodies: InFlight;
-}
-
-/** Counts bodies as they arrive: requests without a key never get here. */
-export const largeBodies = fastifyPlugin<LargeBodiesOptions>(
-  async (app: FastifyInstance, { bodies }) => {
-    app.addHook('preParsing', ({ headers }, reply, payload, done) => {
+/** Counts bodies as they arrive, on routes that take one. Requests without a key never get here. */
+export function bodyHooks({ method }: RouteOptions, bodies: InFlight): { preParsing?: preParsingHookHandler } {
+  if (![method].flat().some((one) => !isRead(one))) return {};
+  return {
+    preParsing({ headers }, reply, payload, done) {
       const mayBeLarge = headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > large;
       if (!mayBeLarge) return done(null, payload);
       let arrived = 0;
@@ -75,7 +72,6 @@ export const largeBodies = fastifyPlugin<LargeBodiesOptions>(
       counted.on('error', () => undefined);
       payload.on('error', (error) => counted.destroy(error));
       done(null, payload.pipe(counted));
-    });
-  },
-  { name: 'large-bodies', dependencies: ['bearer'] },
-);
+    },
+  };
+}

@@ -5,8 +5,8 @@ import type {
   FastifyTypeProvider,
   preValidationHookHandler,
   RawServerDefault,
+  RouteOptions,
 } from 'fastify';
-import fastifyPlugin from 'fastify-plugin';
 import type { Static, TObject, TSchema } from 'typebox';
 import { type Checked, checker } from '../../storage/input/check.ts';
 
@@ -34,29 +34,30 @@ export function buildValidator() {
   };
 }
 
-/** Refuses to start with a route whose input is not validated. Register it before the routes. */
-export const checkedInput = fastifyPlugin(
-  async (app) => {
-    app.addHook('onRoute', (route) => {
-      const { url, method, schema, config } = route;
-      if (config?.checksItself) return;
-      const takesBody = [method].flat().some((one) => !['GET', 'HEAD', 'OPTIONS'].includes(one));
-      if (takesBody && !schema?.body)
-        throw new Error(`${method} ${url} has no schema for its body: nobody would check it.`);
-      if (!schema?.querystring) route.preValidation = [withoutQuery, route.preValidation ?? []].flat();
-    });
-  },
-  { name: 'checked-input' },
-);
-
-const withoutQuery: preValidationHookHandler = (request, _reply, done) => {
-  request.query = {};
-  done();
-};
+/**
+ * The hooks that keep unvalidated input from handlers.
+ *
+ * @throws Error for a route whose body nothing would validate
+ */
+export function inputHooks({ url, method, schema, config }: RouteOptions): {
+  preValidation?: preValidationHookHandler;
+} {
+  if (config?.checksItself) return {};
+  const takesBody = [method].flat().some((one) => !['GET', 'HEAD', 'OPTIONS', 'DELETE'].includes(one));
+  if (takesBody && !schema?.body) throw new Error(`${method} ${url} needs a schema for its body.`);
+  if (schema?.querystring && schema.body) return {};
+  return {
+    preValidation(request, _reply, done) {
+      if (!schema?.querystring) request.query = {};
+      if (!schema?.body) request.body = undefined;
+      done();
+    },
+  };
+}
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The route validates its body itself. */
+    /** The route validates its input itself. */
     checksItself?: boolean;
   }
 }

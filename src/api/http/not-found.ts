@@ -1,12 +1,41 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import createRouter, { type HTTPMethod } from 'find-my-way';
 import { StoreError } from '../../errors.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
+    allowedMethods: AllowedMethods;
     /** For prefixes whose failures have a format of their own: they need a handler of their own. */
     answerNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply;
+  }
+}
+
+/** The methods of each path. Fastify has a router for each method, and cannot tell. */
+export class AllowedMethods {
+  readonly #byUrl = new Map<string, Set<string>>();
+  readonly #router = createRouter();
+  /** Of all paths. */
+  readonly all = new Set<string>(['OPTIONS']);
+
+  add({ url, method }: Pick<RouteOptions, 'url' | 'method'>): void {
+    if (url === '*') return;
+    let methods = this.#byUrl.get(url);
+    if (!methods) {
+      methods = new Set(['OPTIONS']);
+      this.#byUrl.set(url, methods);
+      this.#router.on('GET' as HTTPMethod, url, () => undefined, methods);
+    }
+    for (const one of [method].flat()) {
+      methods.add(one);
+      this.all.add(one);
+    }
+  }
+
+  /** @returns undefined for an unknown path */
+  of({ raw: { url = '/' } }: FastifyRequest): string[] | undefined {
+    const methods = this.#router.find('GET' as HTTPMethod, url)?.store as Set<string> | undefined;
+    return methods && [...methods].sort();
   }
 }
 
@@ -15,41 +44,31 @@ declare module 'fastify' {
  */
 export const notFound = fastifyPlugin(
   async (app: FastifyInstance) => {
-    const methodsOf = new Map<string, Set<string>>();
-    const paths = createRouter();
-
-    app.addHook('onRoute', ({ url, method }) => {
-      if (url === '*') return;
-      let methods = methodsOf.get(url);
-      if (!methods) {
-        methods = new Set(['OPTIONS']);
-        methodsOf.set(url, methods);
-        paths.on('GET' as HTTPMethod, url, () => undefined, methods);
-      }
-      for (const one of [method].flat()) methods.add(one);
-    });
-
+    const allowedMethods = new AllowedMethods();
+    app.decorate('allowedMethods', allowedMethods);
     const answer = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
-      const methods = paths.find('GET' as HTTPMethod, request.raw.url ?? '/')?.store as Set<string> | undefined;
-      if (!methods) throw nothingHere();
-      const allow = [...methods].sort().join(', ');
+      const methods = allowedMethods.of(request);
+      // The route itself may have found nothing, for example a file of the documentation.
+      if (!methods || (methods.includes(request.method) && request.method !== 'OPTIONS')) {
+        throw new StoreError('NOT_FOUND', 'There is nothing at this address.');
+      }
+      const allow = methods.join(', ');
       if (request.method === 'OPTIONS') return reply.code(204).header('allow', allow).send();
-      // The route itself found nothing, for example a file of the documentation.
-      if (methods.has(request.method)) throw nothingHere();
       throw new StoreError('METHOD_NOT_ALLOWED', `${request.method} is not possible here. Allowed: ${allow}.`, {
         headers: { allow },
       });
     };
     app.setNotFoundHandler(answer);
     app.decorate('answerNotFound', answer);
-    // Where no body is accepted, none is read, and errors in it do not matter.
-    app.addHook('preParsing', async (request, reply) => {
-      if (request.is404) answer(request, reply);
+    // Before the body: where none is accepted, none is read, and errors in it do not matter.
+    app.addHook('onRequest', (request, reply, done) => {
+      if (!request.is404) return done();
+      try {
+        answer(request, reply);
+      } catch (error) {
+        done(error as Error);
+      }
     });
   },
-  { name: 'not-found', dependencies: ['errors'] },
+  { name: 'not-found', dependencies: ['errors', 'one-host'] },
 );
-
-function nothingHere(): StoreError {
-  return new StoreError('NOT_FOUND', 'There is nothing at this address.');
-}

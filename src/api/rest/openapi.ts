@@ -45,7 +45,7 @@ export const openApi = fastifyPlugin<OpenApiOptions>(
       if (schema.response) schema.response = byReference(schema.response);
     });
   },
-  { name: 'openapi', dependencies: ['documented-failures', 'deprecations'] },
+  { name: 'openapi', dependencies: ['routes'] },
 );
 
 type Named = { $id: string };
@@ -74,12 +74,17 @@ function withPlainReferences<Part>(part: Part): Part {
   return Object.fromEntries(Object.entries(plain).map(([name, value]) => [name, withPlainReferences(value)])) as Part;
 }
 
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** The section of the reference that routes belong to; undefined for those that are not part of it. */
+    section?: string;
+  }
+}
+
 /** The routes of a module, in its section of the reference. */
 export function section(tag: string, routes: (app: Routes) => void) {
   return async (app: FastifyInstance): Promise<void> => {
-    app.addHook('onRoute', ({ schema }) => {
-      if (schema) schema.tags = [tag];
-    });
+    app.section = tag;
     routes(app as unknown as Routes);
   };
 }

@@ -1,0 +1,44 @@
+import type { FastifyInstance, RouteOptions } from 'fastify';
+import fastifyPlugin from 'fastify-plugin';
+import { deprecationHooks } from '../../access/deprecations/headers.ts';
+import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
+import { idempotencyHooks } from '../../access/idempotency/routes.ts';
+import { quotaHooks } from '../../access/quotas/meter.ts';
+import { describeRoute } from '../rest/describe-route.ts';
+import { origin } from '../rest/pages.ts';
+import { bodyHooks, type InFlight } from './in-flight.ts';
+import { inputHooks } from './input.ts';
+
+export interface RoutesOptions {
+  usage: DeprecationUsage;
+  /** All large bodies that are arriving. */
+  bodies: InFlight;
+}
+
+type Hooks = Pick<RouteOptions, 'preParsing' | 'preValidation' | 'onSend' | 'onResponse'>;
+const phases = ['preParsing', 'preValidation', 'onSend', 'onResponse'] as const;
+
+/** What the service adds to every route of a module. The duties' hooks run in the order of the list. */
+export const routes = fastifyPlugin<RoutesOptions>(
+  async (app: FastifyInstance, { usage, bodies }) => {
+    app.decorateRequest('once', undefined);
+    app.addHook('onRoute', function (route) {
+      app.allowedMethods.add(route);
+      const duties: Hooks[] = [
+        bodyHooks(route, bodies),
+        inputHooks(route),
+        quotaHooks(route),
+        idempotencyHooks(route),
+        deprecationHooks(route, usage, origin),
+      ];
+      for (const phase of phases) {
+        const hooks = [...duties.map((hooks) => hooks[phase]), route[phase]]
+          .flat()
+          .filter((hook) => hook !== undefined);
+        if (hooks.length > 0) route[phase] = hooks as never;
+      }
+      if (route.schema) route.schema = describeRoute(route, this);
+    });
+  },
+  { name: 'routes', dependencies: ['not-found', 'meter'] },
+);
