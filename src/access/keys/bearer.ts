@@ -1,4 +1,4 @@
-import type { FastifyRequest } from 'fastify';
+import type { FastifyRequest, RouteOptions } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { StoreError } from '../../errors.ts';
 import type { KeyScope } from './api-key.entity.ts';
@@ -20,14 +20,16 @@ declare module 'fastify' {
 
 const readMethods = ['GET', 'HEAD', 'OPTIONS', 'QUERY'];
 
+/** A route that writes needs the scope `write`, unless it says otherwise. */
+export function requireScope(route: RouteOptions): void {
+  const isWrite = [route.method].flat().some((method) => !readMethods.includes(method));
+  if (isWrite) route.config = { scope: 'write', ...route.config };
+}
+
 /** Guards every route of both APIs, including unknown routes: sets `request.caller`, or fails with 401, 403 or 429. */
 export const bearer = fastifyPlugin<{ keys: Authenticator }>(
   async (app, { keys }) => {
     app.decorateRequest('caller', null);
-    app.addHook('onRoute', (route) => {
-      const isWrite = [route.method].flat().some((method) => !readMethods.includes(method));
-      if (isWrite) route.config = { scope: 'write', ...route.config };
-    });
     // Callbacks rather than promises: this runs for every request, and most keys were looked up a moment ago.
     app.addHook('onRequest', (request, _reply, done) => {
       const { public: isPublic, scope } = request.routeOptions.config;

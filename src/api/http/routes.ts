@@ -3,6 +3,7 @@ import fastifyPlugin from 'fastify-plugin';
 import { deprecationHooks } from '../../access/deprecations/headers.ts';
 import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
 import { idempotencyHooks } from '../../access/idempotency/routes.ts';
+import { requireScope } from '../../access/keys/bearer.ts';
 import { quotaHooks } from '../../access/quotas/meter.ts';
 import { describeRoute } from '../rest/describe-route.ts';
 import { origin } from '../rest/pages.ts';
@@ -24,6 +25,7 @@ export const routes = fastifyPlugin<RoutesOptions>(
     app.decorateRequest('once', undefined);
     app.addHook('onRoute', function (route) {
       app.allowedMethods.add(route);
+      requireScope(route);
       const duties: Hooks[] = [
         bodyHooks(route, bodies),
         inputHooks(route),
