@@ -1,82 +1,65 @@
 #!/usr/bin/env node
 import { Command } from 'commander';
 import { backupCommands } from './commands/backup/backup.commands.ts';
-import { benchCommand } from './commands/bench.command.ts';
-import { completionCommand } from './commands/completion.command.ts';
-import { dataCommands } from './commands/data/data.commands.ts';
-import { databaseCommands } from './commands/database.commands.ts';
-import { deprecationsCommand } from './commands/deprecations.command.ts';
-import { doctorCommand } from './commands/doctor/doctor.command.ts';
-import { helpCommand } from './commands/help.command.ts';
-import { keyCommands } from './commands/key.commands.ts';
-import type { Desk } from './commands/operator.ts';
-import { schemaCommand } from './commands/schema.command.ts';
-import { startCommand } from './commands/start.command.ts';
-import { runProgram, withExamples } from './commands/terminal/program.ts';
+import { dataCommands } from './commands/data.ts';
+import { doctorCommand, migrateCommand, schemaCommand } from './commands/database.ts';
+import { keyCommands } from './commands/keys.ts';
+import { runProgram, withExamples } from './commands/program.ts';
 import { variables } from './config.ts';
 import { startFailure } from './start-failure.ts';
 import { assertNode, releasedVersion } from './version.ts';
 
-/** The table of contents of the command line. Each command is in the room of what it does. */
+/** Registers all commands. Each loads the service when it runs: help and usage errors come at once. */
 const program = new Command('animal-store')
-  .description('The animal store: run it, and look after it.')
+  .description('The animal store: run it, and administer it.')
   .version(releasedVersion(), '-V, --version', 'print the version');
 withExamples(
   program,
   'animal-store start',
   'animal-store keys issue --name shop-frontend --scope read --expires 90d',
   'animal-store doctor',
-  'animal-store help keys issue',
 ).addHelpText(
   'after',
   '\nCommands work on the store that DATABASE_URL or DATA_DIR names; `animal-store start --help` lists all variables.' +
     '\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 lines of a file were refused.',
 );
 
-const output = { print: console.log, note: console.error };
-
-/** Loads the service when a command runs: help, and what is wrong with arguments, come at once. */
-async function withDesk(work: (desk: Desk) => Promise<void>): Promise<void> {
-  const { atDesk } = await import('./commands/operator.ts');
-  await atDesk(work);
-}
-
 program.commandsGroup('The service:');
-program.addCommand(
-  startCommand(variables, async (given) => {
-    Object.assign(process.env, given);
+const start = program
+  .command('start')
+  .description('serve REST and GraphQL, until SIGTERM or Ctrl-C')
+  .option('--port <port>', 'as PORT')
+  .option('--host <address>', 'as HOST')
+  .option('--workers <number>', 'as WORKERS')
+  .option('--data-dir <folder>', 'as DATA_DIR')
+  .action(async (flags: { port?: string; host?: string; workers?: string; dataDir?: string }) => {
+    const { port: PORT, host: HOST, workers: WORKERS, dataDir: DATA_DIR } = flags;
+    for (const [name, value] of Object.entries({ PORT, HOST, WORKERS, DATA_DIR })) {
+      if (value !== undefined) process.env[name] = value;
+    }
     await import('./main.ts');
-  }),
-);
-program.addCommand(
-  doctorCommand(async () => (await import('./commands/doctor/doctor.ts')).examine(process.env), output),
-);
-program.addCommand(benchCommand(output));
+  });
+withExamples(
+  start,
+  'animal-store start --port 5000 --data-dir /var/lib/animal-store',
+  'DATABASE_URL=postgres://store@db.example/store animal-store start --workers auto',
+).addHelpText('after', () => `\nEnvironment:\n${Object.entries(variables).map(describe).join('\n')}`);
+program.addCommand(doctorCommand());
 
-program.commandsGroup('Keys:');
-const keys = keyCommands((work) => withDesk(({ keys }) => work(keys)), console.log);
-keys.addCommand(deprecationsCommand(withDesk, console.log));
-program.addCommand(keys);
+program.commandsGroup('Keys:').addCommand(keyCommands());
 
-program.commandsGroup('The database:');
-const databaseWork = {
-  migrate: async () => (await import('./commands/operator.ts')).migrateDatabase(),
-  distribute: async (layout: 'reference' | number) => (await import('./commands/operator.ts')).distributeTables(layout),
-};
-for (const command of databaseCommands(databaseWork, output)) program.addCommand(command);
-backupCommands(program, async () => (await import('./commands/operator.ts')).backupWork(), output);
+program.commandsGroup('The database:').addCommand(migrateCommand());
+backupCommands(program, async () => (await import('./commands/operator.ts')).backupWork());
 
 program.commandsGroup('Data:');
-dataCommands(program, async () => (await import('./commands/operator.ts')).dataWork(), output);
+dataCommands(program);
 
-program.commandsGroup('Tools:');
-program.addCommand(
-  schemaCommand(async (check) => {
-    const [{ emitContracts }, { modules }] = await Promise.all([import('./contracts.ts'), import('./modules.ts')]);
-    await emitContracts(modules, 'schema', check);
-  }),
-);
-program.addCommand(completionCommand(program, output));
-program.helpCommand(false).addCommand(helpCommand(program));
+program.commandsGroup('Tools:').addCommand(schemaCommand());
 
 await runProgram(program, { before: assertNode, explain: startFailure });
+
+function describe([name, spec]: [string, { desc?: string; default?: unknown; choices?: readonly unknown[] }]): string {
+  const { desc = '', default: value, choices } = spec;
+  const values = choices ? ` One of ${choices.join(', ')}.` : '';
+  return `  ${name.padEnd(30)} ${desc}${values}${value === undefined || `${value}` === '' ? '' : ` (${value})`}`;
+}

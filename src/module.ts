@@ -1,8 +1,13 @@
 import type { EntityName, MigrationObject } from '@mikro-orm/core';
+import type { TObject } from 'typebox';
 import type { Routes } from './api/http/input.ts';
 import type { Example } from './api/pages/example.ts';
-import type { Collection } from './commands/data/collection.ts';
+import type { Deadline } from './deadline.ts';
 import type { Database } from './storage/database/database.ts';
+import type { Checked } from './storage/input/check.ts';
+import type { Int64 } from './storage/input/int64.ts';
+import type { Page, PageQuery } from './storage/input/page.ts';
+import type { Once } from './storage/records/once.ts';
 
 /** What a module gets when the service starts. */
 export interface ModuleContext {
@@ -17,8 +22,6 @@ export interface Module {
   entities?: EntityName[];
   /** Applied with those of all modules, in the order of their names. */
   migrations?: MigrationObject[];
-  /** What an operator may seed, export and import. */
-  collections?: Collection[];
   /** GraphQL operations to try in the explorers. */
   examples?: Example[];
   /** Builds its service, and its APIs on top of that. */
@@ -30,4 +33,24 @@ export interface Apis {
   routes?: (app: Routes) => void;
   /** Its resolvers: instances of classes with type-graphql decorators. */
   resolvers?: object[];
+  /** What an operator may seed, export and import. */
+  collections?: Collection[];
 }
+
+/** Items of one kind that an operator seeds, exports and imports through the service of their module. */
+export interface Collection {
+  /** As in its path: `pets`. */
+  name: string;
+  /** The input of a creation. */
+  input: TObject;
+  /** An item, as REST returns it. */
+  item: TObject;
+  service: {
+    list(query: Checked<PageQuery>): Promise<Page<{ readonly id: Int64 }>>;
+    create(input: never, deadline?: Deadline, once?: Once): Promise<object>;
+  };
+  /** Makes a plausible input; absent when the collection cannot be seeded. @param pick returns a random member */
+  sample?: (pick: Pick) => object;
+}
+
+export type Pick = <Member>(members: readonly Member[]) => Member;

@@ -1,4 +1,4 @@
-import type { Pick } from '../commands/data/collection.ts';
+import type { Pick } from '../module.ts';
 import { PetStatus } from './pet.entity.ts';
 
 /** Kinds of animals: the id of their category, and breeds. */

@@ -6,7 +6,7 @@ import { petExamples } from './pet.examples.ts';
 import { PetResolver } from './pet.resolver.ts';
 import { petRoutes } from './pet.routes.ts';
 import { samplePet } from './pet.sample.ts';
-import { newPetSchema } from './pet.schemas.ts';
+import { newPetSchema, petSchema } from './pet.schemas.ts';
 import { PetService } from './pet.service.ts';
 
 /** The catalogue of pets. */
@@ -14,12 +14,12 @@ export const petsModule: Module = {
   tag: { name: 'Pets', description: 'The catalogue of animals.' },
   entities: [PetEntity],
   migrations: [{ name: '2026_11_20_120000_create_pet_and_api_key', class: CreatePetAndApiKey }],
-  collections: [{ name: 'pets', entity: PetEntity, input: newPetSchema, sample: samplePet }],
   examples: petExamples,
   open({ database }) {
     const pets = new PetService(database);
     const newPetOf = checker(newPetSchema, { isText: true });
     return {
+      collections: [{ name: 'pets', input: newPetSchema, item: petSchema, service: pets, sample: samplePet }],
       routes: (app) => petRoutes(app, pets),
       resolvers: [new PetResolver(pets, newPetOf)],
     };

@@ -4,9 +4,10 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { Type } from 'typebox';
 import { sendPage } from '../../src/api/rest/pages.ts';
 import { success } from '../../src/api/rest/responses.ts';
-import { DataDesk } from '../../src/commands/data/desk.ts';
+import { formats } from '../../src/commands/formats.ts';
+import { exportTo, importFile } from '../../src/commands/transfer.ts';
 import { modelOf } from '../../src/mikro-orm.config.ts';
-import type { Module } from '../../src/module.ts';
+import type { Collection, Module } from '../../src/module.ts';
 import { distribute } from '../../src/storage/database/distribute.ts';
 import { enumSchema, int64Schema, moment, nullable, textSchema } from '../../src/storage/input/check.ts';
 import { pageQueryMembers } from '../../src/storage/input/page.ts';
@@ -178,25 +179,47 @@ test('a list that is deprecated still links to its next page', async () => {
   expect(headers.link).toBe(`${next}, <${store.origin}/v1/crates>; rel="successor-version"`);
 });
 
-test.each(['ndjson', 'csv'])('every kind of value survives a file, %s', async (kind) => {
+test.each(['ndjson', 'csv'] as const)('every kind of value survives a file, %s', async (kind) => {
   const folder = await newFolder();
   const file = join(folder, `crates.${kind}`);
-  const input = Type.Object({ place: textSchema({ maxLength: 100, description: 'Where.' }) });
-  const collections = [{ name: 'crates', entity: CrateEntity, input }];
-  const limits = { longestItem: 10_000 };
-  const desk = new DataDesk(collections, limits, (work) => work(store.database));
+  const text = nullable(textSchema({ maxLength: 100, description: 'A text.' }));
+  const input = Type.Object({
+    place: textSchema({ maxLength: 100, description: 'Where.' }),
+    order: nullable(Type.Integer({ minimum: -100, maximum: 100 })),
+    parent: nullable(int64Schema({ description: 'The crate around it.' })),
+    isOpen: Type.Boolean(),
+    size: nullable(enumSchema('Size', Size, 'How large it is.')),
+    weight: nullable(Type.Number()),
+    seenAt: moment({ description: 'When it was seen.' }),
+    quote: text,
+    level: textSchema({ maxLength: 100, description: 'Its level.' }),
+    addedAt: moment({ description: 'When it was added.' }),
+  });
+  const item = Type.Object({ id: int64Schema({ description: 'Its id.' }), ...input.properties });
+  const service: Collection['service'] = {
+    list: (query) => records().list(query),
+    create: (crate: NewCrate, deadline, once) => records().insert(crate, deadline, once),
+  };
+  const collection = { name: 'crates', input, item, service };
   const refused: string[] = [];
-  const tell = (line: number, reason: string) => void refused.push(`${line}: ${reason}`);
-  const watch = { signal: new AbortController().signal, progress: () => undefined, refused: tell };
+  const watch = {
+    signal: new AbortController().signal,
+    progress: () => undefined,
+    refused: (line: number, reason: string) => void refused.push(`${line}: ${reason}`),
+  };
   // Null and the empty text are two things; a double may be larger than any integer.
-  for (const crate of [least, most, { ...most, weight: -0.1, level: '', quote: null }]) await records().insert(crate);
+  const full = { ...most, level: 'premium' };
+  for (const crate of [full, { ...full, ...nothing }, { ...full, weight: -0.1, level: '', quote: null }]) {
+    await records().insert(crate);
+  }
   const before = (await records().list({ limit: 100 })).items;
-  await desk.export('crates', { output: file }, watch);
+  const format = formats[kind];
+  await exportTo(file, collection, { ...watch, format });
   await sql(store.database, 'truncate "Order" restart identity');
-  const added = await desk.import('crates', { input: file }, watch);
-  expect([refused, added]).toMatchObject([[], { added: 3, same: 0 }]);
+  const options = { ...watch, format, maxLength: 10_000, again: false, dryRun: false };
+  expect([refused, await importFile(file, collection, options)]).toMatchObject([[], { added: 3, same: 0 }]);
   expect((await records().list({ limit: 100 })).items).toEqual(before);
-  expect(await desk.import('crates', { input: file }, watch)).toMatchObject({ added: 0, same: 3 });
+  expect(await importFile(file, collection, options)).toMatchObject({ added: 0, same: 3 });
   expect(refused).toEqual([]);
   await rm(folder, { recursive: true });
 });

@@ -1,7 +1,5 @@
 import type { Command } from 'commander';
-import { withExamples } from '../terminal/program.ts';
-import { type Progress, progressOn } from '../terminal/progress.ts';
-import { table } from '../terminal/table.ts';
+import { type Progress, progressOn, show, table, withExamples } from '../program.ts';
 import type { Backup } from './backup.ts';
 import type { Promotion } from './promote.ts';
 import type { Tally } from './rows.ts';
@@ -15,14 +13,7 @@ export interface BackupWork {
 }
 
 /** `backup`, `restore` and `promote`: parse, call, print. */
-export function backupCommands(
-  program: Command,
-  open: () => Promise<BackupWork>,
-  { print, note }: { print: (text: string) => void; note: (text: string) => void },
-): void {
-  const show = (value: object, asJson: boolean | undefined, text: string) =>
-    print(asJson ? JSON.stringify(value) : text);
-
+export function backupCommands(program: Command, open: () => Promise<BackupWork>): void {
   const backup = program
     .command('backup')
     .description('write the embedded store to a file that psql and `restore` read; it may be in use')
@@ -35,8 +26,7 @@ export function backupCommands(
       const where = file === '-' ? 'standard output' : file;
       const text = `${rowsOf(result.tables)}\n${where}: ${result.bytes} bytes; requests waited ${result.heldMs} ms`;
       // Standard output may be the backup itself.
-      if (file === '-') note(text);
-      else show({ file, ...result }, json, text);
+      show({ file, ...result }, { json: json && file !== '-' }, text, file === '-' ? process.stderr : process.stdout);
     });
   withExamples(backup, 'animal-store backup /backup/store.sql', 'animal-store backup - | gzip > store.sql.gz');
 
@@ -49,7 +39,7 @@ export function backupCommands(
       const { restore } = await open();
       const result = await restore(file, progressOn(process.stderr));
       const migrated = result.applied.length > 0 ? `, and migrated: ${result.applied.join(', ')}` : '';
-      show({ file, ...result }, json, `${rowsOf(result.tables)}\nrestored and compared${migrated}`);
+      show({ file, ...result }, { json }, `${rowsOf(result.tables)}\nrestored and compared${migrated}`);
     });
   withExamples(restore, 'DATA_DIR=/var/lib/another animal-store restore /backup/store.sql');
 
@@ -62,7 +52,11 @@ export function backupCommands(
       const { promote } = await open();
       const result = await promote(url, progressOn(process.stderr));
       const done = result.wasThere ? 'was there already, and is the same' : 'is the same';
-      show(result, json, `${rowsOf(result.tables)}\n${result.target} ${done}; start the service with DATABASE_URL now`);
+      show(
+        result,
+        { json },
+        `${rowsOf(result.tables)}\n${result.target} ${done}; start the service with DATABASE_URL now`,
+      );
     });
   withExamples(promote, 'PGPASSWORD=... animal-store promote postgres://store@db.example/store');
 }

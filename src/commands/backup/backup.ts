@@ -1,7 +1,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import type { DatabaseOptions } from '../../storage/database/options.ts';
-import { assertFree, writeGathered, writeWhole } from '../files/whole-file.ts';
-import type { Progress } from '../terminal/progress.ts';
+import { assertFree, writeGathered, writeWhole } from '../files.ts';
+import type { Progress } from '../program.ts';
 import type { Tally } from './rows.ts';
 import { ScriptWriter } from './script.ts';
 import { writeSnapshot } from './snapshot.ts';

@@ -3,7 +3,7 @@ import { assertInUse } from '../../../packages/embedded-postgres/src/lock.ts';
 import { exclusivelyOn, withoutLimits } from '../../storage/database/exclusive.ts';
 import type { DatabaseOptions } from '../../storage/database/options.ts';
 import { findSessions } from '../../storage/database/sessions.ts';
-import type { Progress } from '../terminal/progress.ts';
+import type { Progress } from '../program.ts';
 import { appliedMigrations, assertKnown } from './applied.ts';
 import { type Catalogue, readCatalogue } from './catalogue.ts';
 import { definitionOf } from './definition.ts';

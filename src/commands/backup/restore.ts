@@ -1,6 +1,6 @@
 import type { ClientBase } from 'pg';
 import type { DatabaseOptions } from '../../storage/database/options.ts';
-import type { Progress } from '../terminal/progress.ts';
+import type { Progress } from '../program.ts';
 import { assertKnown } from './applied.ts';
 import { readCatalogue, type StoredTable } from './catalogue.ts';
 import { clear } from './empty.ts';

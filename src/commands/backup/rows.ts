@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { ClientBase } from 'pg';
 import { asWritten } from '../../storage/database/server.ts';
 import { quoted } from '../../storage/records/quoting.ts';
-import type { Progress } from '../terminal/progress.ts';
+import type { Progress } from '../program.ts';
 import type { StoredTable } from './catalogue.ts';
 import { lineOf, type TextRow } from './copy-text.ts';
 

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
-import { chunksOf } from '../files/chunks.ts';
-import { linesOf } from '../files/lines.ts';
+import { chunksOf, linesOf } from '../files.ts';
 import { rowOf, type TextRow } from './copy-text.ts';
 import { firstLine, format, lastLine, type ScriptEnd, type ScriptHead } from './script.ts';
 

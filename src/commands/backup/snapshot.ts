@@ -1,6 +1,6 @@
 import type { ClientBase } from 'pg';
 import { quoted } from '../../storage/records/quoting.ts';
-import type { Progress } from '../terminal/progress.ts';
+import type { Progress } from '../program.ts';
 import { appliedMigrations } from './applied.ts';
 import { readCatalogue } from './catalogue.ts';
 import { definitionOf } from './definition.ts';

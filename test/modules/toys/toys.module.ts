@@ -1,12 +1,12 @@
 import { Migration } from '@mikro-orm/migrations';
 import { LiveList } from '../../../src/api/subscriptions/live-list.ts';
-import type { Module } from '../../../src/module.ts';
+import type { Collection, Module } from '../../../src/module.ts';
 import { checker } from '../../../src/storage/input/check.ts';
 import { Records } from '../../../src/storage/records/records.ts';
 import { ToyEntity, type Toys } from './toy.entity.ts';
 import { ToyResolver } from './toy.resolver.ts';
 import { toyRoutes } from './toy.routes.ts';
-import { newToySchema } from './toy.schemas.ts';
+import { type NewToy, newToySchema, toySchema } from './toy.schemas.ts';
 
 class CreateToy extends Migration {
   override up(): void {
@@ -28,12 +28,16 @@ export const toysModule: Module = {
   tag: { name: 'Toys', description: 'What animals play with.' },
   entities: [ToyEntity],
   migrations: [{ name: '2026_11_21_100000_create_toy', class: CreateToy }],
-  collections: [{ name: 'toys', entity: ToyEntity, input: newToySchema }],
   examples: [{ title: 'List toys', document: 'query Toys {\n  toys(limit: 5) {\n    id\n    name\n  }\n}\n' }],
   open({ database }) {
     const toys: Toys = new Records(database, ToyEntity, 'kind');
     const newToyOf = checker(newToySchema, { isText: true });
+    const service: Collection['service'] = {
+      list: (query) => toys.list(query),
+      create: (toy: NewToy, call, once) => toys.insert(toy, call, once),
+    };
     return {
+      collections: [{ name: 'toys', input: newToySchema, item: toySchema, service }],
       routes: (app) => toyRoutes(app, toys),
       resolvers: [new ToyResolver(toys, new LiveList(toys), newToyOf)],
     };

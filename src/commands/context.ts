@@ -1,0 +1,74 @@
+import { DeprecatedCall } from '../access/deprecations/deprecated-call.entity.ts';
+import { ApiKey, KeyEvent } from '../access/keys/api-key.entity.ts';
+import { type Config, loadConfig } from '../config.ts';
+import { preparedStore } from '../prepared-store.ts';
+import { Database } from '../storage/database/database.ts';
+import { isUnmigrated } from '../storage/database/errors.ts';
+import type { DatabaseOptions, Log, Model } from '../storage/database/options.ts';
+
+/** What a command works with. */
+export interface CommandContext {
+  config: Config;
+  /** Reachable and, unless MIGRATE_ON_START leaves that to the operator, migrated. */
+  database: Database;
+  /** The names of the migrations that were applied for this command. */
+  applied: string[];
+}
+
+interface ContextOptions {
+  /** Migrates even where MIGRATE_ON_START is false. */
+  migrate?: 'always';
+  /** Replace those of the configuration. */
+  limits?: Partial<DatabaseOptions>;
+}
+
+/** Runs work on the configured database with the tables of all modules. */
+export async function withDatabase<T>(
+  work: (context: CommandContext) => Promise<T>,
+  { migrate, limits }: ContextOptions = {},
+): Promise<T> {
+  const [{ modelOf }, { modules }] = await Promise.all([import('../mikro-orm.config.ts'), import('../modules.ts')]);
+  const config = loadConfig(process.env);
+  const migrates = config.migrateOnStart || migrate === 'always';
+  // `migrate` lists what it has applied, so its new store is not copied from the prepared one.
+  const prepared = config.migrateOnStart && migrate !== 'always' ? preparedStore(config.database) : undefined;
+  return withModel({ ...config.database, ...limits, prepared }, modelOf(modules), async (database) =>
+    work({ config, database, applied: migrates ? await database.migrate() : [] }),
+  );
+}
+
+const keyTables: Model = { entities: [ApiKey, KeyEvent, DeprecatedCall], shared: [], migrations: [] };
+
+/** Runs work on the tables of keys alone: no module is loaded, and nothing is migrated while these tables exist. */
+export async function withKeyTables<T>(work: (database: Database) => Promise<T>): Promise<T> {
+  const { database: options, migrateOnStart } = loadConfig(process.env);
+  const run = () => withModel({ ...options, prepared: preparedStore(options) }, keyTables, work);
+  return run().catch(async (error) => {
+    if (!migrateOnStart || !isUnmigrated(error)) throw error;
+    await withDatabase(async () => undefined);
+    return run();
+  });
+}
+
+async function withModel<T>(
+  options: DatabaseOptions,
+  model: Model,
+  work: (database: Database) => Promise<T>,
+): Promise<T> {
+  const database = await Database.open({ ...options, readUrls: undefined, log: warnings }, model);
+  try {
+    await database.reach();
+    return await work(database);
+  } finally {
+    await database.close();
+  }
+}
+
+/** Warnings go to standard error: standard output is for results. */
+export const warnings: Log = {
+  info: () => undefined,
+  warn(fields, message) {
+    const details = Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
+    process.stderr.write(`animal-store: ${message} (${details.join(', ')})\n`);
+  },
+};

@@ -1,0 +1,55 @@
+import { Command } from 'commander';
+import { exitCodes, json, show, withExamples } from './program.ts';
+
+interface Flags {
+  json?: boolean;
+}
+
+/** `migrate`: applies pending migrations. */
+export function migrateCommand(): Command {
+  const command = new Command('migrate')
+    .description('apply pending migrations; nodes of the previous release may serve meanwhile')
+    .option(...json)
+    .action(async (flags: Flags) => {
+      const { withDatabase } = await import('./context.ts');
+      const applied = await withDatabase(async ({ applied }) => applied, { migrate: 'always' });
+      show({ applied }, flags, applied.length > 0 ? `applied: ${applied.join(', ')}` : 'the database is up to date');
+    });
+  return withExamples(command, 'animal-store migrate', 'DATABASE_URL=postgres://... animal-store migrate --json');
+}
+
+/** `doctor`: checks what the service needs. */
+export function doctorCommand(): Command {
+  const command = new Command('doctor')
+    .description('check the configuration, the database and the disk, and say what to do; the service may run')
+    .option(...json)
+    .action(async (flags: Flags) => {
+      const { examine } = await import('./doctor.ts');
+      const findings = await examine(process.env);
+      const lines = findings.map(({ check, state, found, remedy }) => {
+        const line = `${state.padEnd(8)} ${check.padEnd(14)} ${found.replaceAll('\n', '\n  ')}`;
+        return remedy ? `${line}\n         -> ${remedy}` : line;
+      });
+      const count = (wanted: string) => findings.filter(({ state }) => state === wanted).length;
+      const [failures, warnings] = [count('failure'), count('warning')];
+      show(
+        { failures, warnings, findings },
+        flags,
+        `${lines.join('\n')}\nfailures: ${failures}, warnings: ${warnings}`,
+      );
+      if (failures > 0) process.exitCode = exitCodes.failed;
+    });
+  return withExamples(command, 'animal-store doctor', 'animal-store doctor --json');
+}
+
+/** `schema`, for developers: the contracts in the repository. */
+export function schemaCommand(): Command {
+  const command = new Command('schema')
+    .description('write the served contracts (OpenAPI, SDL) to schema/, and docs/configuration.md')
+    .option('--check', 'only compare them with the files')
+    .action(async ({ check = false }: { check?: boolean }) => {
+      const [{ emitContracts }, { modules }] = await Promise.all([import('../contracts.ts'), import('../modules.ts')]);
+      await emitContracts(modules, 'schema', check);
+    });
+  return withExamples(command, 'animal-store schema --check');
+}

@@ -1,0 +1,144 @@
+import { Command, InvalidArgumentError, Option } from 'commander';
+import type { DeprecatedCall } from '../access/deprecations/deprecated-call.entity.ts';
+import type { DeprecationUsage } from '../access/deprecations/usage.ts';
+import type { ApiKey, KeyEvent, KeyScope } from '../access/keys/api-key.entity.ts';
+import type { ApiKeyService, IssuedKey } from '../access/keys/api-key.service.ts';
+import { json, show, table, whole, withExamples } from './program.ts';
+
+interface Flags {
+  name: string;
+  scope: KeyScope;
+  expires?: Date;
+  overlap: number;
+  json?: boolean;
+}
+
+const id = ['<id>', 'as in the list', whole(0, 2 ** 31 - 1)] as const;
+
+/** The `keys` commands. */
+export function keyCommands(): Command {
+  const group = new Command('keys').description('issue, list, rotate and revoke API keys; the service may run');
+
+  const issue = group
+    .command('issue')
+    .description('make a key; its secret is shown only now')
+    .requiredOption('--name <name>', 'what the key is for')
+    .addOption(new Option('--scope <scope>', 'what it may do').choices(['read', 'write']).default('write'))
+    .option('--expires <when>', 'after a time (90d, 12h, 30m) or at a date (2027-01-31)', momentFrom)
+    .option(...json)
+    .action(async ({ name, scope, expires, ...flags }: Flags) => {
+      const issued = await withKeys((keys) => keys.issue({ name, scope, expiresAt: expires }));
+      show(issued, flags, withSecret(issued));
+    });
+  withExamples(
+    issue,
+    'animal-store keys issue --name shop-frontend --scope read --expires 90d',
+    'animal-store keys issue --name import --json',
+  );
+
+  const list = group.command('list').description('all keys, without their secrets');
+  list.option(...json).action(async (flags: Flags) => {
+    const rows = (await withKeys((keys) => keys.list())).map(rowOfKey);
+    show(rows, flags, table(rows, 'There are no keys.'));
+  });
+  withExamples(list, 'animal-store keys list --json');
+
+  const rotate = group
+    .command('rotate')
+    .description('give a key a new secret, shown only now')
+    .argument(...id)
+    .addOption(
+      new Option('--overlap <time>', 'how long the old secret stays valid (24h, 30m, 0)')
+        .argParser(duration)
+        .default(duration('24h'), '24h'),
+    )
+    .option(...json)
+    .action(async (id: number, { overlap, ...flags }: Flags) => {
+      const rotated = await withKeys((keys) => keys.rotate(id, overlap));
+      const { previousExpiresAt: until } = rotated;
+      const old = until ? `valid until ${until.toISOString()}` : 'no longer valid';
+      show(rotated, flags, `${withSecret(rotated)}\nthe old secret is ${old}`);
+    });
+  withExamples(rotate, 'animal-store keys rotate 2 --overlap 24h');
+
+  const revoke = group.command('revoke').description('refuse a key from now on');
+  revoke
+    .argument(...id)
+    .option(...json)
+    .action(async (id: number, flags: Flags) => {
+      const row = rowOfKey(await withKeys((keys) => keys.revoke(id)));
+      show(row, flags, `key ${row.id} (${row.name}) is revoked`);
+    });
+  withExamples(revoke, 'animal-store keys revoke 2');
+
+  const history = group.command('history').description('who has issued, rotated and revoked keys, and when');
+  history.option(...json).action(async (flags: Flags) => {
+    const rows = (await withKeys((keys) => keys.history())).map(rowOfEvent);
+    show(rows, flags, table(rows, 'No key has been changed.'));
+  });
+  withExamples(history, 'animal-store keys history --json');
+
+  const deprecations = group.command('deprecations').description('which keys still call deprecated operations');
+  deprecations.option(...json).action(async (flags: Flags) => {
+    const rows = await withKeys(async (keys, usage) => {
+      const names = new Map((await keys.list()).map(({ id, name }) => [id, name]));
+      return (await usage.list()).map((calls) => rowOfCalls(calls, names));
+    });
+    show(rows, flags, table(rows, 'No key has called a deprecated operation.'));
+  });
+  withExamples(deprecations, 'animal-store keys deprecations --json');
+
+  return group;
+}
+
+/** Loads the services when a command runs, so that help and usage errors need none of them. */
+async function withKeys<T>(work: (keys: ApiKeyService, usage: DeprecationUsage) => Promise<T>): Promise<T> {
+  const [{ withKeyTables }, { ApiKeyService, actorOf }, { DeprecationUsage }] = await Promise.all([
+    import('./context.ts'),
+    import('../access/keys/api-key.service.ts'),
+    import('../access/deprecations/usage.ts'),
+  ]);
+  const actor = actorOf(process.argv.slice(2, 4).join(' '), process.env.SUDO_USER);
+  return withKeyTables((database) => work(new ApiKeyService(database, actor), new DeprecationUsage(database)));
+}
+
+function withSecret({ id, name, scope, key }: IssuedKey): string {
+  return `key ${id} (${name}, ${scope}): ${key}`;
+}
+
+function rowOfEvent({ id, at, change, keyId, hint, user, sudoUser, host, command }: KeyEvent) {
+  return { id, at, change, key: keyId, hint: `${hint}...`, user, sudoUser, host, command };
+}
+
+function rowOfKey({ id, name, scope, hint, createdAt, expiresAt, lastUsedAt, revokedAt }: ApiKey) {
+  return { id, name, scope, hint: `${hint}...`, createdAt, expiresAt, lastUsedAt, revokedAt };
+}
+
+function rowOfCalls({ keyId, operation, calls, lastCallAt, removal }: DeprecatedCall, names: Map<number, string>) {
+  const daysLeft = Math.ceil((removal.getTime() - Date.now()) / 86_400_000);
+  const protocol = operation.includes('.') ? 'GraphQL' : 'REST';
+  const name = names.get(keyId) ?? 'bootstrap';
+  return { key: keyId, name, operation, protocol, calls: Number(calls), lastCallAt, removal, daysLeft };
+}
+
+const milliseconds: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Parses `90d`, `12h`, `30m`, `10s` or `0`, to milliseconds. */
+function duration(text: string): number {
+  if (text === '0') return 0;
+  const [, amount, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  if (!amount) throw new InvalidArgumentError('It must be a time like 90d, 12h, 30m or 10s.');
+  return Number(amount) * (milliseconds[unit] ?? 0);
+}
+
+/** Parses a time from now, or a date (UTC) with or without a time of day; it must be in the future. */
+function momentFrom(text: string): Date {
+  const isDate = /^\d{4}-\d\d-\d\d(T[\d:.]+Z)?$/.test(text);
+  const moment = new Date(isDate ? text : Date.now() + duration(text));
+  // Date turns a nonexistent day into one of the next month.
+  if (isDate && new Date(text.slice(0, 10)).getUTCDate() !== Number(text.slice(8, 10))) {
+    throw new InvalidArgumentError('There is no such date.');
+  }
+  if (!(moment.getTime() > Date.now())) throw new InvalidArgumentError('It must be in the future.');
+  return moment;
+}

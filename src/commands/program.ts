@@ -1,0 +1,125 @@
+import { styleText } from 'node:util';
+import { type Command, CommanderError, InvalidArgumentError } from 'commander';
+
+/** How a command ends; one that a signal ends has 128 and the signal's number. */
+export const exitCodes = {
+  done: 0,
+  failed: 1,
+  /** An unknown command or option, or an invalid argument. */
+  usage: 2,
+  /** `import` has refused lines of the file and added the others. */
+  refused: 3,
+  /** The reader of standard output has closed it: what SIGPIPE would end with. */
+  unread: 141,
+} as const;
+
+/** Prints a result: as one line of JSON, or as text. Everything that is not a result goes to standard error. */
+export function show(
+  result: unknown,
+  flags: { json?: boolean },
+  text: string,
+  stream: NodeJS.WritableStream = process.stdout,
+): void {
+  stream.write(`${flags.json ? JSON.stringify(result) : text}\n`);
+}
+
+/** The option of every command that prints a result. */
+export const json = ['--json', 'print JSON, and nothing else'] as const;
+
+/** The help of a command ends with examples. */
+export function withExamples(command: Command, ...examples: string[]): Command {
+  const lines = examples.map((example) => `\n  ${example}`);
+  return command.addHelpText('after', () => `\n${heading('Examples:')}${lines.join('')}`);
+}
+
+// Commander removes the colours where the output is no terminal.
+const heading = (text: string) => styleText('bold', text, { validateStream: false });
+
+/** An argument that is a whole number. */
+export function whole(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const number = /^\d{1,10}$/.test(text) ? Number(text) : -1;
+    if (number >= min && number <= max) return number;
+    throw new InvalidArgumentError(`It must be a whole number between ${min} and ${max}.`);
+  };
+}
+
+/**
+ * Runs the command that the arguments name.
+ *
+ * @param before throws when no command can run
+ * @param explain describes in a line why a command has failed; Commander describes what it refuses
+ */
+export async function runProgram(
+  program: Command,
+  { before, explain }: { before(): void; explain(error: unknown): string },
+): Promise<void> {
+  const outputError = (text: string, write: (text: string) => void) =>
+    write(text.replace(/^error: /, 'animal-store: '));
+  program.exitOverride().configureHelp({ styleTitle: heading }).configureOutput({ outputError });
+  inheritSettings(program);
+  try {
+    before();
+    await program.parseAsync();
+  } catch (error) {
+    if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
+    else {
+      process.stderr.write(`animal-store: ${explain(error)}\n`);
+      process.exitCode = exitCodes.failed;
+    }
+  }
+}
+
+/** Commander copies settings only to commands that are made after them. */
+function inheritSettings(command: Command, name = command.name()): void {
+  command.showHelpAfterError(`See \`${name} --help\`.`);
+  for (const one of command.commands as Command[]) {
+    inheritSettings(one.copyInheritedSettings(command), `${name} ${one.name()}`);
+  }
+}
+
+/** Formats rows with the same members as a text table. */
+export function table(rows: Array<Record<string, unknown>>, whenEmpty: string): string {
+  const [first] = rows;
+  if (!first) return whenEmpty;
+  const lines = [Object.keys(first), ...rows.map((row) => Object.values(row).map(cell))];
+  const widths = Object.keys(first).map((_, at) => Math.max(...lines.map((line) => line[at]?.length ?? 0)));
+  return lines
+    .map((line) =>
+      line
+        .map((text, at) => text.padEnd(widths[at] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
+
+function cell(value: unknown): string {
+  if (value instanceof Date) return `${value.toISOString().slice(0, 19).replace('T', ' ')}Z`;
+  return value === null || value === undefined ? '-' : printable(`${value}`);
+}
+
+/** Replaces control characters, which a terminal would obey. SUDO_USER and files may have any. */
+export const printable = (text: string) => text.replace(/\p{Cc}/gu, '?');
+
+/** Is told now and then how much is done. */
+export type Progress = (name: string, done: number, total?: number) => void;
+
+/** One line on a terminal that is overwritten ten times a second; nothing on any other stream. */
+export function progressOn(stream: NodeJS.WriteStream): Progress {
+  if (!stream.isTTY) return () => undefined;
+  const began = performance.now();
+  let shown = 0;
+  return (name, done, total) => {
+    const now = performance.now();
+    if (now - shown < 100) return;
+    shown = now;
+    const share = total ? ` ${Math.min(100, Math.floor((100 * done) / total))}%` : '';
+    stream.write(`\r\x1b[2K${name}:${share} ${done} (${Math.round(done / ((now - began) / 1000))}/s)\r`);
+  };
+}
+
+/** Removes that line. */
+export function clearProgress(stream: NodeJS.WriteStream): void {
+  if (stream.isTTY) stream.write('\r\x1b[2K');
+}
