@@ -16,6 +16,7 @@ import { cors } from './api/http/cors.ts';
 import { errors } from './api/http/errors.ts';
 import { everyRequest } from './api/http/every-request.ts';
 import { InFlight } from './api/http/in-flight.ts';
+import { exactJson } from './api/http/json-body.ts';
 import { notFound } from './api/http/not-found.ts';
 import { overload } from './api/http/overload.ts';
 import { representations } from './api/http/representations.ts';
@@ -37,7 +38,6 @@ import { Redactor } from './runtime/log/redact.ts';
 import { addressOf, requestLog } from './runtime/log/request-log.ts';
 import type { Observers } from './runtime/telemetry/observers.ts';
 import type { Database } from './storage/database/database.ts';
-import { exactJson } from './storage/input/json.ts';
 import { releasedVersion } from './version.ts';
 
 export interface AppOptions {

@@ -3,8 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { type InfoRecord, parse } from 'csv-parse';
 import { stringify } from 'csv-stringify/sync';
 import type { TObject } from 'typebox';
-import { parseExactJson } from '../storage/input/json.ts';
-import { isRecord } from '../storage/input/record.ts';
+import { isRecord, parseExactJson } from '../storage/input/json.ts';
 import { linesOf } from './files.ts';
 
 /** An item of a file and the line where it begins, counted from 1; or the reason why it cannot be read. */

@@ -77,6 +77,16 @@ const crates: Module = {
         expect(query).toEqual({});
         return (await records.list({ limit: 100 }, call)).items;
       });
+      const place = Type.Object(
+        { id: int64Schema({ description: 'Its id.' }), place: Type.String() },
+        { $id: 'Place' },
+      );
+      const places = Type.Array(place, { $id: 'Places' });
+      const schema = { operationId: 'listPlaces', querystring: Type.Object(pageQueryMembers('crate')) };
+      const placesOnly = { 200: success(places, 'Where the crates are.') };
+      app.get('/places', { schema: { ...schema, response: placesOnly } }, async (request, reply) =>
+        sendPage(request, reply, await records.list(request.query, request.call)),
+      );
       const old = { deprecation: { ...ends, operation: 'oldCrates', successor: '/v1/crates' } };
       const querystring = Type.Object(pageQueryMembers('crate'));
       app.get('/old-crates', { schema: { querystring, response }, config: old }, async (request, reply) =>
@@ -167,6 +177,16 @@ test('REST writes null and int64 beyond 2^53 alike, and a route without a query 
     parent: { type: ['integer', 'null'], format: 'int64' },
     size: { anyOf: [{ $ref: '#/components/schemas/Size' }, { type: 'null' }] },
   });
+});
+
+test('two routes with different response schemas over one list do not share its JSON', async () => {
+  await records().insert(least);
+  const crate = '[{"id":1,"place":"here","parent":null,"size":null,"seenAt":"2026-11-21T12:34:56.789Z"}]';
+  const place = '[{"id":1,"place":"here"}]';
+  const answers = await Promise.all(
+    Array.from({ length: 40 }, (_, at) => rest(store, at % 2 ? '/v1/places' : '/v1/old-crates')),
+  );
+  answers.forEach(({ text }, at) => expect(text).toBe(at % 2 ? place : crate));
 });
 
 test('a list that is deprecated still links to its next page', async () => {

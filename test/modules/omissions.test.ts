@@ -1,6 +1,6 @@
 import Fastify from 'fastify';
 import { Args, Mutation, Query, Resolver } from 'type-graphql';
-import { Type } from 'typebox';
+import { type TSchema, Type } from 'typebox';
 import { meter } from '../../src/access/quotas/meter.ts';
 import { ConnectionArgs } from '../../src/api/graphql/types.ts';
 import type { Routes } from '../../src/api/http/input.ts';
@@ -11,7 +11,7 @@ import type { Pet } from '../../src/pets/pet.entity.ts';
 import type { NewPet } from '../../src/pets/pet.schemas.ts';
 import type { PetService } from '../../src/pets/pet.service.ts';
 import { petsModule } from '../../src/pets/pets.module.ts';
-import { checker, moment, nullable } from '../../src/storage/input/check.ts';
+import { checker, int64Schema, moment, nullable, textSchema } from '../../src/storage/input/check.ts';
 import type { Records } from '../../src/storage/records/records.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { describe, expect, test } from '../support/jest.ts';
@@ -40,7 +40,14 @@ describe('the service does not start', () => {
     ],
     ['an integer of any size', body({ count: Type.Integer() }), /No rule checks \{"type":"integer"\}/],
     ['an integer without an upper bound', body({ count: Type.Integer({ minimum: 0 }) }), /No rule checks/],
-    ['a pattern', body({ name: Type.String({ pattern: '^a' }) }), /No rule checks/],
+    ['a pattern without a bound', body({ name: Type.String({ pattern: '^a' }) }), /No rule checks/],
+    ['an unknown format', body({ name: Type.String({ maxLength: 5, format: 'colour' }) }), /No rule checks/],
+    [
+      'a keyword that no rule knows',
+      body({ name: Type.String({ maxLength: 5, contentEncoding: 'base64' }) }),
+      /No rule checks contentEncoding of/,
+    ],
+    ['the length of a number', body({ count: Type.Number({ maxLength: 5 } as never) }), /No rule checks maxLength of/],
     ['an object within', body({ size: Type.Object({}) }), /No rule checks/],
     ['anything', body({ extra: Type.Unknown() }), /No rule checks/],
     ['a list of any length', body({ tags: Type.Array(Type.Integer()) }), /No rule checks/],
@@ -163,6 +170,22 @@ test('input that is described in bounds is enough', async () => {
     JSON.parse(served['openapi.json'] ?? '').paths['/things'].post.responses[400].content['application/json'].example
       .message,
   ).toBe('name must be a string; count must be an integer between 0 and 9; isGood must be true or false.');
+});
+
+test.each<[string, TSchema, unknown, unknown]>([
+  ['minLength', textSchema({ maxLength: 5, minLength: 2 } as never), 'ab', 'a'],
+  ['minLength in characters', textSchema({ maxLength: 5, minLength: 2 } as never), '🐕🐕', '🐕'],
+  ['pattern', Type.String({ maxLength: 5, pattern: '^V' }), 'Vet', 'vet'],
+  ['format', Type.String({ maxLength: 50, format: 'email' }), 'a@b.example', 'a.b.example'],
+  ['exclusiveMinimum', Type.Integer({ exclusiveMinimum: 0, maximum: 9 }), 1, 0],
+  ['exclusiveMaximum', Type.Integer({ minimum: 0, exclusiveMaximum: 9 }), 8, 9],
+  ['multipleOf', int64Schema({ multipleOf: 5 } as never), 9007199254740995n, 9007199254740993n],
+  ['minimum of a number', Type.Number({ minimum: 0.5 }), 0.5, 0.4],
+  ['multipleOf a number', Type.Number({ multipleOf: 0.5 }), 1.5, 1.4],
+])('%s is checked', (_what, schema, right, wrong) => {
+  const check = checker(Type.Object({ it: schema }));
+  expect(check({ it: right })).toEqual({ it: right });
+  expect(() => check({ it: wrong })).toThrow(/^it must be /);
 });
 
 test.each([

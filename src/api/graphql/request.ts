@@ -1,8 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '../../access/keys/authenticator.ts';
 import { StoreError } from '../../errors.ts';
-import { parseExactJson } from '../../storage/input/json.ts';
-import { isRecord } from '../../storage/input/record.ts';
+import { isRecord, parseExactJson } from '../../storage/input/json.ts';
 import { acceptedTypes } from '../http/accepted-types.ts';
 import { isRead } from '../http/operation.ts';
 import type { RequestCall } from '../http/request-call.ts';

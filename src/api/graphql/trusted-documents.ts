@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { StoreError } from '../../errors.ts';
-import { isRecord } from '../../storage/input/record.ts';
+import { isRecord } from '../../storage/input/json.ts';
 import type { RequestParameters } from './request.ts';
 
 /** The documents that may run, by hash. */

@@ -11,13 +11,17 @@ import { isHost } from '../http/server.ts';
 export function sendPage(request: FastifyRequest, reply: FastifyReply, page: Page<{ id: Int64 }>): FastifyReply {
   const last = page.items.at(-1);
   if (page.hasNext && last) reply.header('link', `<${urlWith(request, 'after', last.id)}>; rel="next"`);
-  const { json, tag } = writtenOnce(page.items, sendPage, reply, serialized);
+  // Each route has a serializer of its own: requests share the JSON only where they share the response schema.
+  const serializer = reply.getSerializationFunction('200', 'application/json') as Serializer;
+  const { json, tag } = writtenOnce(page.items, serializer, serializer, serialized);
   reply.contentTag = page.hasNext ? `${tag}+` : tag;
   return reply.type('application/json; charset=utf-8').send(json);
 }
 
-function serialized(items: readonly unknown[], reply: FastifyReply) {
-  const json = reply.serializeInput(items as never, '200', 'application/json') as string;
+type Serializer = (items: never) => string;
+
+function serialized(items: readonly unknown[], serializer: Serializer) {
+  const json = serializer(items as never);
   return { json, tag: contentTag(json) };
 }
 

@@ -1,12 +1,12 @@
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import { StoreError } from '../../errors.ts';
 import type { Int64 } from './int64.ts';
-import { isRecord } from './record.ts';
+import { isRecord } from './json.ts';
 import { ruleOf } from './rules.ts';
 
 /**
- * Each input is described once, by a TypeBox schema: OpenAPI shows it, `checker` validates by it, and TypeScript knows
- * its type. A schema with parts that cannot be validated is rejected when it is compiled, at start.
+ * A TypeBox schema describes each input once: OpenAPI shows it, `checker` validates by it, and TypeScript derives its type
+ * from it. A schema with parts that cannot be validated is rejected at start.
  */
 
 declare const isChecked: unique symbol;
@@ -108,7 +108,7 @@ export function checker<Schema extends TObject>(schema: Schema, { isText = false
       else if (value === undefined) faults.push(`${name} is required`);
       // Only a query string makes a list of what is given twice.
       else if (isText && Array.isArray(value)) faults.push(`${name} must be given once`);
-      else faults.push(`${name} must be ${rule.says(value)}`);
+      else faults.push(`${name} must be ${rule.describe(value)}`);
     }
     if (faults.length > 0) throw new StoreError('BAD_USER_INPUT', `${faults.join('; ')}.`);
     return output as Checked<Static<Schema>>;

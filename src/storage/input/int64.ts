@@ -23,6 +23,12 @@ export function int64FromText(text: unknown): Int64 | undefined {
   return typeof text === 'string' && canonical.test(text) ? int64From(BigInt(text)) : undefined;
 }
 
+/** Parses a whole number from an argument or a variable; undefined for any other text. */
+export function wholeNumber(text: string, min = 0, max = Number.MAX_SAFE_INTEGER): number | undefined {
+  const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  return value >= min && value <= max ? value : undefined;
+}
+
 /** Parses an int64 from PostgreSQL's text. Most are small, and a `bigint` costs several times as much as a `number`. */
 export function int64FromDigits(digits: string): Int64 {
   const value = Number(digits);

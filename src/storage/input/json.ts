@@ -1,46 +1,6 @@
-import type { IncomingHttpHeaders } from 'node:http';
 import { inspect } from 'node:util';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
-import fastifyPlugin from 'fastify-plugin';
 import { parse } from 'secure-json-parse';
 import { StoreError } from '../../errors.ts';
-
-/** Parses JSON bodies of both APIs without losing a digit of an integer. */
-export const exactJson = fastifyPlugin(
-  async (app: FastifyInstance) => {
-    app.removeAllContentTypeParsers();
-    app.addContentTypeParser(
-      'application/json',
-      { parseAs: 'buffer' },
-      async ({ headers, call }: FastifyRequest, body: Buffer) => {
-        call.restart();
-        assertPlainUtf8(headers);
-        return body.length === 0 ? undefined : parseExactJson(body);
-      },
-    );
-  },
-  { name: 'exact-json', dependencies: ['bearer'] },
-);
-
-const foreignCharset = /;\s*charset\s*=(?!\s*"?utf-?8"?\s*(?:;|$))/i;
-
-/** @throws StoreError UNSUPPORTED_MEDIA_TYPE */
-function assertPlainUtf8(headers: IncomingHttpHeaders): void {
-  if (foreignCharset.test(headers['content-type'] ?? '')) {
-    throw new StoreError('UNSUPPORTED_MEDIA_TYPE', 'The body must be UTF-8, the one charset of JSON.');
-  }
-  const isCompressed = !/^(?:identity)?$/i.test(headers['content-encoding'] ?? '');
-  if (isCompressed || !/^(?:chunked)?$/i.test(headers['transfer-encoding'] ?? '')) {
-    throw new StoreError(
-      'UNSUPPORTED_MEDIA_TYPE',
-      'The body must not be compressed: send it without Content-Encoding.',
-      {
-        // RFC 9110 section 12.5.3
-        headers: { 'accept-encoding': 'identity' },
-      },
-    );
-  }
-}
 
 type Reviver = (key: string, value: unknown) => unknown;
 const withoutPrototypes = { protoAction: 'remove', constructorAction: 'remove' } as const;
@@ -51,9 +11,9 @@ const suspect = /[\d.]{16}|\d[eE]/;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * Parses UTF-8 JSON (RFC 8259; a byte order mark is skipped). Integers beyond 2^53 become `bigint`, all other numbers
- * `number`; a number with an exponent or a fraction that would lose digits as a double becomes an `InexactNumber`. The
- * last of duplicate members counts. Members that would pollute prototypes are ignored, like all unknown members.
+ * Parses UTF-8 JSON (RFC 8259; a byte order mark is skipped). Integers beyond 2^53, however they are spelled, become
+ * `bigint`, all other numbers `number`; a fraction that a double would round to an integer becomes an `InexactNumber`.
+ * The last of duplicate members counts. Members that would pollute prototypes are ignored, like all unknown members.
  *
  * @param subject of the error message.
  * @throws StoreError BAD_USER_INPUT: not UTF-8 or not JSON.
@@ -86,18 +46,36 @@ class InexactNumber {
 
 function exactNumber(_key: string, value: unknown, context?: { source: string }): unknown {
   if (typeof value !== 'number' || !context) return value;
-  if (!Number.isFinite(value)) return new InexactNumber(context.source);
-  if (!Number.isInteger(value)) return value;
-  const whole = context.source.replace(/\.0*$/, '');
-  if (/^-?\d+$/.test(whole)) return Number.isSafeInteger(value) ? value : BigInt(whole);
-  // With an exponent or a fraction: a double keeps fifteen digits; with more, it may or may not be an integer.
-  const digits = whole.split(/[eE]/, 1)[0]?.replace(/\D/g, '') ?? '';
-  const isExact = digits.length <= 15 && (value !== 0 || /^0*$/.test(digits));
-  return isExact && Number.isSafeInteger(value) ? value : new InexactNumber(context.source);
+  const { source } = context;
+  if (!Number.isFinite(value)) return new InexactNumber(source);
+  if (!/[.eE]/.test(source)) return Number.isSafeInteger(value) ? value : BigInt(source);
+  const { digits, exponent } = scientific(source);
+  if (digits === '') return 0;
+  // Not an integer. A double may have lost what says so.
+  if (exponent < 0) return Number.isInteger(value) ? new InexactNumber(source) : value;
+  if (Number.isSafeInteger(value) || digits.length + exponent > int64Digits) return value;
+  return BigInt(source.startsWith('-') ? `-${digits}` : digits) * 10n ** BigInt(exponent);
+}
+
+const int64Digits = 19;
+
+/** Splits a number into its digits, without zeros at either end, and the power of ten of the last one. */
+function scientific(source: string): { digits: string; exponent: number } {
+  const [mantissa = '', exponent = '0'] = source.split(/[eE]/);
+  const [whole = '', fraction = ''] = mantissa.split('.');
+  const all = `${whole}${fraction}`.replace(/^-?0*/, '');
+  let end = all.length;
+  while (all[end - 1] === '0') end -= 1;
+  return { digits: all.slice(0, end), exponent: Number(exponent) - fraction.length + all.length - end };
 }
 
 function reason(cause: unknown): string {
   if (cause instanceof SyntaxError) return cause.message.replace(/\.$/, '');
   if ((cause as NodeJS.ErrnoException).code === 'ERR_ENCODING_INVALID_ENCODED_DATA') return 'it is not valid UTF-8';
   return 'it is nested too deeply';
+}
+
+/** True for what JSON calls an object. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -14,21 +14,21 @@ export interface Page<Item> {
 
 const written = Symbol('written');
 
-/** Items that never change, with what was last written of them. */
-interface SharedItems<Item> extends ReadonlyArray<Item> {
-  [written]: { by: unknown; what: unknown } | undefined;
+/** Items that never change, with what was written of them and by which writer. */
+interface SharedItems extends ReadonlyArray<unknown> {
+  [written]?: Array<{ by: unknown; what: unknown }> | undefined;
 }
 
-/** Marks items that nobody will change. */
+/** Marks items that several requests share. They must not change from now on. */
 export function shared<Item>(items: Item[]): readonly Item[] {
-  (items as unknown as SharedItems<Item>)[written] = undefined;
+  (items as SharedItems)[written] = undefined;
   return items;
 }
 
 /**
- * Writes items; those that concurrent requests share once for all of them.
+ * Writes items; shared ones once for each writer, however many requests share them.
  *
- * @param by what writes them, for whoever asks: the face, or a selection; always to the same type
+ * @param by identifies the writer. It always writes the same items to the same result.
  * @param context is passed on to `write`
  */
 export function writtenOnce<Context, Written>(
@@ -38,11 +38,12 @@ export function writtenOnce<Context, Written>(
   write: (items: readonly unknown[], context: Context) => Written,
 ): Written {
   if (!(written in items)) return write(items, context);
-  const known = items as SharedItems<unknown>;
-  const last = known[written];
-  if (last !== undefined && last.by === by) return last.what as Written;
+  const known = items as SharedItems;
+  const found = known[written]?.find((one) => one.by === by);
+  if (found) return found.what as Written;
   const what = write(items, context);
-  known[written] = { by, what };
+  if (known[written]) known[written].push({ by, what });
+  else known[written] = [{ by, what }];
   return what;
 }
 

@@ -1,4 +1,5 @@
 import type { TSchema } from 'typebox';
+import Format from 'typebox/format';
 import { int64, int64From, int64FromText } from './int64.ts';
 
 /** The validation of one member of an input. */
@@ -6,9 +7,9 @@ export interface Rule {
   /** @returns the value for the service; undefined when the given value is invalid. */
   read(value: unknown): unknown;
   /** Describes valid values, for the error about an invalid one. */
-  says(value: unknown): string;
-  /** For text: its maximum length in characters. */
-  readonly maxLength?: number;
+  describe(value: unknown): string;
+  /** How many characters a text may have. */
+  readonly maxLength?: number | undefined;
 }
 
 /** The JSON Schema of a member, from which a rule is made. */
@@ -18,41 +19,65 @@ interface Member extends Omit<TSchema, 'type'> {
   enum?: string[];
   minimum?: number;
   maximum?: number;
+  exclusiveMinimum?: number;
+  exclusiveMaximum?: number;
+  multipleOf?: number;
+  minLength?: number;
   maxLength?: number;
-  allOf?: Member[];
-  anyOf?: Member[];
+  pattern?: string;
+  allOf?: TSchema[];
+  anyOf?: TSchema[];
   nullable?: boolean;
 }
 
-/** @throws Error for a schema that cannot be validated */
+const annotations = ['$id', 'type', 'title', 'description', 'default', 'examples', 'deprecated'];
+const ofNumbers = ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'];
+
+/** @throws Error for a schema with a keyword that nothing would check, or without a bound */
 export function ruleOf(schema: TSchema, isText: boolean): Rule {
-  const { type, format, enum: values, minimum, maximum, maxLength, allOf, anyOf, nullable } = schema as Member;
-  if (nullable) return orNull(ruleOf({ ...schema, nullable: false }, isText));
-  if (anyOf?.length === 2 && anyOf[1]?.type === 'null') return orNull(ruleOf(anyOf[0] as TSchema, isText));
-  if (allOf?.length === 1) return ruleOf(allOf[0] as TSchema, isText);
-  if (values) return oneOf(values);
-  if (type === 'string' && format === 'date-time') return moment;
-  if (type === 'string' && maxLength !== undefined) return textWithin(maxLength);
-  const isBounded = minimum !== undefined && maximum !== undefined;
-  if (type === 'integer' && (format === 'int64' || isBounded)) {
-    return integerWithin(BigInt(minimum ?? int64.min), BigInt(maximum ?? int64.max), isText);
+  const { nullable, ...member } = schema as Member;
+  if (nullable) return orNull(ruleOf(member, isText));
+  const { rule, keywords } = kindOf(member, isText) ?? {};
+  const unchecked = Object.keys(member).filter((name) => ![...annotations, ...(keywords ?? [])].includes(name));
+  if (rule && unchecked.length === 0) return rule;
+  const what = rule ? `${unchecked.join(' and ')} of ` : '';
+  throw new Error(`No rule checks ${what}${JSON.stringify(schema)}: bound it, or give it a rule in input/rules.ts.`);
+}
+
+/** The rule for a member, and the keywords that it checks. */
+function kindOf(member: Member, isText: boolean): { rule: Rule; keywords: string[] } | undefined {
+  const { type, format, enum: values, maxLength, allOf, anyOf } = member;
+  const [first, second] = anyOf ?? [];
+  if (first && (second as Member | undefined)?.type === 'null' && anyOf?.length === 2) {
+    return { rule: orNull(ruleOf(first, isText)), keywords: ['anyOf'] };
   }
-  if (type === 'boolean') return trueOrFalse(isText);
-  if (type === 'number') return finite(isText);
-  throw new Error(`No rule checks ${JSON.stringify(schema)}: bound it, or give it a rule in input/rules.ts.`);
+  if (allOf?.length === 1) return { rule: ruleOf(allOf[0] as TSchema, isText), keywords: ['allOf'] };
+  if (values) return { rule: oneOf(values), keywords: ['enum'] };
+  if (type === 'string' && format === 'date-time') return { rule: moment, keywords: ['format'] };
+  if (type === 'string' && maxLength !== undefined && (!format || Format.Has(format))) {
+    return { rule: text({ ...member, maxLength }), keywords: ['minLength', 'maxLength', 'pattern', 'format'] };
+  }
+  if (type === 'boolean') return { rule: trueOrFalse(isText), keywords: [] };
+  if (type === 'number') return { rule: finite(member, isText), keywords: ofNumbers };
+  const least = member.minimum ?? (member.exclusiveMinimum !== undefined ? member.exclusiveMinimum + 1 : undefined);
+  const greatest = member.maximum ?? (member.exclusiveMaximum !== undefined ? member.exclusiveMaximum - 1 : undefined);
+  const isBounded = format === 'int64' || (!format && least !== undefined && greatest !== undefined);
+  if (type !== 'integer' || !isBounded) return undefined;
+  const range = { min: BigInt(least ?? int64.min), max: BigInt(greatest ?? int64.max) };
+  return { rule: integer(range, BigInt(member.multipleOf ?? 1), isText), keywords: ['format', ...ofNumbers] };
 }
 
 function orNull(rule: Rule): Rule {
   return {
-    ...rule,
+    maxLength: rule.maxLength,
     read: (value) => (value === null ? null : rule.read(value)),
-    says: (value) => `${rule.says(value)}, or null`,
+    describe: (value) => `${rule.describe(value)}, or null`,
   };
 }
 
 function trueOrFalse(isText: boolean): Rule {
   return {
-    says: () => 'true or false',
+    describe: () => 'true or false',
     read(value) {
       if (isText && (value === 'true' || value === 'false')) return value === 'true';
       return typeof value === 'boolean' ? value : undefined;
@@ -60,51 +85,70 @@ function trueOrFalse(isText: boolean): Rule {
   };
 }
 
-function finite(isText: boolean): Rule {
+function oneOf(values: string[]): Rule {
   return {
-    says: () => 'a number',
+    read: (value) => (values.includes(value as string) ? value : undefined),
+    describe: () => `one of ${values.join(', ')}`,
+  };
+}
+
+function integer({ min, max }: { min: bigint; max: bigint }, step: bigint, isText: boolean): Rule {
+  return {
+    describe: () => `an integer between ${min} and ${max}${step === 1n ? '' : `, a multiple of ${step}`}`,
     read(value) {
-      const isDigits = isText && typeof value === 'string' && /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(value);
-      const number = isDigits || typeof value === 'bigint' ? Number(value) : value;
-      return typeof number === 'number' && Number.isFinite(number) ? number : undefined;
+      const integer = isText && typeof value === 'string' ? int64FromText(value) : int64From(value);
+      if (integer === undefined || integer < min || integer > max) return undefined;
+      return step === 1n || BigInt(integer) % step === 0n ? integer : undefined;
     },
   };
 }
 
-function oneOf(values: string[]): Rule {
+function finite(bounds: Member, isText: boolean): Rule {
+  const { minimum: least, maximum: greatest, exclusiveMinimum: above, exclusiveMaximum: below, multipleOf } = bounds;
+  const conditions: Array<[number | undefined, string, (value: number, bound: number) => boolean]> = [
+    [least, 'at least', (value, bound) => value >= bound],
+    [greatest, 'at most', (value, bound) => value <= bound],
+    [above, 'greater than', (value, bound) => value > bound],
+    [below, 'less than', (value, bound) => value < bound],
+    [multipleOf, 'a multiple of', (value, bound) => Number.isInteger(value / bound)],
+  ];
+  const given = conditions.flatMap(([bound, words, holds]) => (bound === undefined ? [] : [{ bound, words, holds }]));
+  const words = ['a number', ...given.map(({ bound, words }) => `${words} ${bound}`)].join(', ');
   return {
-    read: (value) => (values.includes(value as string) ? value : undefined),
-    says: () => `one of ${values.join(', ')}`,
-  };
-}
-
-function integerWithin(min: bigint, max: bigint, isText: boolean): Rule {
-  return {
-    says: () => `an integer between ${min} and ${max}`,
+    describe: () => words,
     read(value) {
-      const integer = isText && typeof value === 'string' ? int64FromText(value) : int64From(value);
-      return integer !== undefined && integer >= min && integer <= max ? integer : undefined;
+      const isDigits = isText && typeof value === 'string' && /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(value);
+      const number = isDigits || typeof value === 'bigint' ? Number(value) : value;
+      if (typeof number !== 'number' || !Number.isFinite(number)) return undefined;
+      return given.every(({ bound, holds }) => holds(number, bound)) ? number : undefined;
     },
   };
 }
 
 // PostgreSQL's text holds every Unicode string except those with U+0000; a lone surrogate is not a character.
-function textWithin(maxLength: number): Rule {
-  const isText = (value: string) => !value.includes('\u0000') && value.isWellFormed();
+function text({ minLength = 0, maxLength, pattern, format }: Member & { maxLength: number }): Rule {
+  const expression = pattern === undefined ? undefined : new RegExp(pattern, 'u');
+  const range = minLength > 0 ? `${minLength} to` : 'at most';
+  const faultOf = (value: unknown): string | undefined => {
+    if (typeof value !== 'string') return 'a string';
+    if (value.includes('\u0000') || !value.isWellFormed()) return 'free of U+0000 and of lone surrogates';
+    if (!hasLength(minLength, maxLength, value)) return `${range} ${maxLength} characters long`;
+    if (expression && !expression.test(value)) return `a text that matches ${pattern}`;
+    return format && !Format.Test(format, value) ? `a text in the format ${format}` : undefined;
+  };
   return {
     maxLength,
-    read: (value) => (typeof value === 'string' && hasAtMost(maxLength, value) && isText(value) ? value : undefined),
-    says(value) {
-      if (typeof value !== 'string') return 'a string';
-      return isText(value) ? `at most ${maxLength} characters long` : 'free of U+0000 and of lone surrogates';
-    },
+    read: (value) => (faultOf(value) === undefined ? value : undefined),
+    describe: (value) => `${faultOf(value)}`,
   };
 }
 
-/** Counts Unicode code points, as JSON Schema's `maxLength` does: each is one or two units of a JavaScript string. */
-function hasAtMost(maxLength: number, text: string): boolean {
-  if (text.length <= maxLength) return true;
-  return text.length <= 2 * maxLength && [...text].length <= maxLength;
+/** Counts Unicode code points, as JSON Schema does: each is one or two units of a JavaScript string. */
+function hasLength(min: number, max: number, text: string): boolean {
+  if (text.length <= max && text.length >= 2 * min) return true;
+  if (text.length > 2 * max) return false;
+  const { length } = [...text];
+  return length >= min && length <= max;
 }
 
 const rfc3339 = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i;
@@ -112,7 +156,7 @@ const years = { first: Date.parse('0001-01-01T00:00:00Z'), last: Date.parse('999
 
 /** Parses RFC 3339, section 5.6, to a Date of the years 1 to 9999. */
 const moment: Rule = {
-  says: () => 'a date and time like 2030-12-05T00:00:00Z',
+  describe: () => 'a date and time like 2030-12-05T00:00:00Z',
   read(value) {
     const [text = '', clock = ''] = rfc3339.exec(`${value}`) ?? [];
     const date = new Date(text);
