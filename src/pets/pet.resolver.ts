@@ -3,12 +3,11 @@ import type { DeprecatedField } from '../access/deprecations/fields.ts';
 import { type Once, Repeatable } from '../access/idempotency/mutations.ts';
 import type { GraphQLContext } from '../api/graphql/request.ts';
 import { ConnectionArgs, connectionChecker, ID, ListArgs, pageCost, toConnection } from '../api/graphql/types.ts';
-import { FollowArgs, Live, positionOf } from '../api/subscriptions/live-field.ts';
-import type { Follower } from '../api/subscriptions/live-list.ts';
+import { FollowArgs, Live } from '../api/subscriptions/live-field.ts';
 import { checker } from '../storage/input/check.ts';
 import { int64FromText } from '../storage/input/int64.ts';
 import { getPetDeprecation, getPetRemovalDay } from './pet.deprecation.ts';
-import { type Pet, PetStatus } from './pet.entity.ts';
+import { PetStatus } from './pet.entity.ts';
 import { type NewPet, petQuerySchema } from './pet.schemas.ts';
 import type { PetService } from './pet.service.ts';
 import { NewPetInput, PetConnection, PetType } from './pet.types.ts';
@@ -75,11 +74,10 @@ export class PetResolver {
   }
 
   @Live(() => PetType, { description: 'Animals as they are added, by ascending id: those after an id, then new ones.' })
-  async petAdded(
-    @Args(() => FollowArgs) follow: FollowArgs,
+  petAdded(
+    @Args(() => FollowArgs) args: FollowArgs,
     @Arg('status', () => PetStatus, withStatus) status: PetStatus | null | undefined,
-    @Ctx() context: GraphQLContext,
-  ): Promise<Follower<Pet>> {
-    return this.service.added(queryOf({ after: positionOf(follow, context), status }));
+  ) {
+    return this.service.added(queryOf({ ...args, status }));
   }
 }

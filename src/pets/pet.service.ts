@@ -1,11 +1,11 @@
-import { type Follower, type FollowQuery, LiveList } from '../api/subscriptions/live-list.ts';
+import { type Addition, type FollowQuery, LiveList } from '../api/subscriptions/live-list.ts';
 import type { Deadline } from '../deadline.ts';
 import type { Database } from '../storage/database/database.ts';
 import type { Int64 } from '../storage/input/int64.ts';
 import type { Page } from '../storage/input/page.ts';
 import type { Once } from '../storage/records/once.ts';
 import { Records } from '../storage/records/records.ts';
-import { type Pet, PetEntity, type PetStatus } from './pet.entity.ts';
+import { type Pet, PetEntity } from './pet.entity.ts';
 import type { NewPet, PetQuery } from './pet.schemas.ts';
 
 /** The catalogue of pets, for both APIs. Schemas have validated the input; its meaning is defined here. */
@@ -32,7 +32,7 @@ export class PetService {
    *
    * @throws StoreError SERVICE_UNAVAILABLE
    */
-  added(query: FollowQuery & { readonly status?: PetStatus | undefined }): Promise<Follower<Pet>> {
+  added(query: FollowQuery<Pet>): AsyncIterable<Addition<Pet>> {
     return this.#live.follow(query);
   }
 

@@ -1,5 +1,5 @@
-import { type Follower, LiveList } from '../../src/api/subscriptions/live-list.ts';
-import type { NextQuery, Source } from '../../src/api/subscriptions/source.ts';
+import { type FollowQuery, LiveList } from '../../src/api/subscriptions/live-list.ts';
+import { StoreError } from '../../src/errors.ts';
 import type { Int64 } from '../../src/storage/input/int64.ts';
 import { afterEach, expect, test } from '../support/jest.ts';
 import { eventually } from '../support/process.ts';
@@ -9,106 +9,130 @@ interface Item {
   kind: string;
 }
 
-/** A list in memory that notes how it is read, and whose reads may be held up. */
-class Shelf implements Source<Item> {
-  readonly filteredBy = 'kind';
+/** A list in memory that notes how it is read. A read may be delayed after its moment. */
+class Shelf {
   readonly items: Item[] = [];
-  readonly reads: NextQuery[] = [];
-  gate: Promise<void> | undefined;
-  #last = 0;
-  #told: () => void = () => undefined;
+  readonly reads: Array<FollowQuery<Item>> = [];
+  delay: Promise<void> | undefined;
+  isUnavailable = false;
+  #inserted = (): void => undefined;
 
   add(kind: string): void {
-    this.#last += 1;
-    this.items.push({ id: this.#last, kind });
-    this.#told();
+    this.items.push({ id: this.items.length + 1, kind });
+    this.#inserted();
   }
 
-  async next(query: NextQuery) {
-    this.reads.push(query);
-    const { after, filter } = query;
-    const items = this.items.filter(({ id, kind }) => id > after && (filter === null || filter === kind));
-    const upTo = Math.max(Number(after), Number(await this.last()));
-    await this.gate;
-    return { items, upTo, hasNext: false, bytes: items.length };
+  async list({ after = 0, kind, limit }: FollowQuery<Item> & { limit: number }) {
+    this.reads.push({ after, kind });
+    if (this.isUnavailable) throw new StoreError('SERVICE_UNAVAILABLE', 'Not now.');
+    const items = this.items.filter((item) => item.id > after && (kind === undefined || kind === item.kind));
+    await this.delay;
+    return { items: items.slice(0, limit), hasNext: items.length > limit };
   }
 
-  async last() {
+  async lastId() {
     return this.items.at(-1)?.id ?? 0;
   }
 
   onInserted(listener: () => void): void {
-    this.#told = listener;
+    this.#inserted = listener;
   }
 }
 
-const followers: Array<Follower<Item>> = [];
-afterEach(async () => {
-  for (const one of followers.splice(0)) await one.return();
+const shelf = () => {
+  const items = new Shelf();
+  return { shelf: items, list: new LiveList<Item>(items) };
+};
+const ends: Array<() => void> = [];
+afterEach(() => {
+  for (const end of ends.splice(0)) end();
 });
 
-/** Follows a list to its end. @returns the ids that have come so far */
-async function following(list: LiveList<Item>, query: { after?: Int64; kind?: string }): Promise<Int64[]> {
-  const follower = await list.follow(query);
-  followers.push(follower);
+/** Follows a list. @returns the ids that have come so far */
+function following(list: LiveList<Item>, query: FollowQuery<Item> = {}): Int64[] {
+  const additions = list.follow(query);
   const ids: Int64[] = [];
+  let isOver = false;
+  ends.push(() => {
+    isOver = true;
+  });
   void (async () => {
-    for await (const items of follower) ids.push(...items.map(({ id }) => id));
+    for await (const { items } of additions) {
+      if (isOver) return;
+      ids.push(...items.map(({ id }) => id));
+    }
   })();
   return ids;
 }
 
-test('whoever names a position far ahead keeps nobody from following together', async () => {
-  const shelf = new Shelf();
-  const list = new LiveList(shelf);
-  const ahead = await following(list, { after: 1_000_000 });
-  await eventually(async () => shelf.reads.length > 1);
-  const all = await following(list, { after: 0 });
-  const balls = await following(list, { after: 0, kind: 'ball' });
-  shelf.add('ball');
-  await eventually(async () => all.length === 1 && balls.length === 1);
-  shelf.reads.length = 0;
-  shelf.add('bone');
-  shelf.add('ball');
-  await eventually(async () => all.length === 3 && balls.length === 2);
-  expect([all, balls, ahead]).toEqual([[1, 2, 3], [1, 3], []]);
-  // One loop has read for all of them.
-  expect(shelf.reads.filter(({ filter }) => filter !== null)).toEqual([]);
+test('a thousand followers at one position cost one read', async () => {
+  const { shelf: items, list } = shelf();
+  items.add('ball');
+  const all = Array.from({ length: 1000 }, () => following(list, { after: 0 }));
+  await eventually(async () => all.every((ids) => ids.length === 1));
+  expect(items.reads).toEqual([{ after: 0 }]);
+  items.reads.length = 0;
+  items.add('bone');
+  await eventually(async () => all.every((ids) => ids.length === 2));
+  expect(items.reads.every(({ after }) => after === 1)).toBe(true);
+  expect(items.reads.length).toBeLessThan(5);
 });
 
-test('whoever begins farther back while the end is being read leaves no gap', async () => {
-  const shelf = new Shelf();
-  const list = new LiveList(shelf);
-  for (let count = 0; count < 5; count += 1) shelf.add('ball');
-  await following(list, { after: 5 });
-  await eventually(async () => shelf.reads.length > 1);
-  let open: () => void = () => undefined;
-  shelf.gate = new Promise((done) => (open = done));
-  const reads = shelf.reads.length;
-  await eventually(async () => shelf.reads.length > reads);
-  shelf.gate = undefined;
-  // A server that is behind has answered it: it waits at 3, and the end is being read after 5.
-  const { items } = shelf;
-  const newest = items.splice(3);
-  const behind = await following(list, { after: 0 });
-  await eventually(async () => behind.length === 3);
-  items.push(...newest);
-  shelf.add('ball');
+test('followers with filters and positions of their own get what they ask for, each once and in order', async () => {
+  const { shelf: items, list } = shelf();
+  const [all, balls, ahead] = [
+    following(list, { after: 0 }),
+    following(list, { after: 0, kind: 'ball' }),
+    following(list, { after: 1_000_000 }),
+  ];
+  for (let at = 0; at < 250; at += 1) items.add(at % 2 === 0 ? 'ball' : 'bone');
+  const late = following(list, { after: 240 });
+  await eventually(async () => all.length === 250 && balls.length === 125 && late.length === 10);
+  const ids = Array.from({ length: 250 }, (_, at) => at + 1);
+  expect([all, balls, ahead, late]).toEqual([ids, ids.filter((id) => id % 2 === 1), [], ids.slice(240)]);
+});
+
+test('an item that is added during a read is found by the next one at once', async () => {
+  const { shelf: items, list } = shelf();
+  let open = (): void => undefined;
+  items.delay = new Promise((done) => (open = done));
+  const ids = following(list, { after: 0 });
+  await eventually(async () => items.reads.length === 1);
+  items.add('ball');
+  // Long enough for the look that the insertion causes.
+  await eventually(async () => items.reads.length === 1);
+  items.delay = undefined;
   open();
-  await eventually(async () => behind.length >= 6);
-  expect(behind).toEqual([1, 2, 3, 4, 5, 6]);
+  await eventually(async () => ids.length === 1);
+  expect(ids).toEqual([1]);
 });
 
-test('the last one who leaves takes with it what was kept', async () => {
-  const shelf = new Shelf();
-  const list = new LiveList(shelf);
-  const first = await following(list, { after: 0 });
-  shelf.add('ball');
-  await eventually(async () => first.length === 1);
-  await followers[0]?.return();
-  shelf.items.length = 0;
-  const second = await following(list, { after: 0 });
-  shelf.add('bone');
-  await eventually(async () => second.length > 0);
-  expect([first, second]).toEqual([[1], [2]]);
+test('while the database is unavailable followers wait; then they go on without a gap', async () => {
+  const { shelf: items, list } = shelf();
+  const ids = following(list, { after: 0 });
+  items.add('ball');
+  await eventually(async () => ids.length === 1);
+  items.isUnavailable = true;
+  items.add('ball');
+  items.reads.length = 0;
+  await eventually(async () => items.reads.length > 1);
+  items.isUnavailable = false;
+  await eventually(async () => ids.length === 2);
+  expect(ids).toEqual([1, 2]);
+});
+
+test('when the last follower has gone the list is not read any more', async () => {
+  const { shelf: items, list } = shelf();
+  const additions = list.follow({ after: 0 });
+  await additions.next();
+  items.add('ball');
+  await additions.next();
+  await additions.return();
+  items.reads.length = 0;
+  for (let at = 0; at < 10; at += 1) items.add('ball');
+  const other = list.follow({ after: 5 });
+  await other.next();
+  expect((await other.next()).value?.items.map(({ id }) => id)).toEqual([6, 7, 8, 9, 10, 11]);
+  expect(items.reads).toEqual([{ after: 5 }]);
+  await other.return();
 });

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { Agent, createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { silence } from '../../src/api/subscriptions/event-stream.ts';
+import { heartbeatInterval } from '../../src/api/subscriptions/event-stream.ts';
 import { databaseForEach } from '../support/each.ts';
 import { send } from '../support/http.ts';
 import { afterEach, describe, expect, test } from '../support/jest.ts';
@@ -23,7 +23,7 @@ afterEach(async () => {
 test('it is more patient than a live list is silent', () => {
   const [, patience] = /^ *timeout server (\d+)s$/m.exec(readFileSync('operations/proxy/haproxy.cfg', 'utf8')) ?? [];
   // A comment may be late by a look, on a busy machine by more.
-  expect(Number(patience) * 1000).toBeGreaterThanOrEqual(silence + 5000);
+  expect(Number(patience) * 1000).toBeGreaterThanOrEqual(heartbeatInterval + 5000);
 });
 
 describe('two nodes behind the proxy of compose.yaml', () => {

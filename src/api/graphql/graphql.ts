@@ -16,8 +16,7 @@ import { StoreError } from '../../errors.ts';
 import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
 import { varyBy } from '../http/headers.ts';
 import { type Page, sendPage } from '../pages/page.ts';
-import { EventWriter } from '../subscriptions/event-writer.ts';
-import { sendEvents, sendResult } from '../subscriptions/events.ts';
+import { sendFramed } from '../subscriptions/event-stream.ts';
 import { CostLimit } from './cost.ts';
 import { formatError, sendGraphQLError } from './errors.ts';
 import { Executor } from './executor.ts';
@@ -26,7 +25,7 @@ import { operations } from './operation.ts';
 import {
   acceptedBy,
   assertDocument,
-  type Events,
+  eventsOf,
   type GraphQLContext,
   isNavigation,
   mediaTypes,
@@ -73,18 +72,17 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
     const parameters = parametersOf(request);
     if (trusted) Object.assign(parameters, { query: trustedDocumentOf(trusted, parameters), extensions: undefined });
     else assertDocument(parameters);
-    const events: Events | undefined = accepted.events
-      ? { lastEventId: request.headers['last-event-id'] as string | undefined }
-      : undefined;
+    const events = accepted.events ? eventsOf(request) : undefined;
     const { caller, call } = request;
     const contextValue = { caller, call, request, reply, events, mediaType };
     const { http, body } = await server.executeOperation(parameters, { contextValue });
     if (body.kind === 'incremental') throw new Error('Nothing in the schema can be deferred.');
     if (events?.refusal) throw events.refusal;
-    if (events?.stream) return sendEvents(reply, events.stream);
+    if (events?.stream) return events.stream.sendTo(reply);
     const { status = 200, headers } = http;
     const text = executor.stringify(body.singleResult);
-    if (accepted.prefersEvents && status < 400 && !request.meter?.refusal) return sendResult(reply, text);
+    const isEvent = events && accepted.prefersEvents && status < 400 && !request.meter?.refusal;
+    if (isEvent) return sendFramed(reply, events.framing, text);
     for (const [name, value] of headers) reply.header(name, value);
     return reply.code(status).send(text);
   }
@@ -118,10 +116,9 @@ function apolloServer(
   { schema, limits, ...options }: GraphQLOptions,
   executor: Executor,
 ): ApolloServer<GraphQLContext> {
-  const { introspection, observers, usage, apq, jit } = options;
+  const { introspection, observers, usage, apq } = options;
   const cost = new CostLimit(schema, limits.maxCost);
   const deprecated = new DeprecatedFields(schema);
-  const writer = new EventWriter(schema, jit);
   return new ApolloServer<GraphQLContext>({
     schema,
     formatError,
@@ -146,7 +143,7 @@ function apolloServer(
       ApolloServerPluginLandingPageDisabled(),
       ApolloServerPluginSchemaReportingDisabled(),
       ApolloServerPluginUsageReportingDisabled(),
-      operations({ schema, writer, cost, deprecated, usage, executor, observers }),
+      operations({ schema, cost, deprecated, usage, executor, observers }),
     ],
   });
 }

@@ -13,8 +13,7 @@ import { assertRepeatable } from '../../access/idempotency/mutations.ts';
 import { idempotencyKey } from '../../access/idempotency/once.ts';
 import { StoreError } from '../../errors.ts';
 import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
-import type { EventWriter } from '../subscriptions/event-writer.ts';
-import { Live } from '../subscriptions/live.ts';
+import { Subscriber } from '../subscriptions/subscriber.ts';
 import type { CostLimit, Estimate } from './cost.ts';
 import { formatted, logErrors, retryAfter } from './errors.ts';
 import { type Executor, isSingleField } from './executor.ts';
@@ -23,8 +22,6 @@ import { fragmentsOf, observedOperation, rootFieldsOf } from './selections.ts';
 
 export interface OperationOptions {
   schema: GraphQLSchema;
-  /** Writes the events of subscriptions. */
-  writer: EventWriter;
   cost: CostLimit;
   deprecated: DeprecatedFields;
   usage: DeprecationUsage;
@@ -41,7 +38,7 @@ const done = Promise.resolve();
  */
 export function operations(options: OperationOptions): ApolloServerPlugin<GraphQLContext> {
   const { cost, deprecated, usage, executor, observers } = options;
-  const live = new Live({ ...options, toResponse });
+  const subscriber = new Subscriber({ ...options, toResponse });
   const listener: GraphQLRequestListener<GraphQLContext> = {
     didResolveOperation({ schema, document, operation, request, contextValue }) {
       if (!operation) return done;
@@ -65,8 +62,8 @@ export function operations(options: OperationOptions): ApolloServerPlugin<GraphQ
     // Apollo Server's own extension point for executors is made for gateways: it creates objects per request that keep
     // the whole request from the scavenger (accessors in a literal, and so a hidden class per request).
     async responseForOperation({ document, operation, request, contextValue }) {
-      if (operation?.operation === OperationTypeNode.SUBSCRIPTION) {
-        return live.open({ document, operation, request, contextValue });
+      if (operation?.operation === OperationTypeNode.SUBSCRIPTION && contextValue.events) {
+        return subscriber.open({ document, operation, request, contextValue }, contextValue.events);
       }
       const { variables, operationName } = request;
       const result = await executor.execute({ document, operation, operationName, variables, context: contextValue });
@@ -112,13 +109,23 @@ export function operations(options: OperationOptions): ApolloServerPlugin<GraphQ
 
 /** Only queries come by GET: a link must change nothing. A subscription does, if its client accepts events. */
 function assertMethod({ operation }: OperationDefinitionNode, { request, events }: GraphQLContext): void {
-  if (request.method === 'POST' || operation === OperationTypeNode.QUERY) return;
-  if (operation === OperationTypeNode.SUBSCRIPTION && events) return;
-  const message =
-    'By GET only queries are answered: send a mutation by POST, and a subscription with `Accept: text/event-stream`.';
-  const headers = new HeaderMap([['allow', 'GET, HEAD, OPTIONS, POST']]);
-  const originalError = new StoreError('METHOD_NOT_ALLOWED', message);
-  throw new GraphQLError(message, { originalError, extensions: { http: { status: 405, headers } } });
+  const isSubscription = operation === OperationTypeNode.SUBSCRIPTION;
+  if (operation === OperationTypeNode.QUERY || (isSubscription && events)) return;
+  if (request.method !== 'POST') {
+    const message =
+      'By GET only queries are answered: send a mutation by POST, and a subscription with `Accept: text/event-stream`.';
+    throw refused(new StoreError('METHOD_NOT_ALLOWED', message), { allow: 'GET, HEAD, OPTIONS, POST' });
+  }
+  if (!isSubscription) return;
+  const message = 'A subscription is answered with events: send `Accept: text/event-stream`.';
+  throw refused(new StoreError('NOT_ACCEPTABLE', message));
+}
+
+/** @param headers of the response */
+function refused(originalError: StoreError, headers: Record<string, string> = {}): GraphQLError {
+  const { message, status } = originalError;
+  const http = { status, headers: new HeaderMap(Object.entries(headers)) };
+  return new GraphQLError(message, { originalError, extensions: { http } });
 }
 
 /**

@@ -5,7 +5,7 @@ import { isRecord, parseExactJson } from '../../storage/input/json.ts';
 import { acceptedTypes } from '../http/accepted-types.ts';
 import { isRead } from '../http/operation.ts';
 import type { RequestCall } from '../http/request-call.ts';
-import type { EventStream } from '../subscriptions/event-stream.ts';
+import { type EventStream, type Framing, serverSentEvents } from '../subscriptions/event-stream.ts';
 
 /** Reads the HTTP request of an operation: what its client accepts, and its parameters (GraphQL over HTTP, "Request"). */
 
@@ -17,17 +17,22 @@ export const mediaTypes = {
 
 export type MediaType = (typeof mediaTypes)[keyof typeof mediaTypes];
 
-/** The media type of server-sent events. */
-export const eventStream = 'text/event-stream; charset=utf-8';
+const eventStream = serverSentEvents.mediaType;
 
-/** Server-sent events for a client that accepts them. */
+/** A stream of results, for a client that accepts one. */
 export interface Events {
+  readonly framing: Framing;
   /** The last event that the client has seen (WHATWG HTML, section 9.2.4): it wants those after it. */
   readonly lastEventId: string | undefined;
   /** The open stream, if the operation is a subscription. */
   stream?: EventStream;
-  /** Why the stream could not be opened, if the client may try again later. */
+  /** Why there is no stream, if that has an HTTP status of its own. */
   refusal?: StoreError;
+}
+
+/** Chooses how results are framed. */
+export function eventsOf({ headers }: FastifyRequest): Events {
+  return { framing: serverSentEvents, lastEventId: headers['last-event-id'] as string | undefined };
 }
 
 /** The context of resolvers. */

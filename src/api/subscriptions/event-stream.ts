@@ -1,125 +1,151 @@
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
-import type { GraphQLFormattedError } from 'graphql';
+import type { FastifyReply } from 'fastify';
 import type { Int64 } from '../../storage/input/int64.ts';
-import { eventStream } from '../graphql/request.ts';
-import type { Follower } from './live-list.ts';
+import type { Addition } from './live-list.ts';
 
-/** The frames of GraphQL over server-sent events, distinct connections mode (graphql-sse, PROTOCOL.md). */
-export const frames = {
-  next: (result: string) => `event: next\ndata: ${result}\n\n`,
-  /** With the id that `Last-Event-ID` continues from. */
-  item: (id: Int64, result: string) => `event: next\nid: ${id}\ndata: ${result}\n\n`,
-  /** The data are empty, or `EventSource` would not tell of it. */
-  complete: 'event: complete\ndata:\n\n',
-  /** Says from where it continues, before anything has come. No event: browsers only remember the id. */
-  position: (id: Int64) => `id: ${id}\n\n`,
-  comment: ':\n\n',
-};
-
-export const eventHeaders = {
-  'content-type': eventStream,
-  'cache-control': 'no-store, no-transform',
-  // nginx would gather events.
-  'x-accel-buffering': 'no',
-};
-
-export interface EventStreamOptions {
-  source: Follower<{ readonly id: Int64 }>;
-  response: ServerResponse;
-  /** Writes items as frames. */
-  write(items: readonly unknown[]): string | Promise<string>;
-  /** Charges items. @throws StoreError TOO_MANY_REQUESTS */
-  charge(items: number): Promise<void>;
-  /** Items are on their way. */
-  onSent(items: number): void;
-  /** Logs a failure, and puts it into the words of the API. */
-  format(error: unknown): GraphQLFormattedError;
-  /** Called once, when it is over. */
-  onEnd(errors: readonly GraphQLFormattedError[] | undefined): void;
+/** How results are framed in a response that goes on. Results are JSON. */
+export interface Framing {
+  mediaType: string;
+  /** Before anything has come: where the subscription begins. */
+  start(position: Int64): string;
+  /** @param id continues the subscription after this result */
+  next(result: string, id?: Int64): string;
+  /** Shows that the connection is alive. */
+  heartbeat: string;
+  complete: string;
 }
 
-/** How long (ms) nothing is written before a stream is cut off. */
-export const breath = 100;
-/** After this long (ms) without an event there is a comment. Proxies cut off what says nothing for 15 seconds and more. */
-export const silence = 10_000;
+/** GraphQL over server-sent events, distinct connections mode (graphql-sse, PROTOCOL.md). */
+export const serverSentEvents = {
+  mediaType: 'text/event-stream; charset=utf-8',
+  // Without an event: a browser only remembers the id, and sends it as `Last-Event-ID`.
+  start: (position: Int64) => `id: ${position}\n\n`,
+  next: (result: string, id?: Int64) => `event: next\n${id === undefined ? '' : `id: ${id}\n`}data: ${result}\n\n`,
+  heartbeat: ':\n\n',
+  // Without the line of data, `EventSource` would ignore the event.
+  complete: 'event: complete\ndata:\n\n',
+} as const satisfies Framing;
+
+/** Nothing on the way may store, compress or buffer (nginx) a stream. */
+const headers = { 'cache-control': 'no-store, no-transform', 'x-accel-buffering': 'no' };
+
+/** Sends a result that has an end, framed as a subscription with this result alone. It cannot be resumed or cached. */
+export function sendFramed(reply: FastifyReply, framing: Framing, result: string): FastifyReply {
+  reply.contentTag = null;
+  return reply
+    .headers(headers)
+    .type(framing.mediaType)
+    .send(framing.next(result) + framing.complete);
+}
+
+export interface EventStreamOptions {
+  start: Int64;
+  additions: AsyncIterator<Addition, void>;
+  framing: Framing;
+  response: ServerResponse;
+  /** Charges items to the quota, and writes them as frames. @throws StoreError TOO_MANY_REQUESTS */
+  write(items: Addition['items']): Promise<Buffer>;
+  /** Writes the result that tells the client why the subscription has ended. */
+  writeFailure(error: unknown): string;
+}
+
+/** Nothing is written for this long (ms) before a connection is cut. */
+export const silenceBeforeCut = 100;
+/** After this long (ms) without a result there is a heartbeat: proxies close connections that are silent for 15 s. */
+export const heartbeatInterval = 10_000;
 
 /**
- * The events of one subscription. A page is read when the client has taken the last one, so that a slow client holds one
- * page, not a queue.
+ * The response of one subscription. The list is read when the client has taken the last page, so a slow client holds one
+ * page and no queue.
  */
-export class EventStream extends Readable {
-  readonly bornAt = performance.now();
-  /** When it was told to end; undefined while it goes on. */
-  endsSince: number | undefined;
+export class EventStream {
+  readonly openedAt = performance.now();
+  /** Since when it has been ending by itself; undefined while it goes on. */
+  endingSince: number | undefined;
   readonly #options: EventStreamOptions;
   #failure: unknown;
   #isCut = false;
-  #spokenAt = performance.now();
-  #errors: readonly GraphQLFormattedError[] | undefined;
+  #wroteAt = performance.now();
+  #wake = (): void => undefined;
 
   constructor(options: EventStreamOptions) {
-    super({ highWaterMark: 16_384 });
     this.#options = options;
-    this.push(frames.position(options.source.position));
   }
 
-  override _read(): void {
-    this.#pull().catch((error: unknown) => this.#fail(error));
+  /** Nothing is read ahead of the client. */
+  sendTo(reply: FastifyReply): FastifyReply {
+    const { framing, response } = this.#options;
+    reply.headers(headers).type(framing.mediaType);
+    if (reply.request.method === 'HEAD') return reply.send();
+    response.once('close', () => this.#wake());
+    return reply.send(Readable.from(this.#frames(), { objectMode: false, highWaterMark: 0 }));
   }
 
-  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    void this.#options.source.return();
-    this.#options.onEnd(this.#errors);
-    done(error);
+  /** Bytes that the client has not taken yet. */
+  get unsentBytes(): number {
+    return this.#options.response.writableLength;
   }
 
-  /** Ends it with an error, which its client is told. */
+  /** Ends it with an error for its client. */
   end(failure: unknown): void {
-    if (this.endsSince !== undefined) return;
-    this.endsSince = performance.now();
-    this.#failure = failure;
-    void this.#options.source.return();
+    this.#failure ??= failure;
+    this.endingSince ??= performance.now();
+    this.#wake();
   }
 
   /**
-   * Cuts it off without `complete`: a client that resumes does so elsewhere. graphql-sse's client takes a connection that
-   * ends for a lost one, unless events came with the end; so nothing is written for a moment.
+   * Closes the connection without `complete`, so that the client resumes, perhaps at another node. graphql-sse's client
+   * resumes only if no event came just before: so nothing is written for a moment.
    */
   cut(): void {
     if (this.#isCut) return;
     this.#isCut = true;
-    void this.#options.source.return();
-    setTimeout(() => this.#options.response.destroy(), breath).unref();
+    this.#wake();
+    setTimeout(() => this.#options.response.destroy(), silenceBeforeCut).unref();
   }
 
-  /** Says that it is still there, also while the database is away; not to a client that does not read. */
-  breathe(now: number): void {
-    const { response } = this.#options;
-    if (now - this.#spokenAt < silence || this.endsSince !== undefined || this.#isCut) return;
-    this.#spokenAt = now;
-    // Not pushed: that would begin another read beside the one that waits.
-    if (!response.writableNeedDrain) response.write(frames.comment);
+  /** Sends a heartbeat when one is due, also while the database is unavailable. */
+  keepAlive(): void {
+    if (this.#isSilent) this.#wake();
   }
 
-  async #pull(): Promise<void> {
-    const { source, write, charge, onSent } = this.#options;
-    const { value: items } = await source.next();
-    if (this.#isCut) return;
-    if (!items || this.#failure !== undefined) return this.#fail(this.#failure);
-    await charge(items.length);
-    const text = await write(items);
-    onSent(items.length);
-    this.#spokenAt = performance.now();
-    this.push(text);
+  get #isSilent(): boolean {
+    return performance.now() - this.#wroteAt >= heartbeatInterval;
   }
 
-  #fail(error: unknown): void {
-    if (this.destroyed || this.#isCut) return;
-    this.endsSince ??= performance.now();
-    this.#errors = [this.#options.format(error)];
-    void this.#options.source.return();
-    this.push(frames.next(JSON.stringify({ errors: this.#errors })) + frames.complete);
-    this.push(null);
+  async *#frames(): AsyncGenerator<string | Buffer, void> {
+    const { start, additions, framing, response, write, writeFailure } = this.#options;
+    let next: Promise<IteratorResult<Addition, void>> | undefined;
+    try {
+      yield framing.start(start);
+      while (!response.destroyed) {
+        if (this.#failure !== undefined) throw this.#failure;
+        // The response must not end as if it were complete.
+        if (this.#isCut) await new Promise((closed) => response.once('close', closed));
+        next ??= additions.next();
+        const added = await Promise.race([next, this.#woken()]);
+        if (added?.value) {
+          next = undefined;
+          yield this.#sent(await write(added.value.items));
+        } else if (this.#isSilent) yield this.#sent(framing.heartbeat);
+      }
+    } catch (error) {
+      this.endingSince ??= performance.now();
+      yield framing.next(writeFailure(error)) + framing.complete;
+    } finally {
+      void additions.return?.();
+    }
+  }
+
+  #woken(): Promise<undefined> {
+    return new Promise((wake) => {
+      this.#wake = () => wake(undefined);
+    });
+  }
+
+  #sent<Frame>(frame: Frame): Frame {
+    this.#wroteAt = performance.now();
+    return frame;
   }
 }

@@ -17,17 +17,9 @@ export class FollowArgs {
   readonly after?: string | null;
 }
 
-/** Where a live list begins. @throws StoreError BAD_USER_INPUT */
-export function positionOf({ after }: FollowArgs, { events }: GraphQLContext): string | null | undefined {
-  const { lastEventId } = events ?? {};
-  if (lastEventId === undefined || int64FromText(lastEventId) !== undefined) return lastEventId ?? after;
-  throw new StoreError('BAD_USER_INPUT', `Last-Event-ID must be an integer between ${int64.min} and ${int64.max}.`);
-}
-
 /**
- * A field of `Subscription`: the method returns a `Follower`, and each of its items is an event.
- *
- * type-graphql's own `subscribe` is a function without the resolver's instance, so `makeLive` puts the method there.
+ * A field of `Subscription` whose events are the items of a list. The method returns what `LiveList.follow` returns;
+ * `makeLive` makes it the field's `subscribe`, because type-graphql's own has no access to the resolver's instance.
  */
 export function Live(
   type: () => object,
@@ -36,17 +28,26 @@ export function Live(
   return Subscription(type as never, { ...options, subscribe: neverCalled });
 }
 
-/** Makes the methods of live fields what subscribes; an item is the value of its field. */
+/** Makes the methods of live fields subscribe, from `Last-Event-ID` if there is one. An item is its field's value. */
 export function makeLive(schema: GraphQLSchema): void {
   for (const field of Object.values(schema.getSubscriptionType()?.getFields() ?? {})) {
-    if (field.resolve) field.subscribe = field.resolve;
+    const { resolve } = field;
+    field.subscribe = (root, args, context: GraphQLContext, info) =>
+      resolve?.(root, { ...args, after: lastEventIdOf(context) ?? args.after }, context, info);
     field.resolve = (item) => item;
   }
+}
+
+/** @throws StoreError BAD_USER_INPUT */
+function lastEventIdOf({ events }: GraphQLContext): string | undefined {
+  const id = events?.lastEventId;
+  if (id === undefined || int64FromText(id) !== undefined) return id;
+  throw new StoreError('BAD_USER_INPUT', `Last-Event-ID must be an integer between ${int64.min} and ${int64.max}.`);
 }
 
 function neverCalled(): never {
   throw new Error('The schema was not made live.');
 }
 
-/** type-graphql asks for one. Nothing is published: whoever follows a list reads it. */
+/** type-graphql requires one. Nothing is published: followers read the list. */
 export const noPubSub: PubSub = { publish: neverCalled, subscribe: neverCalled };

@@ -1,106 +1,111 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { StoreError } from '../../errors.ts';
 import type { Int64 } from '../../storage/input/int64.ts';
-import type { NextPage, Source } from './source.ts';
-import { pageBytes, Tail, type Waiter } from './tail.ts';
+import { type Page, pageLimit } from '../../storage/input/page.ts';
+import type { Records } from '../../storage/records/records.ts';
 
-/** How long (ms) a follower waits when the database does not answer. */
-const pause = 500;
+/** How often (ms) a followed list is read: more often after something was added, because more is likely to follow. */
+const interval = { shortest: 100, longest: 500 };
+/** The shortest time (ms) between two reads. Many followers, or many positions, make a read more expensive. */
+const shortestGap = 20;
+/** Pages that are kept for other followers at the same position. */
+const maxPages = 128;
 
-/** The part of a list that somebody follows. */
-export interface FollowQuery {
-  /** Everything after this id; only what is created from now on when undefined. */
-  readonly after?: Int64 | undefined;
-}
+type Identified = { readonly id: Int64 };
+type GrowingList<Item extends Identified> = Pick<Records<Item, never>, 'list' | 'lastId' | 'onInserted'>;
 
-/** A list that goes on: what is there after a position, and then whatever is created. */
-export class LiveList<Item extends { readonly id: Int64 }> {
-  readonly #source: Source<Item>;
-  readonly #tail: Tail<Item>;
+/** The part of a list to follow: the items after an id (by default only new ones), optionally filtered. */
+export type FollowQuery<Item> = { readonly after?: Int64 | undefined } & {
+  readonly [Filter in keyof Item]?: Item[Filter] | undefined;
+};
 
-  constructor(source: Source<Item>) {
-    this.#source = source;
-    this.#tail = new Tail(source);
-  }
-
-  /**
-   * Follows the list. Every item comes once, ascending by id.
-   *
-   * @throws StoreError SERVICE_UNAVAILABLE
-   */
-  async follow(
-    query: FollowQuery & { readonly [Filter in keyof Item]?: Item[Filter] | undefined },
-  ): Promise<Follower<Item>> {
-    const { filteredBy } = this.#source;
-    const filter = filteredBy === undefined ? null : (query[filteredBy as keyof Item] ?? null);
-    const position = query.after ?? (await this.#source.last());
-    return new Follower(this.#source, this.#tail, position, filter);
-  }
+/** Items that were added, ascending by id, and the id of the last of them. The first has only the start position. */
+export interface Addition<Item = Identified> {
+  readonly position: Int64;
+  readonly items: readonly Item[];
 }
 
 /**
- * Somebody who follows a list, page by page, each read when it is asked for: a slow one holds one page and nothing else.
+ * Follows a list by reading it again and again after the last id. Ids become visible in ascending order, so nothing is
+ * missed or repeated, whichever server answers: a replica that is behind only has less.
+ *
+ * Followers read at the same moments, and those at the same position share one page. So a thousand of them at the end of
+ * the list cost one statement a look.
  */
-export class Follower<Item extends { readonly id: Int64 }> implements AsyncIterableIterator<readonly Item[]>, Waiter {
-  /** All up to here has been returned. */
-  position: Int64;
-  readonly #source: Source<Item>;
-  readonly #tail: Tail<Item>;
-  readonly #filter: unknown;
-  #isOver = false;
-  #woken: (() => void) | undefined;
+export class LiveList<Item extends Identified> {
+  readonly #list: GrowingList<Item>;
+  /** The pages that were read since the last look, by filter and position. */
+  readonly #pages = new Map<string, Promise<Page<Item>>>();
+  #nextLook = Promise.withResolvers<void>();
+  #timer: NodeJS.Timeout | undefined;
+  #dueAt = Number.POSITIVE_INFINITY;
+  #lookedAt = 0;
+  #interval = interval.shortest;
+  #hasNews = false;
+  #followers = 0;
 
-  constructor(source: Source<Item>, tail: Tail<Item>, position: Int64, filter: unknown) {
-    this.#source = source;
-    this.#tail = tail;
-    this.position = position;
-    this.#filter = filter;
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  /** @throws what is no failure that passes */
-  async next(): Promise<IteratorResult<readonly Item[], undefined>> {
-    if (!this.#isOver) this.#tail.join(this);
-    while (!this.#isOver) {
-      const page = this.#tail.since(this.position, this.#filter) ?? (await this.#read());
-      if (this.#isOver) break;
-      if (page) this.position = page.upTo;
-      if (page && page.items.length > 0) return { done: false, value: page.items };
-      if (!page) await sleep(pause, undefined, { ref: false });
-      else if (!page.hasNext) await this.#more();
-    }
-    return { done: true, value: undefined };
-  }
-
-  /** Ends it, also while it waits. */
-  async return(): Promise<IteratorReturnResult<undefined>> {
-    this.#isOver = true;
-    this.#tail.leave(this);
-    this.wake();
-    return { done: true, value: undefined };
-  }
-
-  wake(): void {
-    this.#woken?.();
-  }
-
-  #more(): Promise<void> {
-    return new Promise((woken) => {
-      this.#woken = woken;
-      this.#tail.wait(this);
+  constructor(list: GrowingList<Item>) {
+    this.#list = list;
+    list.onInserted(() => {
+      const gap = Math.max(shortestGap, this.#followers / 10 + this.#pages.size);
+      if (this.#followers > 0) this.#lookWithin(this.#lookedAt + gap - performance.now());
     });
   }
 
-  /** @returns undefined when the database does not answer now */
-  async #read(): Promise<NextPage<Item> | undefined> {
+  /** @throws StoreError SERVICE_UNAVAILABLE at the start; later it waits until the database answers again */
+  async *follow(query: FollowQuery<Item>): AsyncGenerator<Addition<Item>, void> {
+    let position = query.after ?? (await this.#list.lastId());
+    const filters = Object.entries(query).filter(([name, value]) => name !== 'after' && value !== undefined);
+    this.#followers += 1;
     try {
-      return await this.#source.next({ after: this.position, filter: this.#filter, maxBytes: pageBytes });
-    } catch (error) {
-      if (error instanceof StoreError && error.code === 'SERVICE_UNAVAILABLE') return undefined;
-      throw error;
+      yield { position, items: [] };
+      for (;;) {
+        // Before reading: an item that is added during the read is found by the next one.
+        const nextLook = this.#nextLook.promise;
+        const { items, hasNext } = await this.#read(`${filters} ${position}`, { ...query, after: position });
+        position = items.at(-1)?.id ?? position;
+        if (items.length > 0) yield { position, items };
+        if (!hasNext) await nextLook;
+      }
+    } finally {
+      this.#followers -= 1;
     }
   }
+
+  #read(key: string, query: FollowQuery<Item>): Promise<Page<Item>> {
+    const known = this.#pages.get(key);
+    if (known) return known;
+    const page = this.#list.list({ ...query, limit: pageLimit.max }).catch(emptyWhileUnavailable<Item>);
+    void page.then(
+      ({ items }) => (this.#hasNews ||= items.length > 0),
+      () => undefined,
+    );
+    if (this.#pages.size >= maxPages) this.#pages.clear();
+    this.#pages.set(key, page);
+    this.#lookWithin(this.#interval);
+    return page;
+  }
+
+  #lookWithin(milliseconds: number): void {
+    const dueAt = performance.now() + milliseconds;
+    if (dueAt >= this.#dueAt) return;
+    clearTimeout(this.#timer);
+    this.#dueAt = dueAt;
+    this.#timer = setTimeout(() => this.#look(), milliseconds).unref();
+  }
+
+  /** Wakes all followers, who read again. */
+  #look(): void {
+    this.#dueAt = Number.POSITIVE_INFINITY;
+    this.#lookedAt = performance.now();
+    this.#interval = this.#hasNews ? interval.shortest : Math.min(1.5 * this.#interval, interval.longest);
+    this.#hasNews = false;
+    this.#pages.clear();
+    this.#nextLook.resolve();
+    this.#nextLook = Promise.withResolvers();
+  }
+}
+
+function emptyWhileUnavailable<Item>(error: unknown): Page<Item> {
+  if (error instanceof StoreError && error.code === 'SERVICE_UNAVAILABLE') return { items: [], hasNext: false };
+  throw error;
 }

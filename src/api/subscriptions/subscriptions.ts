@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { StoreError, tryAgain } from '../../errors.ts';
-import { breath, type EventStream } from './event-stream.ts';
+import { type EventStream, silenceBeforeCut } from './event-stream.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -10,32 +10,31 @@ declare module 'fastify' {
   }
 }
 
-export interface SubscriptionLimits {
-  /** How many may be open at a time, in this process: in all, and of one key. */
+export interface SubscriptionsOptions {
+  /** Maximum number of open subscriptions in this process, and of one key. */
   max: number;
   perKey: number;
-  /** How long (ms) one lasts; then it is cut off, and its client resumes, perhaps at another node. */
+  /** Maximum duration (ms) of a subscription. Then it is cut, and its client resumes, perhaps at another node. */
   life: number;
-}
-
-export interface SubscriptionsOptions extends SubscriptionLimits {
-  /** Looks at the key of a request again. @throws StoreError UNAUTHENTICATED and others */
+  /** Checks the key of a request again. @throws StoreError UNAUTHENTICATED and others */
   authenticate(request: FastifyRequest): Promise<unknown>;
 }
 
-/** How often (ms) keys are looked at. A look-up is believed for 900 ms (authenticator.ts), so both are under a second. */
+/** How often (ms) keys are checked. A look-up is cached for 900 ms (authenticator.ts): together less than a second. */
 const interval = 50;
-/** How long (ms) a client may take to read that it is over. */
-const patience = 1000;
+/** Time limit (ms) for a client to read that its subscription has ended. */
+const endTimeout = 1000;
+/** Limit for all bytes that clients have not taken yet. Each subscription alone holds at most 64 KiB and one page. */
+const maxUnsentBytes = 128 * 1024 * 1024;
 
 /** The open subscriptions of this process. */
 export class Subscriptions {
-  /** How many items they have been sent, in all. */
+  /** The number of items that were sent so far. */
   delivered = 0;
   readonly #options: SubscriptionsOptions;
-  readonly #perKey = new Map<number, number>();
-  #count = 0;
-  readonly #open = new Map<EventStream, FastifyRequest>();
+  /** Without a stream as long as the subscription is being opened. */
+  readonly #open = new Map<FastifyRequest, EventStream | undefined>();
+  /** The `Authorization` headers that are being checked. */
   readonly #checking = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
 
@@ -44,50 +43,44 @@ export class Subscriptions {
   }
 
   get count(): number {
-    return this.#open.size;
+    return this.#streams().length;
   }
 
   /**
-   * Counts one in, until its response is closed.
+   * Reserves a place until the response is closed.
    *
-   * @throws StoreError TOO_MANY_REQUESTS when the key has too many; SERVICE_UNAVAILABLE when there are too many in all, or
-   *   the service is about to end
+   * @throws StoreError TOO_MANY_REQUESTS when the key has too many; SERVICE_UNAVAILABLE when the process has too many, or
+   *   is shutting down
    */
-  admit({ caller, server, raw }: FastifyRequest, response: { once(event: 'close', done: () => void): unknown }): void {
+  admit(request: FastifyRequest, response: { once(event: 'close', done: () => void): unknown }): void {
     const { max, perKey } = this.#options;
-    if (server.isDraining) throw tryAgain('The service is about to end; subscribe again shortly.');
-    if (this.#count >= max) throw tryAgain('Too many subscriptions are open; try again shortly.');
-    const keyId = caller?.id ?? 0;
-    const ofKey = this.#perKey.get(keyId) ?? 0;
-    if (ofKey >= perKey) throw tooMany(perKey);
-    if (raw.socket.destroyed) throw tryAgain('The client has gone.');
-    this.#count += 1;
-    this.#perKey.set(keyId, ofKey + 1);
-    response.once('close', () => this.#release(keyId));
+    if (request.server.isDraining) throw tryAgain('The service is shutting down; subscribe again shortly.');
+    if (this.#open.size >= max) throw tryAgain('Too many subscriptions are open; try again shortly.');
+    const ofKey = [...this.#open.keys()].filter(({ caller }) => caller?.id === request.caller?.id);
+    if (ofKey.length >= perKey) throw tooMany(perKey);
+    if (request.raw.socket.destroyed) throw tryAgain('The client has disconnected.');
+    this.#open.set(request, undefined);
+    response.once('close', () => this.#release(request));
   }
 
   add(stream: EventStream, request: FastifyRequest): void {
-    this.#open.set(stream, request);
-    stream.once('close', () => this.#remove(stream));
+    this.#open.set(request, stream);
     this.#timer ??= setInterval(() => this.#look(), interval).unref();
   }
 
-  /** Cuts all of them off. */
+  /** Cuts all subscriptions. */
   async close(): Promise<void> {
-    if (this.#open.size === 0) return;
-    for (const stream of this.#open.keys()) stream.cut();
-    await sleep(breath);
+    if (this.count === 0) return;
+    for (const [, stream] of this.#streams()) stream.cut();
+    await sleep(silenceBeforeCut);
   }
 
-  #release(keyId: number): void {
-    this.#count -= 1;
-    const left = (this.#perKey.get(keyId) ?? 0) - 1;
-    if (left > 0) this.#perKey.set(keyId, left);
-    else this.#perKey.delete(keyId);
+  #streams(): Array<[FastifyRequest, EventStream]> {
+    return [...this.#open].filter((one): one is [FastifyRequest, EventStream] => one[1] !== undefined);
   }
 
-  #remove(stream: EventStream): void {
-    this.#open.delete(stream);
+  #release(request: FastifyRequest): void {
+    this.#open.delete(request);
     if (this.#open.size > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
@@ -95,18 +88,19 @@ export class Subscriptions {
 
   #look(): void {
     const now = performance.now();
-    const seen = new Set<string>();
-    for (const [stream, request] of this.#open) {
-      if (now - stream.bornAt > this.#options.life || now - (stream.endsSince ?? now) > patience) stream.cut();
-      stream.breathe(now);
-      const { authorization = '' } = request.headers;
-      if (seen.has(authorization)) continue;
-      seen.add(authorization);
-      void this.#check(authorization, request);
+    const callers = new Map<string, FastifyRequest>();
+    let unsentBytes = 0;
+    for (const [request, stream] of this.#streams()) {
+      unsentBytes += stream.unsentBytes;
+      const isOver = now - stream.openedAt > this.#options.life || now - (stream.endingSince ?? now) > endTimeout;
+      if (isOver || (unsentBytes > maxUnsentBytes && stream.unsentBytes > 0)) stream.cut();
+      else stream.keepAlive();
+      callers.set(`${request.headers.authorization}`, request);
     }
+    for (const [authorization, request] of callers) void this.#check(authorization, request);
   }
 
-  /** One look-up for all subscriptions with this secret. While the database is away, nothing is sent either. */
+  /** Checks a key once for all its subscriptions. While the database is unavailable, nothing is sent either. */
   async #check(authorization: string, request: FastifyRequest): Promise<void> {
     if (this.#checking.has(authorization)) return;
     this.#checking.add(authorization);
@@ -120,7 +114,7 @@ export class Subscriptions {
   }
 
   #endAll(authorization: string, error: StoreError): void {
-    for (const [stream, { headers }] of this.#open) if (headers.authorization === authorization) stream.end(error);
+    for (const [{ headers }, stream] of this.#streams()) if (headers.authorization === authorization) stream.end(error);
   }
 }
 
@@ -129,7 +123,7 @@ function tooMany(perKey: number): StoreError {
   return new StoreError('TOO_MANY_REQUESTS', message, { headers: { 'retry-after': '5' } });
 }
 
-/** Cuts subscriptions off when the service ends: its drain must not wait for them. */
+/** Cuts subscriptions when the service ends: its drain must not wait for them. */
 export const subscriptions = fastifyPlugin<SubscriptionsOptions>(
   async (app: FastifyInstance, options) => {
     const open = new Subscriptions(options);

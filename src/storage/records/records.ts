@@ -1,12 +1,10 @@
 import type { EntityName } from '@mikro-orm/core';
-import type { NextPage, NextQuery, Source } from '../../api/subscriptions/source.ts';
 import { type Deadline, noDeadline } from '../../deadline.ts';
 import type { Database } from '../database/database.ts';
 import { isUnsupported, isWorthAnotherTry } from '../database/errors.ts';
-import { type Int64, int64 } from '../input/int64.ts';
+import { type Int64, int64, int64FromDigits } from '../input/int64.ts';
 import { type Page, type PageQuery, shared } from '../input/page.ts';
 import type { Batches } from './batches.ts';
-import { Continuation } from './continuation.ts';
 import { Insertions } from './insertions.ts';
 import type { Once } from './once.ts';
 import { parameterOf } from './parameter.ts';
@@ -38,7 +36,7 @@ const reads = { maxBatch: 32, maxInFlight: 4, patience: 10, isRetryable: isWorth
  * Reads and writes the rows of an entity's table: lists, single rows and new rows. Concurrent calls of the same kind
  * share one round trip (`batches.ts`). Services build on it; it knows no rules except paging.
  */
-export class Records<Item extends { readonly id: Int64 }, New extends InputOf<Item, New>> implements Source<Item> {
+export class Records<Item extends { readonly id: Int64 }, New extends InputOf<Item, New>> {
   readonly #database: Database;
   readonly #table: Table;
   readonly #filter: Column | undefined;
@@ -48,7 +46,6 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
   readonly #loneLists: Batches<Query, ListRow>;
   readonly #finds: Batches<Int64, Item | null>;
   readonly #insertions: Insertions<Item, New>;
-  readonly #continuation: Continuation<Item>;
   #onInserted: Array<() => void> = [];
   /** False once the engine has refused a statement for several lists. */
   #takesMany = true;
@@ -74,7 +71,6 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
       ...named('find'),
     });
     this.#insertions = new Insertions(database, this.#table, this.#statements);
-    this.#continuation = new Continuation(database, this.#table, this.#statements);
   }
 
   /**
@@ -118,20 +114,13 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
     return inserted;
   }
 
-  get filteredBy(): string | undefined {
-    return this.#filter?.member;
+  /** The greatest id, or the least int64. A replica may not have it yet. @throws StoreError SERVICE_UNAVAILABLE */
+  async lastId(): Promise<Int64> {
+    const [[last] = [null]] = await this.#database.rows<[string | null]>(this.#statements.last, []);
+    return last === null ? int64.min : int64FromDigits(last);
   }
 
-  /** What comes after a position, for a `LiveList`. @throws StoreError SERVICE_UNAVAILABLE */
-  next(query: NextQuery): Promise<NextPage<Item>> {
-    return this.#continuation.next(query);
-  }
-
-  /** The greatest id, or the least int64. @throws StoreError SERVICE_UNAVAILABLE */
-  last(): Promise<Int64> {
-    return this.#continuation.last();
-  }
-
+  /** @param listener is called after each insertion by this process */
   onInserted(listener: () => void): void {
     this.#onInserted.push(listener);
   }

@@ -1,7 +1,7 @@
 import { int64 } from '../input/int64.ts';
 import { literal, quoted } from './quoting.ts';
 import type { Statement } from './statement.ts';
-import { type Column, frame, type Table } from './table.ts';
+import type { Column, Table } from './table.ts';
 
 /**
  * The statements behind `Records`, each for a whole batch. They are SQL rather than `em.find` and a query builder
@@ -12,8 +12,6 @@ export interface Statements {
   listAll: Statement;
   listFiltered: Statement;
   listMany: Statement;
-  followAll: Statement;
-  followFiltered: Statement;
   last: Statement;
   find: Statement;
   insert: Statement;
@@ -33,24 +31,11 @@ export function statementsFor({ name: unquoted, columns, inserted, generated }: 
           (select ${names} from ${table}
             where wanted.filter is not null and ${within('wanted.filter', 'wanted.after')}
             order by ${filtered}, id limit wanted."limit")`;
-  const measured = `${names}, sum(${lengthOf(columns)} + ${frame}) over (order by id) as "#bytes",
-          row_number() over (order by id) as "#place"`;
   const statement = (name: string, text: string, by = ''): Statement => ({ name: `${name}_${unquoted}${by}`, text });
   // There may be records of one table with different filters.
   const by = filter ? `_by_${filter.member}` : '';
   const filterable = (name: string, text: string) => statement(name, text, by);
-  // The greatest id and the rows are of one snapshot, so up to that id nothing is left out. An engine that reads them one
-  // after the other (Citus) reads the id first.
-  const follow = (condition: string, order: string) => `
-      with last as materialized (select max(id) as id from ${table}),
-      page as materialized (
-        select ${measured} from (select ${names} from ${table} where ${condition} order by ${order} limit $2) as item)
-      select ${aggregated(columns)}, (select count(*) from page) > count(*) as is_cut,
-        (select id::text from last) as last
-      from (select * from page where "#bytes" <= $3 or "#place" = 1 order by id) as fitting`;
   return {
-    followAll: statement('follow', follow('id > $1', 'id')),
-    followFiltered: filterable('follow_filtered', follow(within('$4', '$1'), `${filtered}, id`)),
     last: statement('last', `select max(id)::text from ${table}`),
     listAll: statement(
       'list',
@@ -111,12 +96,4 @@ function aggregated(columns: readonly Column[]): string {
       return `json_agg(${text}) as ${name}`;
     })
     .join(', ');
-}
-
-/** SQL for the number of bytes in the text of a row. */
-function lengthOf(columns: readonly Column[]): string {
-  const lengths = columns
-    .filter(({ isText }) => isText)
-    .map(({ name, isNullable }) => (isNullable ? `coalesce(octet_length(${name}), 0)` : `octet_length(${name})`));
-  return lengths.length > 0 ? lengths.join(' + ') : '0';
 }

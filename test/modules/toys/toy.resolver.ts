@@ -10,8 +10,8 @@ import {
   pageCost,
   toConnection,
 } from '../../../src/api/graphql/types.ts';
-import { FollowArgs, Live, positionOf } from '../../../src/api/subscriptions/live-field.ts';
-import type { Follower, LiveList } from '../../../src/api/subscriptions/live-list.ts';
+import { FollowArgs, Live } from '../../../src/api/subscriptions/live-field.ts';
+import type { LiveList } from '../../../src/api/subscriptions/live-list.ts';
 import { checker } from '../../../src/storage/input/check.ts';
 import { int64FromText } from '../../../src/storage/input/int64.ts';
 import { type Toy, ToyKind, type Toys } from './toy.entity.ts';
@@ -65,11 +65,10 @@ export class ToyResolver {
   }
 
   @Live(() => ToyType, { description: 'Toys as they are added, by ascending id.' })
-  async toyAdded(
-    @Args(() => FollowArgs) follow: FollowArgs,
+  toyAdded(
+    @Args(() => FollowArgs) args: FollowArgs,
     @Arg('kind', () => ToyKind, { nullable: true }) kind: ToyKind | null | undefined,
-    @Ctx() context: GraphQLContext,
-  ): Promise<Follower<Toy>> {
-    return this.live.follow(queryOf({ after: positionOf(follow, context), kind }));
+  ) {
+    return this.live.follow(queryOf({ ...args, kind }));
   }
 }
