@@ -1,4 +1,3 @@
-import { connect } from 'node:net';
 import { sql, stockNames } from '../support/database-access.ts';
 import { follow, type SeenEvent, type Stream, seen } from '../support/events.ts';
 import { afterEach, describe, expect, test } from '../support/jest.ts';
@@ -82,6 +81,61 @@ describe('a limit', () => {
     store = await startStore({ SUBSCRIPTION_LIFE_MS: '100' });
     const stream = await following();
     expect([await stream.ended, stream.events]).toEqual(['cut', []]);
+    await eventually(async () => store.app.subscriptions.count === 0);
+  });
+});
+
+describe('a quota', () => {
+  test('is charged one for the start and one for each animal; when it is spent the subscription says so and ends', async () => {
+    store = await startStore({ QUOTA_PER_MINUTE: '5' });
+    const { key } = await store.keys.issue({ name: 'writer' });
+    const stream = await following({ after: '0' });
+    for (const [at, name] of ['a', 'b'].entries()) {
+      await create(name, key);
+      await stream.until(at + 1);
+    }
+    const { key: third } = await store.keys.issue({ name: 'third' });
+    for (const [at, name] of ['c', 'd'].entries()) {
+      await create(name, third);
+      await stream.until(at + 3);
+    }
+    const { key: last } = await store.keys.issue({ name: 'last' });
+    await create('e', last);
+    await stream.ended;
+    expect(seen(stream)).toEqual(['a', 'b', 'c', 'd']);
+    const extensions = { code: 'TOO_MANY_REQUESTS', status: 429, retryAfter: expect.any(Number) };
+    const error = { message: 'This key has used its 5 units of this minute.', extensions };
+    expect(stream.events.slice(-2)).toEqual([{ event: 'next', id: undefined, data: { errors: [error] } }, complete]);
+
+    const again = await following({ after: '0' });
+    expect([again.status, again.headers['retry-after']]).toEqual([429, expect.any(String)]);
+  });
+});
+
+describe('a client that does not read', () => {
+  test('holds a page and no queue, is no burden to others, and has everything when it reads on', async () => {
+    store = await startStore();
+    const names = Array.from({ length: 150 }, (_, at) => `${at} ${'x'.repeat(39_000)}`);
+    const slow = await following({ after: '0' });
+    slow.outgoing.socket?.pause();
+    await stockNames(store.database, names);
+    const quick = await following({ after: '0' });
+    await quick.until(150);
+    // What the kernel takes of six megabytes is the least of it.
+    const before = store.app.subscriptions.delivered;
+    expect(before).toBeLessThan(300);
+    slow.outgoing.socket?.resume();
+    await slow.until(150);
+    expect(seen(slow)).toEqual(names);
+  });
+
+  test('and goes is forgotten', async () => {
+    // A machine that is still busy with the test before refuses it.
+    await eventually(async () => (await following()).status === 200);
+    const { outgoing } = open.at(-1) as Stream;
+    outgoing.socket?.pause();
+    expect(store.app.subscriptions.count).toBe(1);
+    outgoing.destroy();
     await eventually(async () => store.app.subscriptions.count === 0);
   });
 });

@@ -56,6 +56,8 @@ export class LiveList<Item extends Identified> {
     let position = query.after ?? (await this.#list.lastId());
     const filters = Object.entries(query).filter(([name, value]) => name !== 'after' && value !== undefined);
     this.#followers += 1;
+    // A new follower gets the list as it is now.
+    this.#pages.clear();
     try {
       yield { position, items: [] };
       for (;;) {
@@ -90,7 +92,7 @@ export class LiveList<Item extends Identified> {
     if (dueAt >= this.#dueAt) return;
     clearTimeout(this.#timer);
     this.#dueAt = dueAt;
-    this.#timer = setTimeout(() => this.#look(), milliseconds).unref();
+    this.#timer = setTimeout(() => this.#look(), Math.max(0, milliseconds)).unref();
   }
 
   /** Wakes all followers, who read again. */
