@@ -50,7 +50,8 @@ export async function withKeyTables<T>(work: (database: Database) => Promise<T>)
   });
 }
 
-async function withModel<T>(
+/** Opens a database for work, and closes it. */
+export async function withModel<T>(
   options: DatabaseOptions,
   model: Model,
   work: (database: Database) => Promise<T>,

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MikroORM } from '@mikro-orm/postgresql';
-import type { ClientConfig } from 'pg';
+import { Client, type ClientConfig } from 'pg';
 import { StoreError, tryAgain } from '../../errors.ts';
 import type { PoolState, QueueState } from '../../runtime/telemetry/observers.ts';
 import { Batches, type BatchOptions, type Run } from '../records/batches.ts';
@@ -29,7 +29,7 @@ export class Database {
     private readonly sessions: Sessions,
     private readonly options: DatabaseOptions,
     private readonly model: Model,
-    private readonly embedded: EmbeddedPostgres | undefined,
+    readonly embedded: EmbeddedPostgres | undefined,
   ) {}
 
   /** Opens the embedded store, or creates the pool for a PostgreSQL that need not be reachable yet. */
@@ -197,6 +197,15 @@ export class Database {
     }
     // A connection outside the pool, which waits without a timeout.
     return exclusivelyOn({ ...(await this.#direct()), stream: undefined }, this.options.log, work);
+  }
+
+  /** Opens a session outside the pool, for work on whole tables: no silence of the server ends it. */
+  async session(): Promise<Client> {
+    const session = new Client({ ...(await this.#direct()), stream: undefined });
+    // A statement reports the error of a connection that breaks.
+    session.on('error', () => undefined);
+    await session.connect();
+    return session;
   }
 
   /** How to reach the database without a pooler in between, if there is one. */
