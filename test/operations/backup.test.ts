@@ -154,7 +154,7 @@ const create = (server: ServerProcess, name: string) =>
         code: 1,
         stderr:
           "animal-store: The store holds objects that are not the service's, and a copy would lack them: " +
-          'column pet.color, table or view cheap, table or view theirs, trigger mine, function f. Drop them first.\n',
+          'column pet.color, function f, table or view cheap, table or view theirs, trigger mine. Drop them first.\n',
       });
       expect(partialsOf(folders.file('view.ndjson'))).toEqual([]);
     });

@@ -117,7 +117,8 @@ const unknown = `
   union all select format('trigger %s', trigger_name) from information_schema.triggers
     where trigger_schema = current_schema()
   union all select format('function %s', routine_name) from information_schema.routines
-    where routine_schema = current_schema()`;
+    where routine_schema = current_schema()
+  order by what`;
 
 /** How many rows are read or inserted at a time. With names of 1,000 characters they are some 2 MB. */
 export const piece = 500;
