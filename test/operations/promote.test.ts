@@ -162,7 +162,8 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
     const { code, stderr } = await cli(['promote', `${url}?sslmode=require`], env());
     expect({ code, stderr }).toEqual({
       code: 1,
-      stderr: 'animal-store: The server does not support SSL connections\n',
+      stderr:
+        'animal-store: The database (DATABASE_URL) cannot be reached: The server does not support SSL connections\n',
     });
   });
 });

@@ -82,19 +82,19 @@ async function writeStore(
     hash.update(text);
     await handle.appendFile(text);
   };
-  return withModel({ ...options, embedded: { evenRetired: true } }, model, async (database) => {
-    const session = await database.session();
-    const tables = tablesOf(model);
-    const contents: Contents[] = [];
-    let began = 0;
-    await inTransaction(session, 'read only', async () => {
+  const tables = tablesOf(model);
+  const contents: Contents[] = [];
+  let began = 0;
+  const read = (session: ClientBase) =>
+    inTransaction(session, 'read only', async () => {
       began = performance.now();
       const migrations = await assertCurrent(session, model, tables);
       await write([JSON.stringify({ format, migrations, tables } satisfies Head)]);
       for (const table of tables) contents.push(await readTable(session, table, progress, write));
     });
+  return withModel({ ...options, embedded: { evenRetired: true } }, model, async (database) => {
+    await database.withSession(read);
     const heldMs = Math.round(performance.now() - began);
-    await session.end();
     // Only now: until its end the transaction may fail.
     await write([JSON.stringify({ tables: contents, sha256: hash.copy().digest('hex') } satisfies End)]);
     return { bytes: (await handle.stat()).size, tables: contents, heldMs };
@@ -127,13 +127,9 @@ export async function restore(
     const then = isCurrent ? model : earlier(model, head);
     await withModel({ ...options, prepared: isCurrent ? options.prepared : undefined }, then, async (database) => {
       await database.migrate();
-      await database.exclusively(async () => {
-        const session = await database.session();
-        await inTransaction(session, 'read write', () =>
-          insert(session, file, { head, end }, options.dataDir, progress),
-        );
-        await session.end();
-      });
+      const load = (session: ClientBase) =>
+        inTransaction(session, 'read write', () => insert(session, file, { head, end }, options.dataDir, progress));
+      await database.exclusively(() => database.withSession(load));
     });
     const applied = isCurrent ? [] : await withModel(options, model, (database) => database.migrate());
     return { tables: end.tables, applied };

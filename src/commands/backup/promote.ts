@@ -41,29 +41,29 @@ export async function promote(
   progress: Progress,
 ): Promise<Promotion> {
   assertStoreIn(source.dataDir);
-  return withModel({ ...source, embedded: { ...source.embedded, exclusive: true } }, model, async (store) => {
-    const from = await store.session();
-    return inTransaction(from, 'read only', async () => {
-      const tables = tablesOf(model);
-      await assertCurrent(from, model, tables);
-      return withModel(target, model, async (database) => {
-        await database.migrate();
-        const promotion = await copy(from, database, tables, progress);
-        await assertHeld(from);
-        store.embedded?.retire(`The data of ${source.dataDir} are in ${promotion.target} now: set DATABASE_URL.`);
-        await from.end();
-        return promotion;
-      });
-    });
-  });
+  const tables = tablesOf(model);
+  const alone = { ...source, embedded: { ...source.embedded, exclusive: true } };
+  return withModel(alone, model, (store) =>
+    store.withSession((from) =>
+      inTransaction(from, 'read only', async () => {
+        await assertCurrent(from, model, tables);
+        return withModel(target, model, async (database) => {
+          await database.migrate();
+          const promotion = await copy(from, database, tables, progress);
+          await assertHeld(from);
+          store.embedded?.retire(`The data of ${source.dataDir} are in ${promotion.target} now: set DATABASE_URL.`);
+          return promotion;
+        });
+      }),
+    ),
+  );
 }
 
-/** While no service that starts on the target changes it. */
+/** Copies the tables while no service that starts on the target changes them. */
 function copy(from: Client, database: Database, tables: StoredTable[], progress: Progress): Promise<Promotion> {
-  return database.exclusively(async (assertAlone) => {
-    const to = await database.session();
-    const target = `${to.host}:${to.port}/${to.database}`;
-    const result = await inTransaction(to, 'read write', async () => {
+  const work = (to: Client, assertAlone: () => Promise<void>) =>
+    inTransaction(to, 'read write', async () => {
+      const target = `${to.host}:${to.port}/${to.database}`;
       await assertUnicode(to, target);
       const full = await lockAndCount(to, tables);
       if (full.length > 0) {
@@ -78,9 +78,7 @@ function copy(from: Client, database: Database, tables: StoredTable[], progress:
       await assertHeld(from);
       return { target, tables: contents, wasThere: false };
     });
-    await to.end();
-    return result;
-  });
+  return database.exclusively((assertAlone) => database.withSession((to) => work(to, assertAlone)));
 }
 
 /** @throws Error when the transaction that reads the store has ended: the store may have changed since */

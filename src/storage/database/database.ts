@@ -199,13 +199,17 @@ export class Database {
     return exclusivelyOn({ ...(await this.#direct()), stream: undefined }, this.options.log, work);
   }
 
-  /** Opens a session outside the pool, for work on whole tables: no silence of the server ends it. */
-  async session(): Promise<Client> {
+  /** Runs work in a session outside the pool, on whole tables for instance: no silence of the server ends it. */
+  async withSession<T>(work: (session: Client) => Promise<T>): Promise<T> {
     const session = new Client({ ...(await this.#direct()), stream: undefined });
     // A statement reports the error of a connection that breaks.
     session.on('error', () => undefined);
-    await session.connect();
-    return session;
+    try {
+      await session.connect();
+      return await work(session);
+    } finally {
+      await session.end();
+    }
   }
 
   /** How to reach the database without a pooler in between, if there is one. */
