@@ -78,9 +78,8 @@ export const exceptions: Record<string, Record<string, string>> = {
   },
   'docs/scale.md': {
     ...same('needs Citus; test/database/citus.test.ts does it', [
-      'npm run store -- distribute --reference      # or --shards 32',
-      'api_key: now a reference table',
-      "select undistribute_table('pet');                              -- back to a table of the coordinator",
+      'npm run store -- migrate',
+      "select create_reference_table('api_key');",
     ]),
   },
   'docs/tour.md': {

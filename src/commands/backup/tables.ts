@@ -2,9 +2,10 @@ import { createHash } from 'node:crypto';
 import { CommitOrderCalculator, type MetadataStorage } from '@mikro-orm/core';
 import { MikroORM } from '@mikro-orm/postgresql';
 import type { ClientBase } from 'pg';
+import { endOfCounter } from '../../storage/database/counters.ts';
 import { withoutLimits } from '../../storage/database/exclusive.ts';
 import { type Model, ormOptions } from '../../storage/database/options.ts';
-import { quoted } from '../../storage/records/quoting.ts';
+import { quoted } from '../../storage/records/sql.ts';
 import type { Progress } from '../program.ts';
 
 /** A table of the model. A backup names it, because a later release may have changed it. */
@@ -185,7 +186,7 @@ function counted({ columns }: StoredTable): string | undefined {
 async function counterOf(session: ClientBase, table: StoredTable): Promise<Pick<Contents, 'counter' | 'greatest'>> {
   const column = counted(table);
   if (!column) return { counter: null, greatest: null };
-  const end = table.columns[column] === 'bigserial' ? 2n ** 62n : 2n ** 30n;
+  const end = endOfCounter(`${table.columns[column]}`);
   const id = quoted(column);
   const { rows } = await session.query(
     `select greatest(pg_sequence_last_value(${sequence}), max(${id}) filter (where ${id} < ${end}))::text as counter,

@@ -1,5 +1,5 @@
 import type { Pool, PoolClient, QueryArrayResult } from 'pg';
-import type { Rows, Statement } from '../records/statement.ts';
+import type { Rows, Statement } from '../records/sql.ts';
 import { Availability } from './availability.ts';
 import { isOutcomeUnknown, outcomeUnknown, sqlState, unavailable } from './errors.ts';
 import { withoutLimits } from './exclusive.ts';
@@ -95,7 +95,31 @@ export class Server {
     }
   }
 
-  /** The same, as a function. */
+  /**
+   * Runs statements that only read in one session, in their order; in one round trip where the session pipelines.
+   *
+   * @throws as `rows` does
+   */
+  async together(queries: Array<readonly [Statement, unknown[]]>): Promise<Array<Array<Array<string | null>>>> {
+    const client = await this.#connect();
+    let failure: Error | undefined;
+    const fail = (error: Error) => {
+      failure = error;
+    };
+    const sent = queries.map(([statement, values]) =>
+      this.#send<Array<string | null>>(client, statement, values, fail),
+    );
+    try {
+      return (await Promise.all(sent)).map(({ rows }) => rows);
+    } catch (error) {
+      failure = error as Error;
+      return this.#refuse(error);
+    } finally {
+      client.release(failure);
+    }
+  }
+
+  /** The same as `rows`, as a function. */
   readonly ask: Rows = (statement, values) => this.rows(statement, values);
 
   #refuse(error: unknown, isWrite = false): never {

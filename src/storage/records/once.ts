@@ -1,5 +1,5 @@
-import { literal, quoted } from './quoting.ts';
-import type { Statement } from './statement.ts';
+import type { Statement } from './sql.ts';
+import { literal, quoted } from './sql.ts';
 import type { Table } from './table.ts';
 
 /** The name by which a client makes a creation happen once, however often it is sent. */

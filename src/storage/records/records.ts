@@ -7,7 +7,7 @@ import { type Page, type PageQuery, shared } from '../input/page.ts';
 import type { Batches } from './batches.ts';
 import { Insertions } from './insertions.ts';
 import type { Once } from './once.ts';
-import { parameterOf } from './parameter.ts';
+import { parameterOf } from './sql.ts';
 import { type Statements, statementsFor } from './statements.ts';
 import { type Column, Table, textsOf } from './table.ts';
 
@@ -95,7 +95,8 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
    * @throws StoreError SERVICE_UNAVAILABLE
    */
   async find(id: Int64 | undefined, deadline: Deadline = noDeadline): Promise<Item | null> {
-    if (id === undefined) return null;
+    // Lists cannot contain the least int64, so there is no such row here either.
+    if (id === undefined || id === int64.min) return null;
     const found = await this.#finds.add(id, deadline);
     if (found) deadline.count?.(1);
     return found;

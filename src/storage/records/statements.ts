@@ -1,6 +1,5 @@
 import { int64 } from '../input/int64.ts';
-import { literal, quoted } from './quoting.ts';
-import type { Statement } from './statement.ts';
+import { literal, quoted, type Statement } from './sql.ts';
 import type { Column, Table } from './table.ts';
 
 /**
