@@ -56,6 +56,7 @@ export async function startStore(
   const model = modelOf(all);
   const prepared = preparedStore(config.database);
   const database = await Database.open({ ...config.database, prepared, observers: observers?.databases ?? [] }, model);
+  await database.reach();
   await database.migrate();
   // Tables that a database on a cluster does not come with; some tests make theirs by hand.
   const entities = more.filter(({ migrations }) => migrations).flatMap(({ entities = [] }) => entities);

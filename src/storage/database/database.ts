@@ -4,7 +4,7 @@ import { StoreError, tryAgain } from '../../errors.ts';
 import { retry } from '../../runtime/retry.ts';
 import type { PoolState, QueueState } from '../../runtime/telemetry/observers.ts';
 import { Batches, type BatchOptions, type Run } from '../records/batches.ts';
-import type { Rows, Statement } from '../records/sql.ts';
+import type { Statement } from '../records/sql.ts';
 import { advanceCounters } from './counters.ts';
 import { type EmbeddedPostgres, openEmbedded } from './embedded.ts';
 import { unavailable } from './errors.ts';
@@ -19,6 +19,7 @@ import { findSessions, type Sessions, sessionsFor } from './sessions.ts';
 
 /** PostgreSQL through MikroORM: entities and migrations. The statements of hot paths use the same connection pool. */
 export class Database {
+  #isCluster = false;
   readonly #queues: Array<{ isStuck: boolean; state: QueueState }> = [];
 
   private constructor(
@@ -85,12 +86,18 @@ export class Database {
     return this.rows(statement, values);
   }
 
-  /**
-   * Runs reads in one transaction: they see the database at one moment. On the embedded store everybody else waits for
-   * its end.
-   */
-  snapshot<T>(read: (rows: Rows) => Promise<T>): Promise<T> {
-    return this.primary.snapshot(read);
+  /** True for a table that is spread over several nodes, each of which has a snapshot of its own. */
+  async isSharded(table: string): Promise<boolean> {
+    const text = `
+      select exists (select from pg_catalog.pg_dist_partition
+        where logicalrelid = to_regclass(quote_ident($1)) and partmethod = 'h')`;
+    const [[isSharded] = []] = await this.rows<[string]>({ name: 'is_sharded', text }, [table]);
+    return isSharded === 't';
+  }
+
+  /** True where tables may be spread over several nodes; known after `reach`. */
+  get isCluster(): boolean {
+    return this.#isCluster;
   }
 
   /** Creates the batches of a read or write. Their maximum waiting time follows from the statement timeout. */
@@ -149,6 +156,7 @@ export class Database {
     if (this.isEmbedded) return whileItMoves(() => this.ping());
     const node = await citusNode(this.primary.ask);
     if (node === 'worker') throw new Error(isWorkerOfCitus);
+    this.#isCluster = node === 'coordinator';
   }
 
   /** @throws StoreError SERVICE_UNAVAILABLE */
