@@ -30,15 +30,20 @@ import { openApi, openApiDocument, section } from './api/rest/openapi.ts';
 import { subscriptions } from './api/subscriptions/subscriptions.ts';
 import type { Config } from './config.ts';
 import type { Module } from './module.ts';
-import type { Parent } from './runtime/cluster/parent.ts';
-import { health } from './runtime/health/health.ts';
-import { LogControl } from './runtime/log/log-control.ts';
-import { loggingOptions } from './runtime/log/logging.ts';
+import type { ClusterWorker } from './runtime/cluster/worker.ts';
+import { type CheckReadiness, health, readiness } from './runtime/health/health.ts';
+import { Log, loggingOptions } from './runtime/log/log.ts';
 import { Redactor } from './runtime/log/redact.ts';
 import { addressOf, requestLog } from './runtime/log/request-log.ts';
 import type { Observers } from './runtime/telemetry/observers.ts';
 import type { Database } from './storage/database/database.ts';
 import { releasedVersion } from './version.ts';
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    checkReadiness: CheckReadiness;
+  }
+}
 
 export interface AppOptions {
   config: Config;
@@ -47,9 +52,9 @@ export interface AppOptions {
   /** The domain modules to serve. */
   modules: Module[];
   /** Defaults to lines on standard output. */
-  log?: LogControl;
-  /** Of a worker: what it shares with the others. Absent where one process is the service. */
-  parent?: Parent | undefined;
+  log?: Log;
+  /** This process, when it is one of several that serve. */
+  worker?: ClusterWorker | undefined;
   /** The database has them already. */
   observers?: Observers;
 }
@@ -58,16 +63,14 @@ const none: Observers = { requests: [], operations: [], databases: [] };
 
 /** Assembles the service. Read from top to bottom, it lists everything the service consists of. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
-  const { config, database, modules, parent, observers = none } = options;
-  const control = options.log ?? new LogControl(config.log);
-  const { log } = control;
-  const counting = parent ?? inMemory;
+  const { config, database, modules, worker, observers = none, log = new Log(config.log) } = options;
+  const counting = worker ?? inMemory;
   const usage = new DeprecationUsage(database, observers.keys);
   const { bootstrapKey, failuresPerMinute } = config.keys;
   const keys = new Authenticator(database, {
     bootstrapKey,
     failures: new FailureLimit(failuresPerMinute, counting),
-    onBootstrapUse: (ip) => log.warn({ key: 0, address: addressOf({ ip }) }, 'the bootstrap key is used'),
+    onBootstrapUse: (ip) => log.logger.warn({ key: 0, address: addressOf({ ip }) }, 'the bootstrap key is used'),
     observer: observers.keys,
   });
   const redactor = new Redactor(secretPrefix, bootstrapKey);
@@ -77,7 +80,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const call = { milliseconds: config.database.statementTimeout + 1000 };
   const eachRequest = {
     call,
-    observers: [...observers.requests, underWay, requestLog(control, redactor, presentedHint)],
+    observers: [...observers.requests, underWay, requestLog(log, redactor, presentedHint)],
   };
   const app = Fastify({
     ...serverOptions({
@@ -109,7 +112,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(routes, { usage, bodies: new InFlight('bodies', 64 * config.http.bodyLimit) });
   await app.register(flushing, { buffers: [keys.uses, usage] });
   await app.register(idempotencyKeyExpiry, { database, hours: config.idempotencyHours });
-  await app.register(health, { database, quota, workers: parent });
+  app.decorate('checkReadiness', readiness({ app, database, quota, worker }));
+  await app.register(health, { check: app.checkReadiness });
 
   const apis = modules.map((module) => ({ ...module, ...module.open({ database }) }));
 

@@ -1,34 +1,155 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { FastifyInstance } from 'fastify';
+import { ApiKeyService, actorOf, type IssuedKey, welcome } from './access/keys/api-key.service.ts';
+import { secretPrefix } from './access/keys/secret.ts';
 import { backlog } from './api/http/connections.ts';
-import { type AppOptions, buildApp } from './app.ts';
+import { sendError } from './api/http/errors.ts';
+import { dataHeaders } from './api/http/headers.ts';
+import type { Config } from './config.ts';
+import { tryAgain } from './errors.ts';
+import { modelOf } from './mikro-orm.config.ts';
+import { modules } from './modules.ts';
+import { preparedStore } from './prepared-store.ts';
+import type { ClusterWorker } from './runtime/cluster/worker.ts';
+import type { CheckReadiness } from './runtime/health/health.ts';
+import { openOperationsPort } from './runtime/health/port.ts';
+import type { Log } from './runtime/log/log.ts';
+import type { LogOutput } from './runtime/log/log-output.ts';
+import { Redactor } from './runtime/log/redact.ts';
+import { Telemetry, type TelemetryOptions } from './runtime/telemetry/telemetry.ts';
+import { Database } from './storage/database/database.ts';
+import { releasedVersion } from './version.ts';
 
-/** What a process runs: the service itself, or its workers. */
+/** What `main.ts` runs: the service in this process, or the parent of workers that are the service. */
 export interface Service {
-  /** The address, when it can be reached there. */
+  /** The address, once the service can be reached there. */
   listening: Promise<string>;
-  /**
-   * @param delay how long (ms) all is still served
-   * @returns whether all that was in hand has been finished
-   */
+  /** Logs that it can be reached there; undefined in a worker, whose parent does. */
+  announce: ((address: string) => Promise<void>) | undefined;
+  /** How long (ms) `drain` and `close` may take beyond the configured times. */
+  closing: number;
+  /** @param delay how long (ms) everything is still served @returns whether all requests were finished */
   drain(delay: number): Promise<boolean>;
-  /** What is under way, for the log. */
+  close(): Promise<void>;
+  /** What is still in progress, for the log. */
   left(): { requests: number } | { workers: number };
 }
 
+/** What a process has before it serves or starts workers. */
+export interface ProcessOptions {
+  config: Config;
+  log: Log;
+  output: LogOutput;
+  /** This process, when it is one of several that serve. */
+  worker: ClusterWorker | undefined;
+  /** Called when the embedded store has died. */
+  onLost(error: Error): void;
+}
+
 /** Serves in this process. */
-export async function serve(options: AppOptions): Promise<Service> {
-  const { config, parent } = options;
-  const app = await buildApp(options);
-  const address = await app.listen({ port: config.port, host: config.host, backlog });
-  parent?.ready(address);
+export async function serve(options: ProcessOptions): Promise<Service> {
+  const { config, log, worker } = options;
+  const telemetry = await openTelemetry(options, worker ? 'worker' : 'alone');
+  const { observers } = telemetry;
+  const { readUrls } = config.database;
+  const database = await openDatabase(options, { readUrls, observers: observers.databases });
+  let app: FastifyInstance | undefined;
+  const check: CheckReadiness = () => {
+    if (!app) throw tryAgain('The service is starting.');
+    return app.checkReadiness();
+  };
+  const operations = worker ? undefined : await openOperations(options, telemetry, check);
+  const { buildApp } = await import('./app.ts');
+  app = await buildApp({ config, database, modules, log, worker, observers });
+  const served = app;
+  const address = await served.listen({ port: config.port, host: config.host, backlog });
+  worker?.ready(address);
   return {
     listening: Promise.resolve(address),
+    announce: worker ? undefined : () => announce(options, database, address),
+    closing: telemetry.closing,
     async drain(delay) {
-      app.startDraining();
+      served.startDraining();
       if (delay > 0) await sleep(delay);
-      await app.close();
+      await served.close();
       return true;
     },
-    left: () => ({ requests: app.underWay.count }),
+    async close() {
+      await telemetry.close();
+      await operations?.close();
+      await database.close();
+    },
+    left: () => ({ requests: served.underWay.count }),
   };
+}
+
+export function openTelemetry(options: ProcessOptions, role: TelemetryOptions['role']): Promise<Telemetry> {
+  const { config, log, output } = options;
+  return Telemetry.open({
+    version: releasedVersion(),
+    isMeasured: config.operations.port > 0,
+    role,
+    database: config.database.url ? 'postgres' : 'embedded',
+    hasTrustedDocuments: config.graphql.trustedDocuments !== undefined,
+    env: process.env,
+    log: log.logger,
+    output,
+    redactor: new Redactor(secretPrefix, config.keys.bootstrapKey),
+  });
+}
+
+/** Opens the port for operators, if there is one: before the service's, so that a port that is taken stops the start. */
+export async function openOperations(
+  { config, log, worker }: ProcessOptions,
+  telemetry: Telemetry,
+  check: CheckReadiness,
+  isParent = false,
+): Promise<FastifyInstance | undefined> {
+  if (config.operations.port === 0 || worker) return undefined;
+  const plugins = [log.page, ...(await telemetry.pages(isParent))];
+  return openOperationsPort({ ...config.operations, check, plugins, headers: dataHeaders, sendError });
+}
+
+type Overrides = Pick<Parameters<typeof Database.open>[0], 'readUrls' | 'observers'>;
+
+/** Opens the database and migrates it. A worker's parent has done that: nothing keeps a worker from starting. */
+export async function openDatabase(
+  { config, log: { logger: log }, worker, onLost }: ProcessOptions,
+  { readUrls, observers = [] }: Overrides,
+): Promise<Database> {
+  const prepared = config.migrateOnStart ? preparedStore(config.database) : undefined;
+  const options = { ...config.database, readUrls, log, prepared, onLost, observers };
+  const database = await Database.open(options, modelOf(modules));
+  if (worker) return database;
+  const { advice } = database;
+  if (advice) log.warn({ statements: advice }, 'a pooler drops session settings: set them on the role');
+  await database.reach();
+  if (config.migrateOnStart) {
+    await database.migrate();
+    return database;
+  }
+  // Until they are applied, `/readyz` answers 503.
+  const migrations = await database.pending();
+  if (migrations.length > 0) log.warn({ migrations }, 'migrations are waiting to be applied');
+  return database;
+}
+
+/** Logs that the service can be reached, and prints the first key of a new store. */
+export async function announce(
+  { config, log: { logger: log } }: ProcessOptions,
+  database: Database,
+  address: string,
+): Promise<void> {
+  log.info({ version: releasedVersion(), nodejs: process.version, address, config: config.shown }, 'started');
+  if (config.keys.bootstrapKey) log.warn({ key: 0 }, 'a bootstrap key is set: it has all rights and never expires');
+  const first = database.isEmbedded && !config.keys.bootstrapKey && (await firstKey(database));
+  if (!first) return;
+  log.info({ key: first.id }, 'first key issued');
+  process.stdout.write(welcome(address, first.key));
+}
+
+/** Two servers that start at once on an empty store print only one key. */
+function firstKey(database: Database): Promise<IssuedKey | undefined> {
+  const actor = actorOf('start', process.env.SUDO_USER);
+  return database.exclusively(() => new ApiKeyService(database, actor).issueFirst());
 }

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { Container, canContain } from '../support/container.ts';
 import { send } from '../support/http.ts';
 import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
-import { eventually, freePort, killAll, type Running, runFile } from '../support/process.ts';
+import { type Env, eventually, freePort, killAll, type Running, runFile } from '../support/process.ts';
 
 const key = 'a-key-for-these-tests-and-no-others';
 const inContainer = canContain ? test : test.skip;
@@ -83,10 +83,16 @@ describe('the health check of the image', () => {
     return `${(server.address() as AddressInfo).port}`;
   }
 
-  const check = async (HOST: string, PORT: string) => {
-    const { code, stderr } = await runFile('operations/healthcheck.mjs', [], { HOST, PORT }).ended;
+  const check = async (HOST: string, PORT: string, more: Env = {}) => {
+    const { code, stderr } = await runFile('operations/healthcheck.mjs', [], { HOST, PORT, ...more }).ended;
     return { code, stderr };
   };
+
+  test('asks at the port for operators, if there is one', async () => {
+    const port = await listenOn('127.0.0.1');
+    const operations = { OPERATIONS_HOST: '0.0.0.0', OPERATIONS_PORT: port };
+    expect(await check('127.0.0.1', '9', operations)).toEqual({ code: 0, stderr: '' });
+  });
 
   test.each(['127.0.0.1', '0.0.0.0'])(
     'with HOST=%s says 0 where the service lives, and 1 where nothing does',

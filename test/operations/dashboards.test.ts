@@ -1,11 +1,11 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { catalogue } from '../../src/runtime/telemetry/catalogue.ts';
 import { databaseForEach } from '../support/each.ts';
 import { newFolder } from '../support/folder.ts';
 import { send } from '../support/http.ts';
 import { describe, expect, test } from '../support/jest.ts';
+import { allMetrics, type MetricDescription } from '../support/metrics.ts';
 import { eventually, freePort, startServer } from '../support/process.ts';
 import { type Use, usesOf } from '../support/promql.ts';
 import { hasPrometheus, promtool } from '../support/servers/prometheus.ts';
@@ -37,21 +37,21 @@ describe('a real scrape', () => {
     }
     await eventually(async () => /^animal_store_operations_total\{.*code="NOT_FOUND"/m.test(await scraped()));
 
-    const labels = labelsByMetric(await scraped());
+    const labels = labelsByMetric(await scraped(), await allMetrics());
     const unknown = [...rules.map(({ expr }) => expr), ...queries].flatMap(usesOf).flatMap(missingFrom(labels));
     expect(unknown).toEqual([]);
   });
 });
 
-/** What a scrape has, by metric; a labelled one of which there is no series yet has the labels of the catalogue. */
-function labelsByMetric(scrape: string): Map<string, Set<string>> {
+/** What a scrape has, by metric; a labelled one of which there is no series yet has the labels that it was created with. */
+function labelsByMetric(scrape: string, all: MetricDescription[]): Map<string, Set<string>> {
   const found = new Map<string, Set<string>>();
   for (const [, name = '', type] of scrape.matchAll(/^# TYPE (\S+) (\S+)$/gm)) {
     const series = type === 'histogram' ? ['_bucket', '_count', '_sum'].map((suffix) => name + suffix) : [name];
     for (const one of series) {
       const samples = [...scrape.matchAll(new RegExp(`^${one}(?:\\{(.*)\\})? `, 'gm'))];
       const seen = samples.flatMap(([, list = '']) => [...list.matchAll(/(\w+)="/g)].map(([, label = '']) => label));
-      const expected = samples.length > 0 ? seen : (catalogue[name as keyof typeof catalogue]?.labels ?? []);
+      const expected = samples.length > 0 ? seen : (all.find((one) => one.name === name)?.labels ?? []);
       found.set(one, new Set([...expected, 'job', 'instance']));
     }
   }

@@ -100,7 +100,7 @@ test('service, budget, policy and scrape annotations mean the pods of the deploy
   expect(variable('OPERATIONS_PORT')).toBe(`${ports.get('operations')}`);
   expect(ports.has(named('Service').spec.ports[0].targetPort)).toBe(true);
   for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe']) {
-    expect(ports.has(service[probe].httpGet.port)).toBe(true);
+    expect(service[probe].httpGet.port).toBe('operations');
   }
   // Only Prometheus reaches the port that needs no key.
   const rules = named('NetworkPolicy').spec.ingress;

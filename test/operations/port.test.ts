@@ -43,13 +43,62 @@ test('who sends half of a request to the port for operators does not hold up the
   expect(await answer).toBe('HTTP/1.1 100 Continue\r\n\r\n');
 });
 
-test('its connections are few, whoever opens them, so that those of the service have room', async () => {
+test('idle connections are few, and keep no scrape out', async () => {
   const server = await startMeasured(env());
-  const all = Array.from({ length: 100 }, () => say(server, 'GET /log HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'));
-  let refused = 0;
-  for (const { answer } of all) void answer.then((text) => (refused += text === '' ? 1 : 0));
-  await eventually(async () => refused >= 60);
+  let closed = 0;
+  for (let opened = 0; opened < 100; opened += 1) {
+    const { socket, answer } = say(server, '');
+    await once(socket, 'connect');
+    void answer.then(() => (closed += 1));
+  }
+  expect((await send(server.operations, { path: '/metrics' })).status).toBe(200);
+  await eventually(async () => closed >= 68);
   expect((await send(server.origin, { path: '/readyz' })).status).toBe(200);
+  await server.stop();
+});
+
+test('it says whether the process lives and is ready, as the port for clients does', async () => {
+  const server = await startMeasured(env());
+  for (const path of ['/livez', '/readyz']) {
+    const { status, text } = await send(server.operations, { path });
+    expect([status, text]).toEqual([200, '{"status":"ok"}']);
+  }
+  await server.stop();
+});
+
+test('of workers one is asked whether it is ready', async () => {
+  const server = await startMeasured({ ...env(), WORKERS: '2' });
+  const ready = () => send(server.operations, { path: '/readyz' });
+  await eventually(async () => (await ready()).text === '{"status":"ok"}');
+  const draining = server.stop();
+  await eventually(async () => (await ready().catch(() => ({ status: 503 }))).status === 503);
+  expect(await draining).toMatchObject({ code: 0 });
+});
+
+test('a page in a browser reads nothing there by a name of its own, and every answer has the headers of data', async () => {
+  const server = await startMeasured(env());
+  const get = (path: string, host: string) => send(server.operations, { path, headers: { host } });
+  for (const path of ['/metrics', '/livez', '/readyz', '/log']) {
+    for (const host of ['shop.example', 'localhost.example:80', '127.0.0.1.example', '1.example']) {
+      expect([host, (await get(path, host)).status]).toEqual([host, 403]);
+    }
+    for (const host of [
+      '127.0.0.1:9464',
+      '[::1]:9464',
+      'localhost',
+      'store-1:9464',
+      'store.default.svc',
+      'a.internal',
+    ]) {
+      const { status, headers } = await get(path, host);
+      expect([host, status]).toEqual([host, 200]);
+      expect(headers).toMatchObject({
+        'x-content-type-options': 'nosniff',
+        'content-security-policy': "default-src 'none';frame-ancestors 'none'",
+        'cross-origin-resource-policy': expect.any(String),
+      });
+    }
+  }
   await server.stop();
 });
 

@@ -31,10 +31,11 @@ describe('two nodes behind the proxy of compose.yaml', () => {
   const onServer = onPlainPostgres && hasHaproxy ? test : test.skip;
 
   /** A node with the environment that image and compose give it. */
-  async function startNode(port: number): Promise<Running> {
+  async function startNode(port: number, operationsPort: number): Promise<Running> {
     const node = run('main', [], {
       ...database.env,
       PORT: `${port}`,
+      OPERATIONS_PORT: `${operationsPort}`,
       BOOTSTRAP_API_KEY: key,
       TRUST_PROXY: '1',
       DRAIN_DELAY_MS: '5000',
@@ -47,8 +48,9 @@ describe('two nodes behind the proxy of compose.yaml', () => {
     'are restarted one by one under load, and no request fails (skipped without PostgreSQL or HAProxy)',
     async () => {
       const ports = [await freePort(), await freePort()] as [number, number];
-      const nodes = [await startNode(ports[0]), await startNode(ports[1])];
-      proxy = await TestProxy.start(ports);
+      const checks = [await freePort(), await freePort()] as [number, number];
+      const nodes = [await startNode(ports[0], checks[0]), await startNode(ports[1], checks[1])];
+      proxy = await TestProxy.start(ports, checks);
       const load = new Load(proxy.origin);
       for (const at of [0, 1] as const) {
         const name = (['store-1', 'store-2'] as const)[at];
@@ -58,7 +60,7 @@ describe('two nodes behind the proxy of compose.yaml', () => {
         expect(proxy.noticed(name, 'DOWN')).toBe(true);
         // While it was away, the other one served.
         expect(load.answered).toBeGreaterThan(before + 100);
-        nodes[at] = await startNode(ports[at]);
+        nodes[at] = await startNode(ports[at], checks[at]);
         await eventually(async () => proxy?.noticed(name, 'UP') === true);
       }
       await load.stop();
@@ -71,8 +73,9 @@ describe('two nodes behind the proxy of compose.yaml', () => {
     'believe the proxy, and not the client, about who asks for which host (skipped without PostgreSQL or HAProxy)',
     async () => {
       const ports = [await freePort(), await freePort()] as [number, number];
-      await Promise.all(ports.map(startNode));
-      proxy = await TestProxy.start(ports);
+      const checks = [await freePort(), await freePort()] as [number, number];
+      await Promise.all([startNode(ports[0], checks[0]), startNode(ports[1], checks[1])]);
+      proxy = await TestProxy.start(ports, checks);
       for (let pet = 0; pet < 2; pet++)
         await send(proxy.origin, { method: 'POST', path: '/v1/pets', headers, body: rex });
       const forged = { 'x-forwarded-for': '6.6.6.6', 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' };

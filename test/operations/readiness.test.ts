@@ -41,7 +41,7 @@ test('while it drains it is not ready, and serves on', async () => {
   const server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key, DRAIN_DELAY_MS: '600000' });
   server.child.kill('SIGTERM');
   await eventually(async () => (await readiness(server)).status === 503);
-  expect((await readiness(server)).body.message).toBe('The service is about to end.');
+  expect((await readiness(server)).body.message).toBe('The service is shutting down.');
   const created = await rest(server, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 5 } });
   expect(created.status).toBe(201);
   expect(created.headers.connection).toBe('close');

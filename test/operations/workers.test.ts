@@ -9,7 +9,7 @@ import { createOwnDatabase, newFolder } from '../support/database.ts';
 import { databaseForEach } from '../support/each.ts';
 import { send } from '../support/http.ts';
 import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
-import { eventually, onPostgres, startAndFail, startServer } from '../support/process.ts';
+import { eventually, onPostgres, runFile, startAndFail, startServer } from '../support/process.ts';
 import { exchange, requestText } from '../support/raw.ts';
 import { allUp, linesOf, startWorkers } from '../support/workers.ts';
 
@@ -138,4 +138,18 @@ describe('a first start that fails is told in one line', () => {
     expect(code).toBe(1);
     expect(stderr.match(/LOG_LEVEL/g)).toHaveLength(1);
   });
+});
+
+test('inside of another cluster it says what to do', async () => {
+  const program = join(folder, 'parent.mjs');
+  writeFileSync(
+    program,
+    `import cluster from 'node:cluster';
+     cluster.setupPrimary({ exec: process.argv[2] });
+     cluster.fork().on('exit', (code) => process.exit(code));`,
+  );
+  const env = { ...database.env, WORKERS: '2' };
+  const { code, stderr } = await runFile(program, [join(process.cwd(), 'dist/src/main.js')], env).ended;
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^animal-store: WORKERS is more than 1 .*set WORKERS=1.*\n$/);
 });

@@ -1,3 +1,5 @@
+import { Redactor } from '../../src/runtime/log/redact.ts';
+import { Telemetry } from '../../src/runtime/telemetry/telemetry.ts';
 import { send } from './http.ts';
 import { type Env, freePort, type ServerProcess, type StartOptions, startServer } from './process.ts';
 
@@ -14,6 +16,40 @@ export function seriesIn(text: string): Series {
     series.set(name, Number(value));
   }
   return series;
+}
+
+export interface MetricDescription {
+  name: string;
+  type: string;
+  labels: string[];
+}
+
+/** Every metric that the service creates. */
+export async function allMetrics(): Promise<MetricDescription[]> {
+  const telemetry = await openTelemetry();
+  await telemetry.pages(true);
+  const server = { on: () => undefined, getConnections: () => undefined };
+  telemetry.observers.onBuilt?.({ server, addHook: () => undefined } as never, {} as never);
+  await telemetry.close();
+  const created = (telemetry.metrics?.registry.getMetricsAsArray() ?? []) as object[];
+  return (created as Array<MetricDescription & { labelNames: string[] }>).map(({ name, type, labelNames }) => {
+    return { name, type, labels: labelNames };
+  });
+}
+
+/** Metrics of this process, without a service. */
+export function openTelemetry(): Promise<Telemetry> {
+  return Telemetry.open({
+    version: '1.0.0',
+    redactor: new Redactor('ask_'),
+    isMeasured: true,
+    role: 'alone',
+    database: 'embedded',
+    hasTrustedDocuments: false,
+    env: {},
+    log: { info: () => undefined, warn: () => undefined },
+    output: { dropped: 7 },
+  });
 }
 
 /** What a histogram knows of its values. */

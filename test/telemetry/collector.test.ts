@@ -60,7 +60,7 @@ test('one that refuses for a while is told when it is back', async () => {
   collector.answer = answer;
   await until(2);
   expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
-  expect(told(server)).toEqual([lost, [30, 'spans are sent again']]);
+  expect(told(server)).toEqual([lost, [30, 'spans are no longer lost']]);
 });
 
 test('OTEL_TRACES_EXPORTER alone asks for it; what is not known is told, and nothing is sent', async () => {

@@ -3,7 +3,7 @@ import { databaseForEach } from '../support/each.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
 import { expect, test } from '../support/jest.ts';
-import { type MeasuredServer, startMeasured } from '../support/metrics.ts';
+import { type MeasuredServer, openTelemetry, startMeasured } from '../support/metrics.ts';
 import { exchange, requestText } from '../support/raw.ts';
 
 const key = 'a-key-for-these-tests-and-no-others';
@@ -50,14 +50,10 @@ test('nothing that a client sends becomes a label, and no client makes series', 
 });
 
 test('of more than 200 keys that call what is deprecated, the others share a series', async () => {
-  const { Metrics } = await import('../../src/runtime/telemetry/metrics.ts');
-  const { measure } = await import('../../src/runtime/telemetry/measuring.ts');
-  const metrics = new Metrics();
-  const observers: Parameters<typeof measure>[1] = { requests: [], operations: [], databases: [] };
-  measure(metrics, observers);
+  const { metrics, observers } = await openTelemetry();
   for (let number = 0; number < 300; number += 1) observers.keys?.deprecatedCall('getPet', `key ${number}`);
-  const report = (await metrics.report()).find(({ name }) => name === 'animal_store_deprecated_calls_total');
-  const values = report?.values as Array<{ value: number; labels: { key: string } }>;
+  const report = (await metrics?.registry.getMetricsAsJSON()) ?? [];
+  const values = report.find(({ name }) => name === 'animal_store_deprecated_calls_total')?.values ?? [];
   expect(values).toHaveLength(201);
   expect(values.find(({ labels }) => labels.key === 'other')?.value).toBe(100);
 });

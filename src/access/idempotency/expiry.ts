@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { StoreError } from '../../errors.ts';
 import type { Database } from '../../storage/database/database.ts';
-import type { Statement } from '../../storage/records/sql.ts';
+import type { Statement } from '../../storage/records/statement.ts';
 
 const mostRows = 1000;
 /** How long (ms) a process removes keys without a pause, and how long the pause is on average if there are more. */

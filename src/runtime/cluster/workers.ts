@@ -1,64 +1,52 @@
-import cluster from 'node:cluster';
+import cluster, { type Worker } from 'node:cluster';
+import type { Readable } from 'node:stream';
 import { RateLimiterClusterMaster } from 'rate-limiter-flexible';
-import type { LogControl } from '../log/log-control.ts';
-import type { FromParent } from './messages.ts';
-import { Place, type Report } from './place.ts';
+import type { Log } from '../log/log.ts';
+import { handOver } from './hand-over.ts';
+import { type ClusterState, type WorkerReady, workerVariable } from './worker.ts';
 
 export interface WorkersOptions {
   /** The file that each of them runs. */
   program: string;
   count: number;
   /** Its settings hold for the workers, too. */
-  control: LogControl;
+  log: Log;
   /** Takes what the workers print, in whole lines. */
   output: { write(lines: string): void };
-  /** Milliseconds that a drain may take; then those that are left are killed. */
-  patience: number;
-  /** Called once, when the service cannot go on: the caller drains. Without a reason where the worker has told its own. */
+  /** How long (ms) a drain may take before the remaining workers are killed. */
+  drainTime: number;
+  /** Called once, when no worker can be started: the caller drains. No reason when the worker has printed its own. */
   onGiveUp(reason: string | undefined): void;
 }
 
-/**
- * The processes that are the service, of one parent, which has the port and passes connections to them in turn
- * (node:cluster): one that dies costs what it had in hand.
- */
+/** The processes that serve, and what their parent does for them: start, restart, tell, end. */
 export class Workers {
-  /** The address of the service, when it can be reached there. Never, if it is given up before. */
+  /** The address of the service, once it can be reached there. Never resolves when it is given up before. */
   readonly listening: Promise<string>;
-  readonly #places: Place[];
-  readonly #patience: number;
-  readonly #control: LogControl;
+  readonly #slots: WorkerSlot[];
   #hasGivenUp = false;
   #isDraining = false;
   #hasStarted = false;
 
-  private constructor({ program, count, control, output, patience, onGiveUp }: WorkersOptions) {
-    const { log } = control;
-    this.#patience = patience;
-    this.#control = control;
-    control.onChange = () => this.#tellAll();
-    // Counts for all workers what counts by machine: wrong keys, and quotas without Redis.
+  private constructor(private readonly options: WorkersOptions) {
+    const { program, count, log, onGiveUp } = options;
+    log.onChange = () => this.#tellAll();
+    // Counts for all workers what is counted by machine: wrong keys, and quotas without Redis.
     new RateLimiterClusterMaster();
     cluster.setupPrimary({ exec: program, args: [], stdio: ['ignore', 'pipe', 'inherit', 'ipc'] });
-    let listens: (address: string) => void;
-    this.listening = new Promise((done) => {
-      listens = done;
-    });
-    this.#places = Array.from({ length: count }, (_, index) => {
-      return new Place(index + 1, {
-        count,
-        log,
-        output,
-        hasOther: (place) => !this.#isDraining && this.#places.some((one) => one !== place && one.isUp),
+    const { promise, resolve } = Promise.withResolvers<string>();
+    this.listening = promise;
+    this.#slots = Array.from({ length: count }, (_, index) => {
+      return new WorkerSlot(index + 1, options, {
+        hasOther: (slot) => !this.#isDraining && this.#slots.some((one) => one !== slot && one.isUp),
         onReady: (address) => {
-          listens(address);
+          resolve(address);
           this.#tellAll();
         },
         onDown: () => this.#tellAll(),
         onGiveUp: (reason) => {
-          if (this.#hasGivenUp) return;
+          if (!this.#hasGivenUp) onGiveUp(reason);
           this.#hasGivenUp = true;
-          onGiveUp(reason);
         },
       });
     });
@@ -67,45 +55,158 @@ export class Workers {
   /** Starts one, and the others when that one listens: a port that is taken is reported once. */
   static start(options: WorkersOptions): Workers {
     const workers = new Workers(options);
-    const [first, ...others] = workers.#places as [Place, ...Place[]];
+    const [first, ...others] = workers.#slots as [WorkerSlot, ...WorkerSlot[]];
     first.start();
     void workers.listening.then(() => {
-      if (!workers.#isDraining) for (const place of others) place.start();
+      if (!workers.#isDraining) for (const slot of others) slot.start();
     });
     return workers;
   }
 
-  /** Ends all of them. @returns whether all that were serving have finished what they had in hand */
+  /** Ends all of them. @returns whether all finished their requests */
   async drain(): Promise<boolean> {
     this.#isDraining = true;
     const deadline = setTimeout(() => {
-      for (const place of this.#places) place.kill();
-    }, this.#patience);
-    const ends = await Promise.all(this.#places.map((place) => place.stop()));
+      for (const slot of this.#slots) slot.kill();
+    }, this.options.drainTime);
+    const ends = await Promise.all(this.#slots.map((slot) => slot.stop()));
     clearTimeout(deadline);
     return !this.#hasGivenUp && ends.every(Boolean);
   }
 
   /** How many are up. */
   get up(): number {
-    return this.#places.filter(({ isUp }) => isUp).length;
-  }
-
-  /** Asks all that are up to report, within this time (ms). */
-  async ask(milliseconds: number): Promise<Report[]> {
-    const reports = await Promise.all(this.#places.map((place) => place.ask(milliseconds)));
-    return reports.filter((report) => report !== undefined);
-  }
-
-  left(): { workers: number } {
-    return { workers: this.up };
+    return this.#slots.filter(({ isUp }) => isUp).length;
   }
 
   #tellAll(): void {
     const { up } = this;
-    const workersUp = up < this.#places.length ? `${up} of ${this.#places.length}` : null;
+    const workersUp = up < this.#slots.length ? `${up} of ${this.#slots.length}` : null;
     this.#hasStarted ||= workersUp === null;
-    const message: FromParent = { workersUp, hasStarted: this.#hasStarted, log: this.#control.settings };
-    for (const place of this.#places) place.tell(message);
+    const { settings: log } = this.options.log;
+    for (const slot of this.#slots) slot.tell({ workersUp, hasStarted: this.#hasStarted, log });
   }
+}
+
+/** Milliseconds from a death to the next start: doubled each time, until a worker has lived for a while. */
+const pauses = { shortest: 100, longest: 10_000, forgottenAfter: 60_000 };
+/** Ten seconds of failing starts. */
+const maxFailedStarts = 6;
+
+interface SlotEvents {
+  /** Whether another worker can take a connection. */
+  hasOther(slot: WorkerSlot): boolean;
+  onReady(address: string): void;
+  onDown(): void;
+  onGiveUp(reason: string | undefined): void;
+}
+
+/** One of the workers: when its process dies, another follows. */
+class WorkerSlot {
+  isUp = false;
+  #worker: Worker | undefined;
+  #ended: Promise<boolean> = Promise.resolve(true);
+  #isStopping = false;
+  #hasBeenUp = false;
+  /** In a row. */
+  #failedStarts = 0;
+  #pause = pauses.shortest;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(
+    readonly number: number,
+    private readonly options: WorkersOptions,
+    private readonly events: SlotEvents,
+  ) {}
+
+  start(): void {
+    const { log, output, count } = this.options;
+    const worker = cluster.fork({ [workerVariable]: `${this.number}/${count}` });
+    const { process: child } = worker;
+    this.#worker = worker;
+    // Sending to a worker that has died fails; its end is handled below.
+    worker.on('error', () => undefined);
+    worker.on('message', ({ ready }: Partial<WorkerReady>) => {
+      if (ready !== undefined) this.#ready(ready);
+    });
+    if (child.stdout) relayLines(child.stdout, output);
+    handOver(worker, () => this.events.hasOther(this));
+    this.#ended = new Promise((done) => {
+      // `close` comes after `exit`, when all that it printed has been read.
+      child.once('close', (code, signal) => done(this.#end({ workerPid: child.pid, exitCode: code, signal })));
+    });
+    log.logger.info({ worker: this.number, workerPid: child.pid }, 'worker started');
+  }
+
+  /** @returns false when it was up and did not end with 0 */
+  stop(): Promise<boolean> {
+    this.#isStopping = true;
+    clearTimeout(this.#timer);
+    this.#worker?.process.kill('SIGTERM');
+    return this.#ended;
+  }
+
+  kill(): void {
+    this.#worker?.process.kill('SIGKILL');
+  }
+
+  tell(state: ClusterState): void {
+    if (this.isUp && this.#worker?.isConnected()) this.#worker.send(state);
+  }
+
+  #ready(address: string): void {
+    this.isUp = true;
+    this.#hasBeenUp = true;
+    this.#failedStarts = 0;
+    this.#timer = setTimeout(() => {
+      this.#pause = pauses.shortest;
+    }, pauses.forgottenAfter).unref();
+    this.options.log.logger.info({ worker: this.number, workerPid: this.#worker?.process.pid }, 'worker ready');
+    this.events.onReady(address);
+  }
+
+  #end(end: { workerPid: number | undefined; exitCode: number | null; signal: string | null }): boolean {
+    const { logger } = this.options.log;
+    const fields = { worker: this.number, ...end };
+    const wasUp = this.isUp;
+    this.#worker = undefined;
+    this.isUp = false;
+    clearTimeout(this.#timer);
+    if (this.#isStopping) {
+      logger.info(fields, 'worker ended');
+      return !wasUp || end.exitCode === 0;
+    }
+    if (!wasUp) this.#failedStarts += 1;
+    if (!this.#hasBeenUp || this.#failedStarts >= maxFailedStarts) {
+      logger.fatal(fields, 'worker died, and none will follow');
+      this.events.onGiveUp(this.#reason(end));
+    } else {
+      logger.error({ ...fields, restartInMs: this.#pause }, 'worker died');
+      this.#timer = setTimeout(() => this.start(), this.#pause);
+      this.#pause = Math.min(2 * this.#pause, pauses.longest);
+    }
+    this.events.onDown();
+    return true;
+  }
+
+  #reason({ exitCode, signal }: { exitCode: number | null; signal: string | null }): string | undefined {
+    // It has printed why it cannot start.
+    if (!this.#hasBeenUp && exitCode) return undefined;
+    const cause = signal ? `signal ${signal}` : `exit code ${exitCode}`;
+    const times = this.#hasBeenUp ? `${maxFailedStarts} times in a row, the last time` : 'at the start';
+    return `Worker ${this.number} ended before it could serve, ${times}: ${cause}.`;
+  }
+}
+
+/**
+ * Passes on what a worker prints, in whole lines: if workers wrote to one pipe by themselves, lines would be torn, because
+ * only writes of up to 4096 bytes are atomic (PIPE_BUF, pipe(7)). The rest of a line whose writer was killed is left out.
+ */
+function relayLines(from: Readable, to: { write(lines: string): void }): void {
+  let rest = '';
+  from.setEncoding('utf8').on('data', (text: string) => {
+    const end = text.lastIndexOf('\n') + 1;
+    if (end > 0) to.write(rest + text.slice(0, end));
+    rest = end > 0 ? text.slice(end) : rest + text;
+  });
 }

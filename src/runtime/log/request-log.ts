@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { RequestEnd, RequestObserver } from '../telemetry/observers.ts';
-import type { LogControl } from './log-control.ts';
+import type { Log } from './log.ts';
 import type { Redactor } from './redact.ts';
 
 const longestUserAgent = 128;
@@ -14,7 +14,7 @@ const plainName = /^\w{1,64}$/;
  * @param hintOf the part of a presented key that may be shown
  */
 export function requestLog(
-  control: LogControl,
+  log: Log,
   redactor: Redactor,
   hintOf: (request: FastifyRequest) => string | undefined,
 ): RequestObserver {
@@ -23,11 +23,11 @@ export function requestLog(
 
   return {
     ended(request: FastifyRequest, reply: FastifyReply, end: RequestEnd): void {
-      if (!control.log.isLevelEnabled('info')) return;
+      if (!log.logger.isLevelEnabled('info')) return;
       const { method, headers } = request;
       const { milliseconds, isAnswered, call, caller } = end;
       const { statusCode: status } = reply;
-      const { sample } = control;
+      const { sample } = log;
       const isSampled = sample < 1 && isAnswered && status < 400 && call.code === undefined;
       if (isSampled && Math.random() >= sample) return;
 
@@ -60,7 +60,7 @@ export function requestLog(
       if (bytes !== undefined) line += `,"bytes":${Number(bytes)}`;
       if (method === 'POST' && reply.hasHeader('idempotent-replayed')) line += ',"replayed":true';
       if (isSampled) line += `,"sample":${sample}`;
-      control.write(line, isAnswered ? 'answered' : 'aborted by the client');
+      log.write(line, isAnswered ? 'answered' : 'aborted by the client');
     },
   };
 }

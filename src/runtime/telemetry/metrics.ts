@@ -1,54 +1,49 @@
-import { Registry } from '@prometheus-io/client';
-import { catalogue, type MetricDescription, type MetricName } from './catalogue.ts';
-import { Count, Distribution, Family, type Read, Reading } from './instruments.ts';
+import { type Aggregator, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
 
-/** All metrics of one process. */
+/** A value with those of the labels, in their order. */
+export type Reading = [value: number, ...labels: string[]];
+
+/**
+ * All metrics of one process, each by its name in Prometheus: OpenTelemetry's stable name where there is one. Tests hold
+ * `docs/observe.md`, the dashboard and the alerts in `operations/` to what is created here.
+ */
 export class Metrics {
-  readonly #registry = new Registry();
+  readonly registry = new Registry();
+  readonly #registers = [this.registry];
 
-  counter(name: MetricName): Family<Count> {
-    return this.#add(new Family(name, catalogue[name], () => new Count()));
+  /** @param read for a counter that is kept elsewhere: called at each scrape */
+  counter(name: string, help: string, labelNames: string[] = [], read?: () => Reading[]): Counter<string> {
+    const collect = () => {
+      if (!read) return;
+      counter.reset();
+      for (const [value, ...labels] of read()) counter.labels(...labels).inc(value);
+    };
+    const counter = new Counter<string>({ name, help, labelNames, registers: this.#registers, collect });
+    return counter;
   }
 
-  histogram(name: MetricName): Family<Distribution> {
-    const description: MetricDescription = catalogue[name];
-    return this.#add(new Family(name, description, () => new Distribution(description.buckets ?? [])));
+  /** @param buckets their upper limits */
+  histogram(name: string, help: string, buckets: number[], labelNames: string[]): Histogram<string> {
+    return new Histogram<string>({ name, help, labelNames, buckets, registers: this.#registers });
   }
 
-  /** @param read is called when somebody asks. */
-  reading(name: MetricName, read: () => Read[] | Promise<Read[]>): void {
-    this.#add(new Reading(name, catalogue[name], read));
+  /**
+   * @param read is called at each scrape; of readings with the same labels the gauge is the sum, or the greatest for `max`
+   * @param aggregator how the values of several processes become one
+   */
+  gauge(
+    name: string,
+    help: string,
+    read: () => Reading[] | Promise<Reading[]>,
+    labelNames: string[] = [],
+    aggregator: Aggregator = 'sum',
+  ): void {
+    const collect = async () => {
+      const readings = await read();
+      gauge.reset();
+      const add = aggregator === 'max' ? 'set' : 'inc';
+      for (const [value, ...labels] of readings.sort(([a], [b]) => a - b)) gauge.labels(...labels)[add](value);
+    };
+    const gauge = new Gauge<string>({ name, help, labelNames, aggregator, registers: this.#registers, collect });
   }
-
-  /** For another process. */
-  async report(): Promise<ReportedMetric[]> {
-    return (await this.#registry.getMetricsAsJSON()) as unknown as ReportedMetric[];
-  }
-
-  /** In Prometheus' text format. */
-  text(): Promise<string> {
-    return this.#registry.metrics();
-  }
-
-  // The registry takes whatever answers `get`; its type asks for the library's own classes.
-  #add<One extends { name: string; get(): Promise<object> }>(metric: One): One {
-    this.#registry.registerMetric(metric as never);
-    return metric;
-  }
-}
-
-/** A metric as data. */
-export interface ReportedMetric {
-  name: string;
-  type: string;
-  aggregator: string;
-  values: unknown[];
-}
-
-/** Of the text format. */
-export const contentType = Registry.PROMETHEUS_CONTENT_TYPE;
-
-/** One of several processes, as each metric's `aggregator` says. */
-export function together(reports: ReportedMetric[][]): Registry {
-  return Registry.aggregate(reports);
 }

@@ -1,10 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { constants, monitorEventLoopDelay, PerformanceObserver, performance } from 'node:perf_hooks';
-import type { Metrics } from './metrics.ts';
+import type { Metrics, Reading } from './metrics.ts';
 
-/** Milliseconds between two looks at the event loop. */
+const ofGc = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1];
+/** Milliseconds between two measurements of the event loop's delay. */
 const resolution = 10;
 const quantiles = [0.5, 0.99, 1];
+/** Milliseconds; a scrape sees one to two windows, whoever else scrapes. Prometheus asks every 15 s by default. */
+const window = 10_000;
 
 const gcTypes: Record<number, string> = {
   [constants.NODE_PERFORMANCE_GC_MAJOR]: 'major',
@@ -13,24 +16,29 @@ const gcTypes: Record<number, string> = {
   [constants.NODE_PERFORMANCE_GC_WEAKCB]: 'weakcb',
 };
 
-/** The process itself: memory, CPU, file descriptors, event loop and garbage collection. @returns what ends that */
-export function processMetrics(metrics: Metrics): () => void {
-  metrics.reading('process_resident_memory_bytes', () => [[process.memoryUsage.rss()]]);
-  metrics.reading('nodejs_heap_size_used_bytes', () => [[process.memoryUsage().heapUsed]]);
-  metrics.reading('process_cpu_seconds_total', () => {
-    const { user, system } = process.cpuUsage();
-    return [[(user + system) / 1e6]];
-  });
-  const started = Date.now() / 1000 - process.uptime();
-  metrics.reading('process_start_time_seconds', () => [[started]]);
-  metrics.reading('process_open_fds', () => ofProc(() => readdirSync('/proc/self/fd').length));
-  const limit = ofProc(() => Number(/^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]));
-  metrics.reading('process_max_fds', () => limit);
-  return endAll(eventLoop(metrics), garbageCollection(metrics));
+/**
+ * Measures the process: memory, CPU, file descriptors, event loop, garbage collection. The library's own default metrics
+ * are not used: each scrape resets their event loop delay, and they are fifty series that no page here explains.
+ *
+ * @returns what ends the measurements
+ */
+export function measureProcess(metrics: Metrics): () => void {
+  metrics.gauge('process_resident_memory_bytes', 'Resident memory.', () => [[process.memoryUsage.rss()]]);
+  metrics.gauge('nodejs_heap_size_used_bytes', 'Heap in use.', () => [[process.memoryUsage().heapUsed]]);
+  const cpu = ({ user, system } = process.cpuUsage()): Reading[] => [[(user + system) / 1e6]];
+  metrics.counter('process_cpu_seconds_total', 'CPU time, user and system.', [], cpu);
+  const open = () => fromProc(() => readdirSync('/proc/self/fd').length);
+  metrics.gauge('process_open_fds', 'Open file descriptors; of several processes the most.', open, [], 'max');
+  const limit = fromProc(() => Number(/^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]));
+  metrics.gauge('process_max_fds', 'File descriptors that a process may open.', () => limit, [], 'min');
+  const ends = [measureEventLoop(metrics), measureGarbageCollection(metrics)];
+  return () => {
+    for (const end of ends) end();
+  };
 }
 
-/** Linux has it. */
-function ofProc(read: () => number): Array<[number]> {
+/** Only Linux has /proc. */
+function fromProc(read: () => number): Reading[] {
   try {
     return [[read()]];
   } catch {
@@ -38,43 +46,48 @@ function ofProc(read: () => number): Array<[number]> {
   }
 }
 
-function eventLoop(metrics: Metrics): () => void {
-  const delay = monitorEventLoopDelay({ resolution });
-  delay.enable();
-  metrics.reading('nodejs_eventloop_delay_seconds', () => {
-    // It measures from one look to the next, the time between them included.
+function measureEventLoop(metrics: Metrics): () => void {
+  const begin = () => {
+    const delay = monitorEventLoopDelay({ resolution });
+    delay.enable();
+    return { delay, utilization: performance.eventLoopUtilization() };
+  };
+  let [previous, current] = [begin(), begin()];
+  const timer = setInterval(() => {
+    previous.delay.disable();
+    [previous, current] = [current, begin()];
+  }, window).unref();
+  const delays = (): Reading[] => {
+    const { delay } = previous;
+    // Node counts the time between two measurements as delay.
     const seconds = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - resolution / 1000);
-    const read = quantiles.map((of): [number, string] => {
+    return quantiles.map((of) => {
       return [delay.count === 0 ? 0 : seconds(of === 1 ? delay.max : delay.percentile(100 * of)), `${of}`];
     });
-    delay.reset();
-    return read;
-  });
-  let last = performance.eventLoopUtilization();
-  metrics.reading('nodejs_eventloop_utilization_ratio', () => {
-    const now = performance.eventLoopUtilization();
-    const { utilization } = performance.eventLoopUtilization(now, last);
-    last = now;
-    return [[utilization]];
-  });
-  return () => delay.disable();
+  };
+  const utilization = (): Reading[] => [[performance.eventLoopUtilization(previous.utilization).utilization]];
+  const [late, busy] = [
+    'Delay of the event loop in the last 10 to 20 s.',
+    'Share of the last 10 to 20 s that it was busy.',
+  ];
+  metrics.gauge('nodejs_eventloop_delay_seconds', late, delays, ['quantile'], 'max');
+  metrics.gauge('nodejs_eventloop_utilization_ratio', busy, utilization, [], 'max');
+  return () => {
+    clearInterval(timer);
+    for (const { delay } of [previous, current]) delay.disable();
+  };
 }
 
-function garbageCollection(metrics: Metrics): () => void {
-  const pauses = metrics.histogram('v8js_gc_duration_seconds');
-  const byKind = new Map(Object.entries(gcTypes).map(([kind, type]) => [Number(kind), pauses.with(type)]));
+function measureGarbageCollection(metrics: Metrics): () => void {
+  const pauses = metrics.histogram('v8js_gc_duration_seconds', 'Pauses of the garbage collector.', ofGc, ['type']);
+  for (const type of Object.values(gcTypes)) pauses.zero({ type });
   const observer = new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) {
       const { kind } = (entry as unknown as { detail: { kind: number } }).detail;
-      byKind.get(kind)?.observe(entry.duration / 1000);
+      const type = gcTypes[kind];
+      if (type) pauses.observe({ type }, entry.duration / 1000);
     }
   });
   observer.observe({ entryTypes: ['gc'] });
   return () => observer.disconnect();
-}
-
-function endAll(...ends: Array<() => void>): () => void {
-  return () => {
-    for (const end of ends) end();
-  };
 }

@@ -6,7 +6,6 @@ import {
   SpanKind,
   SpanStatusCode,
   TraceFlags,
-  type Tracer,
   trace,
 } from '@opentelemetry/api';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -14,6 +13,7 @@ import type { RequestTrace } from '../../deadline.ts';
 import { type ErrorCode, httpStatusOf } from '../../errors.ts';
 import type { Redactor } from '../log/redact.ts';
 import { addressOf } from '../log/request-log.ts';
+import { codeLabel, methodLabel, other, routeLabel } from './labels.ts';
 import type {
   DatabaseObserver,
   ObservedCall,
@@ -23,30 +23,26 @@ import type {
   RequestObserver,
   SentBatch,
 } from './observers.ts';
-import { codeWord, knownMethods, routeOf } from './words.ts';
-
-/** Finds the trace that a request belongs to in its headers. */
-export type Extract = (headers: FastifyRequest['headers']) => Context;
+import type { Tracing } from './telemetry.ts';
 
 /** One SERVER span for each request (OpenTelemetry's conventions for HTTP spans, v1.44.0). */
-export function requestSpans(tracer: Tracer, extract: Extract, redactor: Redactor): RequestObserver {
+export function requestSpans({ tracer, extract }: Tracing, redactor: Redactor): RequestObserver {
   return {
     began(request: FastifyRequest, call: ObservedCall) {
       const { headers, method, protocol } = request;
-      const url = request.is404 ? undefined : request.routeOptions.url;
-      const route = url === undefined || url === '*' ? undefined : routeOf(url);
-      const isKnown = knownMethods.includes(method);
+      const route = routeLabel(request);
+      const label = methodLabel(method);
       // No query, no header, no host: a client may send anything there, a key too.
       const attributes: Attributes = {
-        'http.request.method': isKnown ? method : '_OTHER',
+        'http.request.method': label === other ? '_OTHER' : label,
         'url.scheme': protocol,
         'url.path': redactor.redactPath(request.url),
         'network.protocol.version': request.raw.httpVersion,
       };
       const address = addressOf(request);
       if (address) attributes['client.address'] = address;
-      if (route) attributes['http.route'] = route;
-      const name = `${isKnown ? method : 'HTTP'}${route ? ` ${route}` : ''}`;
+      if (route !== other) attributes['http.route'] = route;
+      const name = `${label === other ? 'HTTP' : label}${route === other ? '' : ` ${route}`}`;
       const context = headers.traceparent ? extract(headers) : ROOT_CONTEXT;
       call.trace = { request: tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, context) };
     },
@@ -61,7 +57,7 @@ export function requestSpans(tracer: Tracer, extract: Extract, redactor: Redacto
 }
 
 /** One INTERNAL span for each GraphQL operation. @param isTrusted whether names of operations are the operator's own */
-export function operationSpans(tracer: Tracer, isTrusted: boolean): OperationObserver {
+export function operationSpans({ tracer }: Tracing, isTrusted: boolean): OperationObserver {
   return {
     began({ type, name, call }: ObservedOperation) {
       if (!call.trace) return;
@@ -80,10 +76,10 @@ export function operationSpans(tracer: Tracer, isTrusted: boolean): OperationObs
 }
 
 /**
- * One CLIENT span for each round trip that serves a traced request. Of one request it is the child. Of several it can be
- * the child of none: it is a trace of its own, with a link to each of them, and each of them has a link to it.
+ * One CLIENT span for each round trip that serves a traced request, as its child. A round trip that serves several is
+ * the child of the first, whose sampling it follows. It has a link to each request, and each request has one to it.
  */
-export function databaseSpans(tracer: Tracer): DatabaseObserver {
+export function databaseSpans({ tracer }: Tracing): DatabaseObserver {
   return {
     sent({ collection, operation, size, deadlines }: SentBatch) {
       const served = new Set<RequestTrace>();
@@ -99,7 +95,7 @@ export function databaseSpans(tracer: Tracer): DatabaseObserver {
       if (size > 1) attributes['db.operation.batch.size'] = size;
       const isShared = served.size > 1;
       const links = isShared ? [...served].map(({ request }) => ({ context: request.spanContext() })) : [];
-      const context = isShared ? ROOT_CONTEXT : within(first.operation ?? first.request);
+      const context = within(first.operation ?? first.request);
       const options = { kind: SpanKind.CLIENT, attributes, links };
       const span = tracer.startSpan(`${operation} ${collection}`, options, context);
       if (isShared) for (const { request } of served) request.addLink({ context: span.spanContext() });
@@ -126,9 +122,9 @@ function isSampled(span: Span): boolean {
   return (span.spanContext().traceFlags & TraceFlags.SAMPLED) !== 0;
 }
 
-/** Notes our code; it is the service's failure only if it would be a 5xx, also where GraphQL answers 200. */
+/** Adds our error code. The status is an error only for a code that stands for 5xx, also where GraphQL answers 200. */
 function fail(span: Span, code: unknown): void {
   if (code === undefined) return;
-  span.setAttribute('error.type', code === 'aborted' ? code : codeWord(code));
+  span.setAttribute('error.type', code === 'aborted' ? code : codeLabel(code));
   if (httpStatusOf[code as ErrorCode] >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
 }

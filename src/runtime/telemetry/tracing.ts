@@ -1,34 +1,96 @@
-import type { Context, Tracer } from '@opentelemetry/api';
-import type { FastifyRequest } from 'fastify';
-import type { Log } from './telemetry.ts';
+import { randomUUID } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import { hostname } from 'node:os';
+import { ROOT_CONTEXT } from '@opentelemetry/api';
+import {
+  getNumberFromEnv,
+  getStringFromEnv,
+  setGlobalErrorHandler,
+  W3CTraceContextPropagator,
+} from '@opentelemetry/core';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
+import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type Sampler,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
+import { Incident } from '../log/incident.ts';
+import { withTimeout } from '../with-timeout.ts';
+import type { TelemetryOptions, Tracing } from './telemetry.ts';
 
-/** What OpenTelemetry's SDK gives to those who make spans. */
-export interface Tracing {
-  tracer: Tracer;
-  /** The trace that a request belongs to, by its headers. */
-  extract(headers: FastifyRequest['headers']): Context;
-  /** Sends the last spans, within this time (ms). */
-  close(milliseconds: number): Promise<void>;
+/** The largest batch has as many inputs. */
+const maxLinks = 256;
+
+/** OpenTelemetry's provider. The exporter and the resource read their standard variables themselves. */
+export function openTracing({ version, log }: Pick<TelemetryOptions, 'version' | 'log'>): Tracing {
+  const scheduledDelayMillis = getNumberFromEnv('OTEL_BSP_SCHEDULE_DELAY') ?? 5000;
+  const provider = new TracerProvider({
+    resource: defaultResource()
+      .merge(resourceFromAttributes(identity(version)))
+      .merge(detectResources({ detectors: [envDetector] })),
+    sampler: samplerFromEnv(),
+    spanLimits: { linkCountLimit: maxLinks },
+    spanProcessors: [
+      new BatchSpanProcessor({
+        exporter: new OTLPTraceExporter(),
+        scheduledDelayMillis,
+        maxQueueSize: getNumberFromEnv('OTEL_BSP_MAX_QUEUE_SIZE') ?? 2048,
+        maxExportBatchSize: getNumberFromEnv('OTEL_BSP_MAX_EXPORT_BATCH_SIZE') ?? 512,
+        exportTimeoutMillis: getNumberFromEnv('OTEL_BSP_EXPORT_TIMEOUT') ?? 30_000,
+      }),
+    ],
+  });
+  const timeout = getNumberFromEnv('OTEL_EXPORTER_OTLP_TIMEOUT') ?? 10_000;
+  const losses = new Incident(
+    {
+      onStart: (fields) => log.warn(fields, 'spans cannot be sent, and are lost'),
+      onEnd: (ms, batches) => log.info({ ms, batches }, 'spans are no longer lost'),
+    },
+    2 * (scheduledDelayMillis + timeout),
+  );
+  // The SDK reports each batch. Only the reason is logged, because the error holds the collector's answer.
+  setGlobalErrorHandler((error) => {
+    losses.occurred({ reason: error instanceof Error ? error.message || error.name : String(error) });
+    losses.recovered();
+  });
+  const propagator = new W3CTraceContextPropagator();
+  return {
+    tracer: provider.getTracer('animal-store', version),
+    extract: (headers) => propagator.extract(ROOT_CONTEXT, headers, onlyTraceparent),
+    close: (milliseconds) => withTimeout(milliseconds, provider.shutdown(), late).catch(() => undefined),
+  };
 }
 
-/**
- * Starts OpenTelemetry's SDK, if its standard variables ask for that: an OTLP endpoint or exporter is named. Else not
- * even its code is loaded.
- */
-export async function openTracing(env: NodeJS.ProcessEnv, version: string, log: Log): Promise<Tracing | undefined> {
-  if (!isWanted(env, log)) return undefined;
-  const { startSdk } = await import('./tracing.sdk.ts');
-  return startSdk(env, version, log);
+const late = () => new Error('The collector does not answer.');
+
+function identity(version: string) {
+  return {
+    'service.name': 'animal-store',
+    'service.version': version,
+    'service.instance.id': randomUUID(),
+    'host.name': hostname(),
+    'process.pid': process.pid,
+  };
 }
 
-/** Empty values count as absent, as OpenTelemetry has it. */
-function isWanted(env: NodeJS.ProcessEnv, log: Log): boolean {
-  if (env.OTEL_SDK_DISABLED?.toLowerCase() === 'true') return false;
-  const { OTEL_TRACES_EXPORTER: exporter } = env;
-  if (!exporter) return Boolean(env.OTEL_EXPORTER_OTLP_ENDPOINT || env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT);
-  const exporters = exporter.split(',').map((one) => one.trim());
-  for (const unknown of exporters.filter((one) => one !== 'otlp' && one !== 'none')) {
-    log.warn({ exporter: unknown }, 'OTEL_TRACES_EXPORTER: only otlp is known here');
-  }
-  return exporters.includes('otlp');
+/** The client chooses the content of `tracestate`, which would be sent with each span: it is not read. */
+const onlyTraceparent = {
+  get: (headers: IncomingHttpHeaders, name: string) => (name === 'traceparent' ? headers[name] : undefined),
+  keys: () => ['traceparent'],
+};
+
+/** The sampler that OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG name. */
+export function samplerFromEnv(): Sampler {
+  const name = getStringFromEnv('OTEL_TRACES_SAMPLER') ?? 'parentbased_always_on';
+  const root = name.endsWith('always_off')
+    ? new AlwaysOffSampler()
+    : name.endsWith('traceidratio')
+      ? new TraceIdRatioBasedSampler(getNumberFromEnv('OTEL_TRACES_SAMPLER_ARG') ?? 1)
+      : new AlwaysOnSampler();
+  return name.startsWith('parentbased_') ? new ParentBasedSampler({ root }) : root;
 }

@@ -18,14 +18,14 @@ export class TestProxy {
     this.#program = program;
   }
 
-  /** @param nodes the ports of `store-1` and `store-2` */
-  static async start(nodes: [number, number]): Promise<TestProxy> {
+  /** @param nodes the ports of `store-1` and `store-2` @param checks their ports for operators */
+  static async start(nodes: [number, number], checks = nodes): Promise<TestProxy> {
     const [port, home] = [await freePort(), await newHome('nobody')];
     const [file, log] = [join(home.path, 'haproxy.cfg'), join(home.path, 'log')];
     const addresses: Array<[there: string, here: string]> = [
       ['bind :4000\n', `bind 127.0.0.1:${port}\n`],
-      ['store-1:4000\n', `127.0.0.1:${nodes[0]}\n`],
-      ['store-2:4000\n', `127.0.0.1:${nodes[1]}\n`],
+      ['store-1:4000 port 9464\n', `127.0.0.1:${nodes[0]} port ${checks[0]}\n`],
+      ['store-2:4000 port 9464\n', `127.0.0.1:${nodes[1]} port ${checks[1]}\n`],
     ];
     let text = readFileSync('operations/proxy/haproxy.cfg', 'utf8');
     for (const [there, here] of addresses) {

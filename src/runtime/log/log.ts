@@ -1,0 +1,121 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { hostname } from 'node:os';
+import { type FastifyPluginAsync, type FastifyServerOptions, LogController } from 'fastify';
+import { type DestinationStream, type Level, type Logger, pino } from 'pino';
+import type { Redactor } from './redact.ts';
+import { addressOf } from './request-log.ts';
+
+export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+export type LogLevel = Level | 'silent';
+
+/** Settings that can be changed while the service runs. */
+export interface LogSettings {
+  level: LogLevel;
+  /** The share of the successful requests, from 0 to 1, that get a line. */
+  sample: number;
+}
+
+/** The log of a process: JSON lines. */
+export class Log {
+  /** Called after a change. */
+  onChange: ((settings: LogSettings) => void) | undefined;
+  readonly logger: Logger;
+  #sample: number;
+  readonly #stream: DestinationStream;
+  readonly #base: string;
+
+  /**
+   * @param stream standard output when absent, one write per line
+   * @param worker the number of the worker, for each line
+   */
+  constructor({ level, sample }: LogSettings, stream: DestinationStream = process.stdout, worker?: number) {
+    const base = { pid: process.pid, host: hostname(), ...(worker && { worker }) };
+    // Without one of ours, Fastify's own serializer would change `req`.
+    this.logger = pino({ level, base, serializers: { req: (req) => req, err: errorFields } }, stream);
+    this.#sample = sample;
+    this.#stream = stream;
+    this.#base = JSON.stringify(base).slice(1, -1);
+  }
+
+  /** Writes a line at the level info, whatever the level is. @param members as JSON, each after a comma */
+  write(members: string, msg: string): void {
+    this.#stream.write(`{"level":30,"time":${Date.now()},${this.#base}${members},"msg":"${msg}"}\n`);
+  }
+
+  get sample(): number {
+    return this.#sample;
+  }
+
+  get settings(): LogSettings {
+    return { level: this.logger.level as LogLevel, sample: this.#sample };
+  }
+
+  /** Child loggers, Fastify's for instance, have no level of their own, and follow. */
+  set settings({ level, sample }: LogSettings) {
+    this.logger.level = level;
+    this.#sample = sample;
+  }
+
+  /** Changes settings for an operator, and logs that. @param by the operator, for the line */
+  change(wanted: Partial<LogSettings>, by: object): LogSettings {
+    const before = this.settings;
+    const after = { ...before, ...wanted };
+    // Always logged, so that a change of level explains the missing lines. A silent log stays silent.
+    if (before.level !== 'silent' || after.level !== 'silent') this.logger.level = 'info';
+    this.logger.info({ before, after, ...by }, 'log settings changed');
+    this.settings = after;
+    this.onChange?.(after);
+    return after;
+  }
+
+  /**
+   * `GET /log` and `PUT /log`, on the port for operators: `{"level":"debug","sample":0.1}`, or one of the two. With
+   * workers it holds for all of them. A restart goes back to the configuration. PUT and JSON take a preflight, which is
+   * not answered, so no page in an operator's browser gets here.
+   */
+  readonly page: FastifyPluginAsync = async (app) => {
+    app.removeContentTypeParser('text/plain');
+    app.get('/log', async () => this.settings);
+    app.put<{ Body: Partial<LogSettings> }>('/log', { schema: { body: settingsSchema } }, async (request) =>
+      this.change(request.body, { address: addressOf(request) }),
+    );
+  };
+}
+
+const settingsSchema = {
+  type: 'object',
+  additionalProperties: false,
+  minProperties: 1,
+  properties: { level: { enum: logLevels }, sample: { type: 'number', minimum: 0, maximum: 1 } },
+};
+
+const acceptableId = /^[\w.:-]{1,64}$/;
+
+/** Fastify's options for logging: one line per request, each with the request's id. */
+export function loggingOptions({ logger }: Log, redactor: Redactor): FastifyServerOptions {
+  return {
+    // Also when it is silent: that may change while the service runs.
+    loggerInstance: logger,
+    logController: new LogController({ disableRequestLogging: true }),
+    // The client's `X-Request-Id` when it is plain, so that a trace can be followed. A key must not reach the log.
+    genReqId: ({ headers: { 'x-request-id': given } }: Pick<IncomingMessage, 'headers'>) =>
+      typeof given === 'string' && acceptableId.test(given) && !redactor.hasKey(given) ? given : randomUUID(),
+  };
+}
+
+interface ErrorFields {
+  [member: string]: unknown;
+  type: string;
+  message: string;
+  stack: string;
+}
+
+/** Without what drivers attach to an error: Redis's failed command may contain its password. */
+function errorFields(error: unknown): ErrorFields {
+  if (!(error instanceof Error)) return { type: typeof error, message: String(error), stack: '' };
+  const { name, message, stack = '', cause } = error;
+  const { code } = error as NodeJS.ErrnoException;
+  const causes = error instanceof AggregateError ? error.errors : cause === undefined ? [] : [cause];
+  return { type: name, code, message, stack, ...(causes.length > 0 && { causes: causes.map(errorFields) }) };
+}

@@ -1,0 +1,34 @@
+import { httpStatusOf } from '../../errors.ts';
+
+/** Replaces every value that is in no closed list: no label ever comes from what a client sent. */
+export const other = 'other';
+
+const methods = new Set(['GET', 'POST', 'HEAD', 'OPTIONS', 'PUT', 'PATCH', 'DELETE']);
+/** All error codes; the last are Apollo Server's own. */
+const codes = new Set([
+  ...Object.keys(httpStatusOf),
+  'GRAPHQL_PARSE_FAILED',
+  'GRAPHQL_VALIDATION_FAILED',
+  'PERSISTED_QUERY_NOT_FOUND',
+  'PERSISTED_QUERY_NOT_SUPPORTED',
+]);
+
+export function methodLabel(method: string): string {
+  return methods.has(method) ? method : other;
+}
+
+/** @param code undefined when there was no error */
+export function codeLabel(code: unknown): string {
+  if (code === undefined) return 'OK';
+  return codes.has(code as string) ? (code as string) : other;
+}
+
+interface Routed {
+  is404: boolean;
+  routeOptions: { url?: string | undefined };
+}
+
+/** The route as the interface writes it: `/v1/pets/:petId`, without the expression of its parameter. */
+export function routeLabel({ is404, routeOptions: { url } }: Routed): string {
+  return is404 || url === undefined || url === '*' ? other : url.replace(/\(.*?\)(?=\/|$)/g, '');
+}
