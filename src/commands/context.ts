@@ -1,4 +1,4 @@
-import { DeprecatedCall } from '../access/deprecations/deprecated-call.entity.ts';
+import { DeprecatedCall } from '../access/deprecations/usage.ts';
 import { ApiKey, KeyEvent } from '../access/keys/api-key.entity.ts';
 import { type Config, loadConfig } from '../config.ts';
 import { preparedStore } from '../prepared-store.ts';

@@ -1,6 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import type { DeprecatedCall } from '../access/deprecations/deprecated-call.entity.ts';
-import type { DeprecationUsage } from '../access/deprecations/usage.ts';
+import type { DeprecatedCall, DeprecationUsage } from '../access/deprecations/usage.ts';
 import type { ApiKey, KeyEvent, KeyScope } from '../access/keys/api-key.entity.ts';
 import type { ApiKeyService, IssuedKey } from '../access/keys/api-key.service.ts';
 import { json, show, table, whole, withExamples } from './program.ts';

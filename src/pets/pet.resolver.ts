@@ -1,6 +1,6 @@
 import { Arg, Args, Authorized, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';
 import type { DeprecatedField } from '../access/deprecations/fields.ts';
-import { type Once, Repeatable } from '../access/idempotency/mutations.ts';
+import { type Once, Repeatable } from '../api/graphql/repeatable.ts';
 import type { GraphQLContext } from '../api/graphql/request.ts';
 import { ConnectionArgs, connectionChecker, ID, ListArgs, pageCost, toConnection } from '../api/graphql/types.ts';
 import { FollowArgs, Live } from '../api/subscriptions/live-field.ts';

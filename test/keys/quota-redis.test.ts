@@ -1,3 +1,4 @@
+import { createServer, type Server } from 'node:net';
 import { stock } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
@@ -105,5 +106,41 @@ describeWithRedis('a quota in Redis (skipped where no redis-server is installed;
     isOver = true;
     await Promise.all(load);
     for (const status of statuses) expect([404, 429]).toContain(status);
+  });
+});
+
+describe('a Redis whose answers are no counts', () => {
+  /** Answers what a client asks at first, and every count with these two values. */
+  function startLiar(values: string): Promise<Server> {
+    const server = createServer((socket) => {
+      socket
+        .on('error', () => undefined)
+        .on('data', (data) => {
+          for (const [, name = ''] of data.toString('latin1').matchAll(/\*\d+\r\n\$\d+\r\n(\w+)/g)) {
+            if (/^eval/i.test(name)) socket.write(`*2\r\n${values}`);
+            else socket.write(/^info$/i.test(name) ? '$21\r\nredis_version:7.0.0\r\n\r\n' : '+OK\r\n');
+          }
+        });
+    });
+    return new Promise((listening) => server.listen(0, '127.0.0.1', () => listening(server)));
+  }
+
+  test.each([
+    ['texts', '$1\r\na\r\n$1\r\nb\r\n'],
+    ['an empty text', '$0\r\n\r\n$0\r\n\r\n'],
+    ['nothing', '$-1\r\n$-1\r\n'],
+    ['counts beyond every number', ':9007199254740993\r\n:60000\r\n'],
+  ])('(%s) is a failed Redis: the node counts for itself, and says so', async (_what, values) => {
+    const server = await startLiar(values);
+    const { port } = server.address() as { port: number };
+    const store = await startStore({ QUOTA_PER_MINUTE: '100', REDIS_URL: `redis://127.0.0.1:${port}` });
+    for (const remaining of [98, 96]) {
+      const { status, headers } = await rest(store, '/v1/pets/999');
+      expect([status, headers.ratelimit]).toEqual([404, expect.stringMatching(`^"key";r=${remaining + 1};t=\\d+$`)]);
+    }
+    const { text } = await send(store.origin, { path: '/readyz' });
+    expect(JSON.parse(text)).toMatchObject({ quotas: 'per node: Redis cannot be used' });
+    await store.close();
+    server.close();
   });
 });

@@ -139,7 +139,7 @@ describe('a module that forgets to pass on Idempotency-Key', () => {
     open: () => ({ routes: body({ isGood: Type.Boolean() }), resolvers: [new Forgetful()] }),
   };
   const headers = { 'idempotency-key': 'a-name-for-it' };
-  const message = 'This operation takes no Idempotency-Key: sent again, it happens again.';
+  const message = 'This operation takes no Idempotency-Key: a repeated request is carried out again.';
 
   test('refuses it, before anything is done, rather than that its clients rely on it', async () => {
     const store = await startStore({}, { more: [forgetful] });

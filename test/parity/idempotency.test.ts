@@ -1,5 +1,5 @@
 import { hash, randomUUID } from 'node:crypto';
-import { IdempotencyKeyExpiry } from '../../src/access/idempotency/expiry.ts';
+import { removeExpiredKeys } from '../../src/access/idempotency/expiry.ts';
 import { citusLayout } from '../support/citus.ts';
 import { type Created, type Creator, creators, headerOf } from '../support/creations.ts';
 import { sentDuring, sql } from '../support/database-access.ts';
@@ -140,16 +140,15 @@ describe.each(pairs)('created through $first.name and sent again through $second
   });
 
   test('it is known until the time is over and it is removed, and then it is free', async () => {
-    const expiry = new IdempotencyKeyExpiry(store.database, 24);
     const created = await first.create(store, rex, { once });
     const age = (hours: number) =>
       sql(store.database, `update idempotency_key set created_at = now() - make_interval(hours => ${hours})`);
     await age(23);
-    expect(await expiry.removeSome()).toBe(false);
+    expect(await removeExpiredKeys(store.database, 24)).toBe(false);
     expect(await again(rex)).toEqual({ ...created, replayed: 'true' });
     await age(25);
     expect(await again(rex)).toEqual({ ...created, replayed: 'true' });
-    expect(await expiry.removeSome()).toBe(false);
+    expect(await removeExpiredKeys(store.database, 24)).toBe(false);
     expect(await again({ ...rex, name: 'Bello' })).toMatchObject({ outcome: { name: 'Bello' }, replayed: undefined });
     expect(await stored()).toEqual(['Rex', 'Bello']);
   });

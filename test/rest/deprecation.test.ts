@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs';
+import { DeprecationUsage } from '../../src/access/deprecations/usage.ts';
+import { late, outcomeUnknown } from '../../src/storage/database/errors.ts';
 import { sql, whileReadsFail } from '../support/database-access.ts';
 import type { HttpResponse } from '../support/http.ts';
 import { describe, expect, test } from '../support/jest.ts';
@@ -87,4 +89,27 @@ describe('/v1/pets/ is no getPet:', () => {
     const counted = await sql(store.database, 'select operation, calls from deprecated_call where key_id = $1', [id]);
     expect(counted).toEqual([['getPet', '1']]);
   });
+});
+
+test('a call is never counted twice, and is not lost when the database says that it has stored nothing', async () => {
+  const { database } = store;
+  const { rows } = database;
+  const usage = new DeprecationUsage(database);
+  const call = () => usage.called({ id: 77, name: 'shop', scope: 'read' }, 'getPet', new Date('2030-12-05'));
+  const counted = async () => (await usage.list()).find(({ keyId }) => keyId === 77)?.calls;
+  const flushWith = async (answer: typeof rows) => {
+    database.rows = answer;
+    await usage.flush().catch(() => undefined);
+    database.rows = rows;
+    await usage.flush();
+  };
+  call();
+  await flushWith(async (...statement) => {
+    await rows.apply(database, statement);
+    throw outcomeUnknown();
+  });
+  expect(await counted()).toBe(1n);
+  call();
+  await flushWith(() => Promise.reject(late()));
+  expect(await counted()).toBe(2n);
 });

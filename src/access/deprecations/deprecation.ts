@@ -1,4 +1,7 @@
-/** A deprecated operation: since when it is deprecated, when it is removed, and what replaces it. */
+import type { FastifyRequest, onResponseHookHandler, onSendHookHandler, RouteOptions } from 'fastify';
+import type { DeprecationUsage } from './usage.ts';
+
+/** A deprecated operation: since when it is deprecated, when it is removed, and its replacement. */
 export interface Deprecation {
   since: Date;
   removal: Date;
@@ -6,7 +9,60 @@ export interface Deprecation {
   replacement: string;
 }
 
+/** A deprecated route: its operationId, and the path of its replacement. */
+export type DeprecatedRoute = Deprecation & { operation: string; successor: string };
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    deprecation?: DeprecatedRoute;
+  }
+}
+
 /** Formats the day, as in `5 December 2030`. */
 export function dayOf(date: Date): string {
   return new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeZone: 'UTC' }).format(date);
+}
+
+/**
+ * Adds to every response of a deprecated route, failures included: `Deprecation` (RFC 9745 section 2), `Sunset` (RFC 8594
+ * section 3) and a link to the successor (RFC 5829 section 3.3). Counts the calls.
+ *
+ * @param origin the address of the service as the client sees it
+ */
+export function deprecationHooks(
+  { config: { deprecation } = {} }: RouteOptions,
+  usage: DeprecationUsage,
+  origin: (request: FastifyRequest) => string,
+): { onSend?: onSendHookHandler; onResponse?: onResponseHookHandler } {
+  if (!deprecation) return {};
+  const { operation, since, removal, successor } = deprecation;
+  const dates = { deprecation: `@${since.getTime() / 1000}`, sunset: removal.toUTCString() };
+  return {
+    // Fastify rejects a request within its route, so rejections pass this hook, too.
+    onSend(request, reply, _payload, done) {
+      const link = `<${origin(request)}${successor}>; rel="successor-version"`;
+      reply.headers(dates).header('link', [reply.getHeader('link') ?? [], link].flat().join(', '));
+      done();
+    },
+    onResponse({ caller }, _reply, done) {
+      if (caller) usage.called(caller, operation, removal);
+      done();
+    },
+  };
+}
+
+export type DeprecationDescription = ReturnType<typeof deprecationDescription>;
+
+/** What a deprecated route adds to the contract: `headers` to all of its responses. */
+export function deprecationDescription({ removal }: Deprecation) {
+  return {
+    deprecated: true,
+    // The day as tools for OpenAPI read it (oasdiff).
+    'x-sunset': removal.toISOString().slice(0, 10),
+    headers: {
+      Deprecation: { type: 'string', description: 'RFC 9745: since when this operation is deprecated.' },
+      Sunset: { type: 'string', description: 'RFC 8594: when this operation will be removed.' },
+      Link: { type: 'string', description: 'What comes in its place, with `rel="successor-version"`.' },
+    },
+  };
 }

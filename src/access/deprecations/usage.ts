@@ -1,9 +1,29 @@
+import { defineEntity, p } from '@mikro-orm/core';
 import type { KeyObserver } from '../../runtime/telemetry/observers.ts';
 import type { Database } from '../../storage/database/database.ts';
 import type { Statement } from '../../storage/records/statement.ts';
 import type { Caller } from '../keys/authenticator.ts';
 import { WriteBehind } from '../write-behind.ts';
-import { DeprecatedCall } from './deprecated-call.entity.ts';
+
+const deprecatedCallSchema = defineEntity({
+  name: 'DeprecatedCall',
+  tableName: 'deprecated_call',
+  properties: {
+    /** The caller's key; 0 is the key from the configuration. */
+    keyId: p.integer().primary(),
+    /** The name in the API: `getPet`, `Query.pet`. */
+    operation: p.text().primary(),
+    /** When the operation is removed. */
+    removal: p.datetime(),
+    calls: p.bigint('bigint'),
+    lastCallAt: p.datetime(),
+  },
+});
+
+/** The table `deprecated_call`: which keys still call deprecated operations. */
+export class DeprecatedCall extends deprecatedCallSchema.class {}
+
+deprecatedCallSchema.setClass(DeprecatedCall);
 
 interface Calls {
   keyId: number;
@@ -26,7 +46,7 @@ const addCalls: Statement = {
       last_call_at = greatest(known.last_call_at, excluded.last_call_at)`,
 };
 
-/** Counts the calls of deprecated operations, in REST and GraphQL. */
+/** Counts the calls of deprecated operations by key, in REST and GraphQL. A call is never counted twice. */
 export class DeprecationUsage {
   readonly #database: Database;
   readonly #calls: WriteBehind<Calls>;
@@ -47,7 +67,7 @@ export class DeprecationUsage {
     this.#observer?.deprecatedCall(operation, name);
   }
 
-  /** Writes the collected counts. @throws the database's error; the counts are kept */
+  /** Writes the collected counts. @throws the database's error; the counts are kept unless they may be stored */
   flush(): Promise<void> {
     return this.#calls.flush();
   }

@@ -13,10 +13,8 @@ export interface Budget {
 
 /** The place where the processes of a service count. */
 export interface Counting {
-  /** How many count there. */
-  readonly processes: number;
   limiter(budget: Budget): Limiter;
 }
 
 /** For a process that is the service by itself. */
-export const inMemory: Counting = { processes: 1, limiter: (budget) => new RateLimiterMemory(budget) };
+export const inMemory: Counting = { limiter: (budget) => new RateLimiterMemory(budget) };

@@ -1,10 +1,14 @@
-import type { FastifyInstance, preValidationAsyncHookHandler, RouteOptions } from 'fastify';
+import type { FastifyInstance, FastifyRequest, preValidationHookHandler, RouteOptions } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import type { TObject } from 'typebox';
-import type { RequestCall } from '../../api/http/request-call.ts';
-import { StoreError } from '../../errors.ts';
+import type { StoreError } from '../../errors.ts';
 import { mostItems } from '../../storage/input/page.ts';
 import { type Quota, type QuotaState, rateLimitHeaders, type Settle } from './quota.ts';
+
+/** Counts the items that a request has read or written so far. */
+interface ItemCount {
+  readonly items: number;
+}
 
 /** Charges the operations of one request one after the other, as if each had come alone. */
 export class Meter {
@@ -14,20 +18,20 @@ export class Meter {
   refusal: StoreError | undefined;
   readonly #quota: Quota;
   readonly #keyId: number;
-  readonly #call: RequestCall;
+  readonly #count: ItemCount;
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(quota: Quota, keyId: number, call: RequestCall) {
+  constructor(quota: Quota, keyId: number, count: ItemCount) {
     this.#quota = quota;
     this.#keyId = keyId;
-    this.#call = call;
+    this.#count = count;
   }
 
   /**
-   * Runs an operation that costs one, and one for every item that it reads or writes.
+   * Runs an operation, which costs one, and one for every item that it reads or writes.
    *
-   * @param mayCost its maximum cost. It is taken in advance, so that concurrent operations cannot spend the same units,
-   *   and the unused rest is given back.
+   * @param mayCost its maximum cost. It is taken in advance, so that concurrent operations cannot spend the same units;
+   *   the unused rest is given back.
    * @throws StoreError TOO_MANY_REQUESTS
    */
   run<Result>(mayCost: number, operation: () => Promise<Result>): Promise<Result> {
@@ -46,10 +50,10 @@ export class Meter {
    * @throws StoreError TOO_MANY_REQUESTS
    */
   async begin(mayCost: number): Promise<() => Promise<void>> {
-    const before = this.#call.items;
+    const before = this.#count.items;
     const settle = await this.#take(mayCost);
     return async () => {
-      this.state = (await settle(mayCost - 1 - (this.#call.items - before))) ?? this.state;
+      this.state = (await settle(mayCost - 1 - (this.#count.items - before))) ?? this.state;
     };
   }
 
@@ -60,14 +64,12 @@ export class Meter {
   }
 
   async #take(units: number): Promise<Settle> {
-    try {
-      const { state, settle } = await this.#quota.take(this.#keyId, units);
-      this.state = state;
-      return settle;
-    } catch (error) {
-      if (error instanceof StoreError) this.refusal = error;
-      throw error;
-    }
+    const { state, settle } = await this.#quota.take(this.#keyId, units).catch((refusal: StoreError) => {
+      this.refusal = refusal;
+      throw refusal;
+    });
+    this.state = state;
+    return settle;
   }
 }
 
@@ -83,28 +85,28 @@ declare module 'fastify' {
   }
 }
 
-export interface MeterOptions {
-  quota: Quota | undefined;
-}
-
-/** Takes the maximum cost of a route before its input is judged. */
-export function quotaHooks({ config, schema }: RouteOptions): { preValidation?: preValidationAsyncHookHandler } {
+/** Charges a REST request its maximum cost before its handler runs. */
+export function quotaHooks({ config, schema }: RouteOptions): { preValidation?: preValidationHookHandler } {
   if (config?.public || config?.isUnmetered) return {};
   const isList = 'limit' in ((schema?.querystring as TObject | undefined)?.properties ?? {});
   return {
-    async preValidation(request) {
+    preValidation(request, _reply, done) {
+      if (!request.meter) return done();
       const { limit } = request.query as { limit?: unknown };
-      request.settle = (await request.meter?.begin(isList ? 1 + mostItems(limit) : 2)) ?? null;
+      request.meter.begin(isList ? 1 + mostItems(limit) : 2).then((settle) => {
+        request.settle = settle;
+        done();
+      }, done);
     },
   };
 }
 
-/** Gives every caller a meter, and reports the remaining quota on every charged response. */
-export const meter = fastifyPlugin<MeterOptions>(
+/** Gives each caller a meter, and reports the remaining quota on every charged response. */
+export const meter = fastifyPlugin<{ quota: Quota | undefined }>(
   async (app: FastifyInstance, { quota }) => {
     app.decorateRequest('meter', null).decorateRequest('settle', null);
     if (!quota) return;
-    app.addHook('onRequest', (request, _reply, done) => {
+    app.addHook('onRequest', (request: FastifyRequest, _reply, done) => {
       if (request.caller) request.meter = new Meter(quota, request.caller.id, request.call);
       done();
     });

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { RateLimiterMemory, RateLimiterRedis, type RateLimiterRes } from 'rate-limiter-flexible';
 import { StoreError } from '../../errors.ts';
-import { type Counting, inMemory, type Limiter } from './limiter.ts';
+import { type Budget, type Counting, inMemory, type Limiter } from './limiter.ts';
 
 export interface QuotaOptions {
   /** Units per key per minute. */
@@ -29,39 +29,67 @@ export type Settle = (unused: number) => Promise<QuotaState | undefined>;
 const windowSeconds = 60;
 
 /**
- * What a key may spend in a minute. The unit is one for every operation (a REST call, a root field of GraphQL) and one
- * for every item that it reads or writes, in REST and GraphQL alike: aliases and large pages gain nothing.
+ * What a key may spend in a minute: one unit for every operation (a REST call, a root field of GraphQL) and one for every
+ * item that it reads or writes. Aliases and large pages gain nothing.
  */
 export class Quota {
   readonly #limit: number;
   readonly #limiter: Limiter;
   readonly #redis: Redis | undefined;
-  /** The units taken by operations in flight in this process, by key. */
+  readonly #options: QuotaOptions;
+  /** True while Redis fails, or answers what is no count. */
+  #isFailing = false;
+  /** The units taken by operations in progress in this process, by key. */
   readonly #taken = new Map<number, number>();
 
-  constructor({ perMinute, redis, onTrouble, onRecovery = () => undefined, counting = inMemory }: QuotaOptions) {
+  constructor(options: QuotaOptions) {
+    const { perMinute, redis, counting = inMemory } = options;
     this.#limit = perMinute;
-    const budget = { points: perMinute, duration: windowSeconds, keyPrefix: 'animal-store:quota' };
+    this.#options = options;
     this.#redis = redis;
-    this.#limiter = redis
-      ? new RateLimiterRedis({ ...budget, storeClient: redis, insuranceLimiter: new RateLimiterMemory(budget) })
-      : counting.limiter(budget);
-    let isTold = false;
-    redis?.on('ready', () => {
-      if (isTold) onRecovery();
-      isTold = false;
-    });
-    redis?.on('error', (error) => {
-      if (!isTold) onTrouble(error);
-      isTold = true;
-    });
+    const budget = { points: perMinute, duration: windowSeconds, keyPrefix: 'animal-store:quota' };
+    this.#limiter = redis ? this.#inRedis(redis, budget) : counting.limiter(budget);
+    redis?.on('ready', () => this.#recover());
+    redis?.on('error', (error) => this.#fail(error));
+  }
+
+  /** Counts in Redis; in this process while Redis fails. */
+  #inRedis(redis: Redis, budget: Budget): Limiter {
+    const shared = new RateLimiterRedis({ ...budget, storeClient: redis });
+    const own = new RateLimiterMemory(budget);
+    const count = (name: 'penalty' | 'reward') => async (key: string | number, points?: number) => {
+      try {
+        const used = await shared[name](key, points);
+        const { consumedPoints, msBeforeNext } = used;
+        if (![consumedPoints, msBeforeNext].every(Number.isSafeInteger)) {
+          throw new Error(`Redis answered ${consumedPoints} and ${msBeforeNext}, which are no counts`);
+        }
+        this.#recover();
+        return used;
+      } catch (error) {
+        this.#fail(error as Error);
+        return own[name](key, points);
+      }
+    };
+    const remove = (key: string | number) => shared.delete(key).catch(() => own.delete(key));
+    return { get: (key) => shared.get(key), penalty: count('penalty'), reward: count('reward'), delete: remove };
+  }
+
+  #fail(error: Error): void {
+    if (!this.#isFailing) this.#options.onTrouble(error);
+    this.#isFailing = true;
+  }
+
+  #recover(): void {
+    if (this.#isFailing) this.#options.onRecovery?.();
+    this.#isFailing = false;
   }
 
   /**
    * Takes the maximum cost of an operation. As long as a unit is left, an operation may overdraw the quota, once.
    *
    * @returns the remaining quota, and a function that takes back unused units
-   * @throws StoreError TOO_MANY_REQUESTS when the quota is used up, or the rest is taken by operations in flight
+   * @throws StoreError TOO_MANY_REQUESTS when the quota is used up, or the rest is taken by operations in progress
    */
   async take(keyId: number, units: number): Promise<{ state: QuotaState; settle: Settle }> {
     const used = await this.#limiter.penalty(keyId, units);
@@ -69,7 +97,7 @@ export class Quota {
     const taken = this.#taken.get(keyId) ?? 0;
     if (used.consumedPoints - units >= this.#limit) {
       const state = await this.#giveBack(keyId, units);
-      throw used.consumedPoints - units - taken < this.#limit ? this.#underWay(state) : this.#usedUp(state);
+      throw used.consumedPoints - units - taken < this.#limit ? this.#inProgress(state) : this.#usedUp(state);
     }
     this.#taken.set(keyId, taken + units);
     const settle = async (unused: number) => {
@@ -96,16 +124,16 @@ export class Quota {
     });
   }
 
-  #underWay(state: QuotaState): StoreError {
+  #inProgress(state: QuotaState): StoreError {
     const message = `What is left of this key's ${this.#limit} units of this minute is taken by requests under way.`;
     return new StoreError('TOO_MANY_REQUESTS', message, {
       headers: { 'retry-after': '1', ...rateLimitHeaders(state) },
     });
   }
 
-  /** False when Redis is configured but unavailable. */
+  /** False when Redis is configured but cannot be used. */
   get isShared(): boolean {
-    return this.#redis === undefined || this.#redis.status === 'ready';
+    return this.#redis === undefined || (this.#redis.status === 'ready' && !this.#isFailing);
   }
 
   async close(): Promise<void> {
@@ -114,7 +142,7 @@ export class Quota {
 
   #stateOf({ consumedPoints, msBeforeNext }: RateLimiterRes): QuotaState {
     const remaining = Math.max(0, this.#limit - Math.max(0, consumedPoints));
-    // A clock that is set back does not prolong the window, only what the limiter says of it.
+    // Setting the clock back does not prolong the window, although the limiter says so.
     const reset = Math.min(windowSeconds, Math.max(1, Math.ceil(msBeforeNext / 1000)));
     return { limit: this.#limit, remaining, reset };
   }
@@ -136,15 +164,16 @@ export async function createQuota(
   });
 }
 
-/** Loads the client only where there is a Redis. */
+/** Loads the client only where Redis is configured. */
 async function connectTo(url: string): Promise<Redis> {
   const { Redis } = await import('ioredis');
   return new Redis(url, {
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     connectTimeout: 2000,
-    // A silent Redis is treated like an unreachable one: no request waits for it until it answers again.
+    // A silent Redis counts as an unreachable one: no request waits for it until it answers again.
     socketTimeout: 500,
+    commandTimeout: 500,
   });
 }
 

@@ -9,14 +9,14 @@ import {
 } from 'graphql';
 import type { DeprecatedFields } from '../../access/deprecations/fields.ts';
 import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
-import { assertRepeatable } from '../../access/idempotency/mutations.ts';
-import { idempotencyKey } from '../../access/idempotency/once.ts';
+import { idempotencyKey } from '../../access/idempotency/idempotency-key.ts';
 import { StoreError } from '../../errors.ts';
 import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
 import { Subscriber } from '../subscriptions/subscriber.ts';
 import type { CostLimit, Estimate } from './cost.ts';
 import { formatted, logErrors, retryAfter } from './errors.ts';
 import { type Executor, isSingleField } from './executor.ts';
+import { assertRepeatable } from './repeatable.ts';
 import { type GraphQLContext, mediaTypes } from './request.ts';
 import { fragmentsOf, observedOperation, rootFieldsOf } from './selections.ts';
 

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify';
 import type { TObject } from 'typebox';
-import { deprecationDescription } from '../../access/deprecations/headers.ts';
-import { idempotencyDescription } from '../../access/idempotency/routes.ts';
+import { deprecationDescription } from '../../access/deprecations/deprecation.ts';
+import { idempotencyDescription } from '../../access/idempotency/idempotency-key.ts';
 import { StoreError } from '../../errors.ts';
 import { checker } from '../../storage/input/check.ts';
 import { failure, type Response, text } from './responses.ts';

@@ -1,6 +1,6 @@
 import { Arg, Args, Authorized, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';
 import type { DeprecatedField } from '../../../src/access/deprecations/fields.ts';
-import { type Once, Repeatable } from '../../../src/access/idempotency/mutations.ts';
+import { type Once, Repeatable } from '../../../src/api/graphql/repeatable.ts';
 import type { GraphQLContext } from '../../../src/api/graphql/request.ts';
 import {
   ConnectionArgs,

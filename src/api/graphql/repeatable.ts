@@ -7,11 +7,10 @@ import {
   OperationTypeNode,
 } from 'graphql';
 import { createParameterDecorator, Extensions } from 'type-graphql';
-import type { GraphQLContext } from '../../api/graphql/request.ts';
-import { fragmentsOf, rootFieldsOf } from '../../api/graphql/selections.ts';
+import { claimOf, notRepeatable } from '../../access/idempotency/idempotency-key.ts';
 import type { Once } from '../../storage/records/once.ts';
-import { onceOf } from './once.ts';
-import { notRepeatable } from './routes.ts';
+import type { GraphQLContext } from './request.ts';
+import { fragmentsOf, rootFieldsOf } from './selections.ts';
 
 export type { Once };
 
@@ -25,7 +24,7 @@ interface RepeatableField {
  */
 export function Repeatable(): ParameterDecorator {
   const inject = createParameterDecorator<GraphQLContext>(({ context, info }): Once | undefined =>
-    onceOf(context.request, info.fieldName, placeOf(info)),
+    claimOf(context.request, info.fieldName, placeOf(info)),
   );
   return (prototype, name, index) => {
     Extensions({ isRepeatable: true } satisfies RepeatableField)(prototype, name as string);

@@ -1,0 +1,117 @@
+import { hash } from 'node:crypto';
+import type { FastifyRequest, onSendHookHandler, preValidationHookHandler, RouteOptions } from 'fastify';
+import { type ErrorCode, httpStatusOf, StoreError } from '../../errors.ts';
+import type { Once } from '../../storage/records/once.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The client's claim to what the request does; undefined without an `Idempotency-Key`. */
+    once: Once | undefined;
+  }
+  interface FastifyContextConfig {
+    /** Takes `Idempotency-Key`: the handler passes `request.once` to the service. */
+    isRepeatable?: boolean;
+  }
+}
+
+/** draft-ietf-httpapi-idempotency-key-header-07. */
+export const idempotencyKey = 'idempotency-key';
+const maxLength = 255;
+
+/** A string of structured fields (RFC 9651, section 3.3.3). */
+const quoted = /^"((?:[ !\x23-\x5b\x5d-\x7e]|\\["\\])*)"$/;
+const visible = /^[\x21-\x7e]+$/;
+
+/**
+ * The claim of a request with an `Idempotency-Key`; undefined without one.
+ *
+ * @param operation the same in REST and GraphQL
+ * @param path of the field, where a request has several of this operation
+ * @throws StoreError BAD_USER_INPUT
+ */
+export function claimOf({ headers, caller, call }: FastifyRequest, operation: string, path = ''): Once | undefined {
+  const given = headers[idempotencyKey];
+  if (given === undefined) return undefined;
+  const key = keyIn(`${given}`);
+  return {
+    keyId: caller?.id ?? 0,
+    operation,
+    // No key contains a line end.
+    hash: hash('sha256', path === '' ? key : `${key}\n${path}`, 'buffer'),
+    settled(isReplay) {
+      call.isReplay = isReplay && call.isReplay !== false;
+    },
+  };
+}
+
+/** The draft's quoted string, or the same bare, as many clients send it. @throws StoreError BAD_USER_INPUT */
+function keyIn(text: string): string {
+  const key = text.startsWith('"') ? quoted.exec(text)?.[1]?.replace(/\\(.)/g, '$1') : text;
+  if (key !== undefined && key.length <= maxLength && visible.test(key)) return key;
+  const message = `Idempotency-Key must be 1 to ${maxLength} visible ASCII characters, bare or as a quoted string.`;
+  throw new StoreError('BAD_USER_INPUT', message);
+}
+
+/** The error for a key that would be ignored: a client that sends one relies on it. */
+export function notRepeatable(): StoreError {
+  const message = 'This operation takes no Idempotency-Key: a repeated request is carried out again.';
+  return new StoreError('BAD_USER_INPUT', message);
+}
+
+const readMethods = ['GET', 'HEAD', 'OPTIONS'];
+
+/** Reads the key for a route that is repeatable; any other route that writes refuses it. */
+export function idempotencyHooks({ method, url, schema, config }: RouteOptions): {
+  preValidation?: preValidationHookHandler;
+  onSend?: onSendHookHandler;
+} {
+  if (config?.checksItself || [method].flat().every((one) => readMethods.includes(one))) return {};
+  if (!config?.isRepeatable) {
+    return {
+      preValidation({ headers }, _reply, done) {
+        done(headers[idempotencyKey] === undefined ? undefined : notRepeatable());
+      },
+    };
+  }
+  const { operationId = url } = (schema ?? {}) as { operationId?: string };
+  return {
+    preValidation(request, _reply, done) {
+      request.once = claimOf(request, operationId);
+      done();
+    },
+    onSend({ call }, reply, _payload, done) {
+      if (call.isReplay) reply.header('idempotent-replayed', 'true');
+      done();
+    },
+  };
+}
+
+/** What a repeatable route adds to the contract. */
+export const idempotencyDescription = {
+  request: {
+    'Idempotency-Key': {
+      type: 'string',
+      description: `The client's own name for this creation, 1 to ${maxLength} visible ASCII characters, bare or as a quoted string: sent again under the same name, it is not carried out again, and answered as at first (draft-ietf-httpapi-idempotency-key-header).`,
+    },
+  },
+  response: {
+    'Idempotent-Replayed': { type: 'string', description: '`true` when an earlier request had created it.' },
+  },
+  failures: [
+    failure(
+      'IDEMPOTENCY_KEY_IN_USE',
+      'A request with the same Idempotency-Key is still under way.',
+      'A request with this Idempotency-Key is still under way; send it again shortly.',
+      { 'Retry-After': { type: 'string', description: 'In how many seconds to try again.' } },
+    ),
+    failure(
+      'IDEMPOTENCY_KEY_REUSED',
+      'The Idempotency-Key was used for another input.',
+      'This Idempotency-Key was used for another input; a new creation needs a new key.',
+    ),
+  ],
+};
+
+function failure(code: ErrorCode, description: string, message: string, headers?: Record<string, object>) {
+  return { status: httpStatusOf[code], code, description, message, headers };
+}
