@@ -5,9 +5,9 @@ import { Authenticator } from './access/keys/authenticator.ts';
 import { authenticate, bearer, presentedHint } from './access/keys/bearer.ts';
 import { FailureLimit } from './access/keys/failure-limit.ts';
 import { secretPrefix } from './access/keys/secret.ts';
-import { inMemory } from './access/quotas/limiter.ts';
+import { CountingInRedis, inMemory } from './access/quotas/limiter.ts';
 import { meter } from './access/quotas/meter.ts';
-import { createQuota } from './access/quotas/quota.ts';
+import { Quota } from './access/quotas/quota.ts';
 import { flushing } from './access/write-behind.ts';
 import { graphQL } from './api/graphql/graphql.ts';
 import { createSchema } from './api/graphql/schema.ts';
@@ -91,7 +91,9 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     ...loggingOptions(log, redactor),
   });
   app.decorate('underWay', underWay);
-  const quota = await createQuota(config.keys, app.log, counting);
+  const { quotaPerMinute, redisUrl } = config.keys;
+  const shared = quotaPerMinute && redisUrl ? await CountingInRedis.open(redisUrl, app.log) : counting;
+  const quota = quotaPerMinute ? new Quota(quotaPerMinute, shared) : undefined;
 
   // Shared by REST and GraphQL, in the order in which a request passes. Fastify checks the declared dependencies.
   await app.register(everyRequest, eachRequest);

@@ -1,6 +1,7 @@
-import { type RateLimiterAbstract, RateLimiterMemory } from 'rate-limiter-flexible';
+import type { Redis } from 'ioredis';
+import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible';
 
-/** Counts what is used, by key and window of time. */
+/** Counts units, by key and window of time. */
 export type Limiter = Pick<RateLimiterAbstract, 'get' | 'penalty' | 'reward' | 'delete'>;
 
 export interface Budget {
@@ -18,3 +19,74 @@ export interface Counting {
 
 /** For a process that is the service by itself. */
 export const inMemory: Counting = { limiter: (budget) => new RateLimiterMemory(budget) };
+
+type Log = Record<'info' | 'warn', (fields: object, message: string) => void>;
+
+/** Counts in Redis, for all nodes; in this process while Redis fails, or answers what is no count. */
+export class CountingInRedis implements Counting {
+  readonly #redis: Redis;
+  readonly #log: Log;
+  #isFailing = false;
+
+  private constructor(redis: Redis, log: Log) {
+    this.#redis = redis;
+    this.#log = log;
+    redis.on('ready', () => this.#recover());
+    redis.on('error', (error) => this.#fail(error));
+  }
+
+  /** Loads the client only where Redis is configured. */
+  static async open(url: string, log: Log): Promise<CountingInRedis> {
+    const { Redis } = await import('ioredis');
+    const redis = new Redis(url, {
+      enableOfflineQueue: false,
+      maxRetriesPerRequest: 0,
+      connectTimeout: 2000,
+      // A silent Redis counts as an unreachable one: no request waits for it until it answers again.
+      socketTimeout: 500,
+      commandTimeout: 500,
+    });
+    return new CountingInRedis(redis, log);
+  }
+
+  limiter(budget: Budget): Limiter {
+    const shared = new RateLimiterRedis({ ...budget, storeClient: this.#redis });
+    const own = new RateLimiterMemory(budget);
+    const count = (name: 'penalty' | 'reward') => async (key: string | number, points?: number) => {
+      try {
+        const used = await shared[name](key, points);
+        const counts = [used.consumedPoints, used.msBeforeNext];
+        if (!counts.every(Number.isSafeInteger)) throw new Error(`Redis answered ${counts}, which are no counts`);
+        this.#recover();
+        return used;
+      } catch (error) {
+        this.#fail(error);
+        return own[name](key, points);
+      }
+    };
+    return {
+      get: (key) => shared.get(key).catch(() => own.get(key)),
+      penalty: count('penalty'),
+      reward: count('reward'),
+      delete: (key) => shared.delete(key).catch(() => own.delete(key)),
+    };
+  }
+
+  get isUsable(): boolean {
+    return this.#redis.status === 'ready' && !this.#isFailing;
+  }
+
+  close(): void {
+    this.#redis.disconnect();
+  }
+
+  #fail(err: unknown): void {
+    if (!this.#isFailing) this.#log.warn({ err }, 'Redis cannot be used: every node counts quotas for itself');
+    this.#isFailing = true;
+  }
+
+  #recover(): void {
+    if (this.#isFailing) this.#log.info({}, 'Redis can be used again');
+    this.#isFailing = false;
+  }
+}

@@ -1,19 +1,6 @@
-import type { Redis } from 'ioredis';
-import { RateLimiterMemory, RateLimiterRedis, type RateLimiterRes } from 'rate-limiter-flexible';
+import type { RateLimiterRes } from 'rate-limiter-flexible';
 import { StoreError } from '../../errors.ts';
-import { type Budget, type Counting, inMemory, type Limiter } from './limiter.ts';
-
-export interface QuotaOptions {
-  /** Units per key per minute. */
-  perMinute: number;
-  /** Shared by all nodes. When undefined, each node counts in memory: all of its workers in one place. */
-  redis: Redis | undefined;
-  counting?: Counting;
-  /** Called when Redis is unavailable: until it is back, every process counts for itself. */
-  onTrouble(error: Error): void;
-  /** Called when it is back. */
-  onRecovery?(): void;
-}
+import { type Counting, CountingInRedis, inMemory, type Limiter } from './limiter.ts';
 
 /** The remaining quota of a key. */
 export interface QuotaState {
@@ -35,54 +22,18 @@ const windowSeconds = 60;
 export class Quota {
   readonly #limit: number;
   readonly #limiter: Limiter;
-  readonly #redis: Redis | undefined;
-  readonly #options: QuotaOptions;
-  /** True while Redis fails, or answers what is no count. */
-  #isFailing = false;
+  readonly #redis: CountingInRedis | undefined;
   /** The units taken by operations in progress in this process, by key. */
   readonly #taken = new Map<number, number>();
 
-  constructor(options: QuotaOptions) {
-    const { perMinute, redis, counting = inMemory } = options;
+  /**
+   * @param perMinute units per key
+   * @param counting shared by all nodes when it is Redis; else each node counts, all of its workers in one place
+   */
+  constructor(perMinute: number, counting: Counting = inMemory) {
     this.#limit = perMinute;
-    this.#options = options;
-    this.#redis = redis;
-    const budget = { points: perMinute, duration: windowSeconds, keyPrefix: 'animal-store:quota' };
-    this.#limiter = redis ? this.#inRedis(redis, budget) : counting.limiter(budget);
-    redis?.on('ready', () => this.#recover());
-    redis?.on('error', (error) => this.#fail(error));
-  }
-
-  /** Counts in Redis; in this process while Redis fails. */
-  #inRedis(redis: Redis, budget: Budget): Limiter {
-    const shared = new RateLimiterRedis({ ...budget, storeClient: redis });
-    const own = new RateLimiterMemory(budget);
-    const count = (name: 'penalty' | 'reward') => async (key: string | number, points?: number) => {
-      try {
-        const used = await shared[name](key, points);
-        const { consumedPoints, msBeforeNext } = used;
-        if (![consumedPoints, msBeforeNext].every(Number.isSafeInteger)) {
-          throw new Error(`Redis answered ${consumedPoints} and ${msBeforeNext}, which are no counts`);
-        }
-        this.#recover();
-        return used;
-      } catch (error) {
-        this.#fail(error as Error);
-        return own[name](key, points);
-      }
-    };
-    const remove = (key: string | number) => shared.delete(key).catch(() => own.delete(key));
-    return { get: (key) => shared.get(key), penalty: count('penalty'), reward: count('reward'), delete: remove };
-  }
-
-  #fail(error: Error): void {
-    if (!this.#isFailing) this.#options.onTrouble(error);
-    this.#isFailing = true;
-  }
-
-  #recover(): void {
-    if (this.#isFailing) this.#options.onRecovery?.();
-    this.#isFailing = false;
+    this.#redis = counting instanceof CountingInRedis ? counting : undefined;
+    this.#limiter = counting.limiter({ points: perMinute, duration: windowSeconds, keyPrefix: 'animal-store:quota' });
   }
 
   /**
@@ -133,11 +84,11 @@ export class Quota {
 
   /** False when Redis is configured but cannot be used. */
   get isShared(): boolean {
-    return this.#redis === undefined || (this.#redis.status === 'ready' && !this.#isFailing);
+    return this.#redis?.isUsable ?? true;
   }
 
   async close(): Promise<void> {
-    this.#redis?.disconnect();
+    this.#redis?.close();
   }
 
   #stateOf({ consumedPoints, msBeforeNext }: RateLimiterRes): QuotaState {
@@ -146,35 +97,6 @@ export class Quota {
     const reset = Math.min(windowSeconds, Math.max(1, Math.ceil(msBeforeNext / 1000)));
     return { limit: this.#limit, remaining, reset };
   }
-}
-
-/** The configured quota; undefined when there is none. A failure of Redis is logged once, and its end. */
-export async function createQuota(
-  { quotaPerMinute, redisUrl }: { quotaPerMinute: number; redisUrl: string | undefined },
-  log: Record<'info' | 'warn', (fields: object, message: string) => void>,
-  counting?: Counting,
-): Promise<Quota | undefined> {
-  if (quotaPerMinute === 0) return undefined;
-  return new Quota({
-    perMinute: quotaPerMinute,
-    ...(counting && { counting }),
-    redis: redisUrl ? await connectTo(redisUrl) : undefined,
-    onTrouble: (err) => log.warn({ err }, 'Redis cannot be used: every node counts quotas for itself'),
-    onRecovery: () => log.info({}, 'Redis can be used again'),
-  });
-}
-
-/** Loads the client only where Redis is configured. */
-async function connectTo(url: string): Promise<Redis> {
-  const { Redis } = await import('ioredis');
-  return new Redis(url, {
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 0,
-    connectTimeout: 2000,
-    // A silent Redis counts as an unreachable one: no request waits for it until it answers again.
-    socketTimeout: 500,
-    commandTimeout: 500,
-  });
 }
 
 /**
