@@ -67,6 +67,10 @@ const address = (what: string, protocol: RegExp) =>
 const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify'];
 
 function checkedPostgresUrl(text: string): string {
+  // An unescaped @ ends the password, so the hosts begin after the last one.
+  if (/^postgres(?:ql)?:\/\/(?:[^/?]*@)?[^/?@]*,[^/?@]*(?:[/?]|$)/.test(text)) {
+    throw new EnvError('names several hosts; it takes one (docs/scale.md, Failover)');
+  }
   const url = URL.canParse(text) ? new URL(text) : undefined;
   // Two addresses with something else than a comma in between would be one, and a password part of a name.
   if (!url || !/^postgres(?:ql)?:$/.test(url.protocol) || /\s|:\/\/.*:\/\//.test(text)) {

@@ -8,10 +8,10 @@ import { modelOf } from './mikro-orm.config.ts';
 import type { Module } from './module.ts';
 import { Database } from './storage/database/database.ts';
 
-/** The served contracts, by file name. Does not query the database. */
+/** The served contracts, by file name. Connects to no database. */
 export async function contracts(modules: Module[]): Promise<Record<string, string>> {
   const config = loadConfig({ DATABASE_URL: 'postgres://nobody@127.0.0.1/none', LOG_LEVEL: 'silent' });
-  const database = await Database.open(config.database, modelOf(modules));
+  const database = await Database.open({ ...config.database, connects: false }, modelOf(modules));
   const app = await buildApp({ config, database, modules });
   try {
     await app.ready();

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { modelOf } from '../../src/mikro-orm.config.ts';
 import { modules } from '../../src/modules.ts';
 import { Database } from '../../src/storage/database/database.ts';
@@ -35,4 +37,21 @@ test('a database that was only asked has no connection left when it is closed', 
   await database.close();
   // Otherwise it would keep the process alive until the connection has been idle for ten seconds.
   expect(Reflect.get(database, 'primary').pool).toMatchObject({ ended: true, totalCount: 0 });
+});
+
+test('work that needs the model only connects to nothing', async () => {
+  await database.close();
+  let connections = 0;
+  const server = createServer((socket) => {
+    connections += 1;
+    socket.destroy();
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `postgres://nobody@127.0.0.1:${(server.address() as AddressInfo).port}/none`;
+  const limits = { poolMax: 2, connectTimeout: 5000, statementTimeout: 10_000 };
+  await (await Database.open({ url, dataDir: '', connects: false, ...limits }, modelOf(modules))).close();
+  await (await Database.open({ url, dataDir: '', ...limits }, modelOf(modules))).close();
+  // The second one: it looks whether there is a pooler.
+  expect(connections).toBe(1);
+  server.close();
 });

@@ -35,6 +35,10 @@ test('a configuration names all its mistakes at once', () => {
 test.each([
   ['postgres://a:secret@127.0.0.1/shop;postgres://b:secret@127.0.0.1/shop', 'must be a postgres:// address'],
   ['postgres://127.0.0.1/shop postgres://127.0.0.2/shop', 'must be a postgres:// address'],
+  [
+    'postgres://a,b/shop?target_session_attrs=read-write',
+    'names several hosts; it takes one (docs/scale.md, Failover)',
+  ],
   ['postgres://127.0.0.1/shop?sslmode=sometimes', 'has an sslmode that is none of disable, allow'],
   ['mysql://127.0.0.1/shop', 'must be a postgres:// address'],
 ])('the address %s is refused by its name', (url, why) => {
@@ -44,6 +48,14 @@ test.each([
     expect(mistaken).not.toThrow('secret');
   }
 });
+
+test.each(['postgres://user:p,w@a:5432,b:5432/shop', 'postgres://a,b/shop?target_session_attrs=read-write'])(
+  'several hosts are refused: %s',
+  (url) => {
+    const why = 'DATABASE_URL names several hosts; it takes one (docs/scale.md, Failover)';
+    expect(() => loadConfig({ DATABASE_URL: url })).toThrow(why);
+  },
+);
 
 test.each(['DATABASE_DIRECT_URL', 'DATABASE_READ_URLS'])('%s without DATABASE_URL is a mistake', (name) => {
   expect(() => loadConfig({ [name]: 'postgres://127.0.0.1/shop' })).toThrow(

@@ -25,6 +25,8 @@ export interface DatabaseOptions {
   url: string | undefined;
   /** The same database past a pooler, for migrations; `url` when absent. */
   directUrl?: string | undefined;
+  /** False to open no connection before the first statement: for work that needs the model only. */
+  connects?: boolean;
   dataDir: string;
   /** The folder that a new embedded store is copied from; it is unpacked and empty when undefined. */
   prepared?: string | undefined;

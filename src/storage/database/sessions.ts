@@ -33,7 +33,7 @@ export async function sessionsFor(options: DatabaseOptions, embedded?: EmbeddedA
   const url = options.url ?? '';
   const plain = sessionsTo(url, options);
   const find = () => findSessions(url, options);
-  return find().catch(() => ({ ...plain, find }));
+  return options.connects === false ? { ...plain, find } : find().catch(() => ({ ...plain, find }));
 }
 
 /** As if there were no pooler. @throws Error for an address that cannot be used */
