@@ -75,7 +75,9 @@ describe('the service does not start', () => {
         return [];
       }
     }
-    await expect(open({ resolvers: [new Forgetful()] })).rejects.toThrow('things must say what it costs.');
+    await expect(open({ resolvers: [new Forgetful()] })).rejects.toThrow(
+      'Query.things must say what it costs (complexity).',
+    );
   });
 
   test('with a connection that does not say what it costs', async () => {
@@ -86,7 +88,9 @@ describe('the service does not start', () => {
         return null;
       }
     }
-    await expect(open({ resolvers: [new Forgetful()] })).rejects.toThrow('thingsConnection must say what it costs.');
+    await expect(open({ resolvers: [new Forgetful()] })).rejects.toThrow(
+      'Query.thingsConnection must say what it costs (complexity).',
+    );
   });
 
   test('with plugins in another order', async () => {

@@ -31,29 +31,28 @@ export type FieldCost = (estimate: { args: Values; childComplexity: number }) =>
 export const countedAbove: FieldCost = ({ childComplexity }) => childComplexity;
 
 /**
- * The cost of a field without `complexity`: one for an operation, and one for the item that a resolver may read. What is
- * read with its parent costs nothing but its own fields; a list of that kind counts as a full page.
- *
- * @throws Error for a list or page with a resolver: nothing would limit it
+ * The cost of a field. Without `complexity` it is one for an operation, and one for the item that a resolver may read.
+ * What was read with its parent costs nothing itself; a list of that kind has no known length and counts as a full page.
  */
-export function costOf({ name, type, args, resolve, extensions }: Field, isRoot: boolean): FieldCost {
-  const { complexity } = extensions as { complexity?: FieldCost | number };
+export function costOf({ type, resolve, extensions }: Field, isRoot: boolean): FieldCost {
+  const { complexity = isRoot ? 2 : resolve ? 1 : 0 } = extensions as { complexity?: FieldCost | number };
   if (typeof complexity === 'function') return complexity;
-  const isList = isListType(getNullableType(type));
-  const isPage = isList || args.some(({ name }) => name === 'limit' || name === 'first');
-  const hasResolver = isRoot || resolve !== undefined;
-  if (complexity === undefined && hasResolver && isPage) throw new Error(`${name} must say what it costs.`);
-  const own = complexity ?? (isRoot ? 2 : hasResolver ? 1 : 0);
-  const copies = isList ? pageLimit.max : 1;
-  return ({ childComplexity }) => own + copies * childComplexity;
+  const items = isListType(getNullableType(type)) ? pageLimit.max : 1;
+  return ({ childComplexity }) => complexity + items * childComplexity;
 }
 
-/** Looks at every field of the schema. @throws Error naming one without a declared cost */
+/** @throws Error naming a list or page with a resolver that has no `complexity`: nothing would limit it */
 export function assertCosts(schema: GraphQLSchema): void {
   const roots = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];
-  for (const type of Object.values(schema.getTypeMap())) {
-    if (!isObjectType(type) || type.name.startsWith('__')) continue;
-    for (const field of Object.values(type.getFields())) costOf(field, roots.includes(type));
+  for (const owner of Object.values(schema.getTypeMap())) {
+    if (!isObjectType(owner) || owner.name.startsWith('__')) continue;
+    for (const { name, type, args, resolve, extensions } of Object.values(owner.getFields())) {
+      const isPage = isListType(getNullableType(type)) || args.some(({ name }) => name === 'limit' || name === 'first');
+      const isRead = resolve !== undefined || roots.includes(owner);
+      if (isPage && isRead && extensions.complexity === undefined) {
+        throw new Error(`${owner.name}.${name} must say what it costs (complexity).`);
+      }
+    }
   }
 }
 
@@ -63,6 +62,8 @@ export interface Estimate {
   cost: number;
   /** The cost of its introspection, which no resolver charges. */
   introspection: number;
+  /** How many root fields are charged by themselves. */
+  rootFields: number;
   /** True when fields below the root cost something. */
   isNested: boolean;
 }
@@ -112,7 +113,8 @@ export class CostLimit {
     const of: Operation = (given) => {
       // Without a prototype, because a variable may be named `toString`.
       const variables = Object.assign(Object.create(null), Object.fromEntries(defaults), given);
-      return { cost: introspection + sumOf(parts, variables), introspection, isNested };
+      const cost = introspection + sumOf(parts, variables);
+      return { cost, introspection, rootFields: parts.length, isNested };
     };
     if (variableDefinitions.length > 0) return of;
     const estimate = of({});

@@ -54,7 +54,7 @@ export function operations(options: OperationOptions): ApolloServerPlugin<GraphQ
         for (const [coordinate, removal] of deprecated.in(document)) usage.called(caller, coordinate, removal);
       };
       if (incoming.meter && (estimate.introspection > 0 || estimate.isNested)) {
-        return charge(contextValue, estimate).then(count);
+        return charge(contextValue, estimate, operation).then(count);
       }
       count();
       return done;
@@ -130,14 +130,22 @@ function refused(originalError: StoreError, headers: Record<string, string> = {}
 
 /**
  * Charges what no root field charges itself: introspection; and the whole of an operation whose nested fields cost
- * something, because they are read after their root field has returned. What is not read is given back at the end.
+ * something, because they are read after their root field has returned. What is not read is given back at the end. A
+ * subscription is charged event by event.
  *
  * @throws StoreError TOO_MANY_REQUESTS
  */
-async function charge(context: GraphQLContext, { cost, introspection, isNested }: Estimate): Promise<void> {
+async function charge(
+  context: GraphQLContext,
+  { cost, introspection, rootFields, isNested }: Estimate,
+  { operation }: OperationDefinitionNode,
+): Promise<void> {
   const { meter } = context.request;
   if (introspection > 0) await meter?.take(introspection);
-  if (isNested) context.settle = await meter?.begin(cost - introspection);
+  if (!isNested || operation === OperationTypeNode.SUBSCRIPTION) return;
+  // Each root field costs one, and the last of them all that is read.
+  if (rootFields > 1) await meter?.take(rootFields - 1);
+  context.settle = await meter?.begin(cost - introspection - (rootFields - 1));
 }
 
 function hasKey({ request }: GraphQLContext): boolean {

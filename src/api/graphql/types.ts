@@ -3,8 +3,9 @@ import { inspect } from 'node:util';
 import { GraphQLError, GraphQLID, GraphQLScalarType, Kind, print, type ValueNode } from 'graphql';
 import { ArgsType, type ClassType, Field, Int, ObjectType } from 'type-graphql';
 import { type TObject, Type } from 'typebox';
+import { StoreError } from '../../errors.ts';
 import { type Checked, checker } from '../../storage/input/check.ts';
-import type { Int64 } from '../../storage/input/int64.ts';
+import { type Int64, int64FromText } from '../../storage/input/int64.ts';
 import { mostItems, type Page, type PageQuery, pageLimit } from '../../storage/input/page.ts';
 import { countedAbove, type FieldCost } from './cost.ts';
 
@@ -38,11 +39,11 @@ function refusal(found: string, nodes?: ValueNode): GraphQLError {
   return new GraphQLError(message, nodes && { nodes });
 }
 
-const pageSize = {
+const pageSize = (min: number) => ({
   nullable: true,
   defaultValue: pageLimit.default,
-  description: `How many at most, ${pageLimit.min} to ${pageLimit.max}.`,
-};
+  description: `How many at most, ${min} to ${pageLimit.max}.`,
+});
 
 /** For a list or connection: one for itself, and for every item that it may return one and the cost of its fields. */
 export const pageCost: FieldCost = ({ args, childComplexity }) =>
@@ -51,7 +52,7 @@ export const pageCost: FieldCost = ({ args, childComplexity }) =>
 /** The arguments of every list. */
 @ArgsType()
 export class ListArgs {
-  @Field(() => Int, pageSize)
+  @Field(() => Int, pageSize(pageLimit.min))
   readonly limit?: number | null;
 
   @Field(() => ID, { nullable: true, description: 'Only those after this one: the last id already seen.' })
@@ -61,7 +62,7 @@ export class ListArgs {
 /** The arguments of every connection. */
 @ArgsType()
 export class ConnectionArgs {
-  @Field(() => Int, pageSize)
+  @Field(() => Int, pageSize(0))
   readonly first?: number | null;
 
   @Field(() => String, { nullable: true, description: 'Only those after this cursor.' })
@@ -124,12 +125,21 @@ export function toConnection({ items, hasNext }: Page<{ id: Int64 }>): Connectio
   return { edges, pageInfo: { hasNextPage: hasNext, hasPreviousPage: false, startCursor, endCursor } };
 }
 
-/** Validates the arguments of a connection by the rules of the list, whose `limit` is called `first` here. */
+/**
+ * Validates the arguments of a connection by the rules of the list, whose `limit` is called `first` here. Zero is a page
+ * without items (GraphQL Cursor Connections Specification, "Pagination algorithm").
+ */
 export function connectionChecker<Query extends PageQuery>(schema: TObject & { static?: Query }) {
-  const { limit, ...others } = schema.properties;
-  const check = checker(Type.Object({ first: limit as never, ...others }), { isText: true });
-  return (args: unknown): Checked<Query> => {
-    const { first, ...query } = check(args) as Record<string, unknown>;
-    return { ...query, limit: first } as Checked<Query>;
+  const { limit, after: _, ...others } = schema.properties;
+  const first = { ...limit, minimum: 0 };
+  const check = checker(Type.Object({ first, ...others } as never), { isText: true });
+  return ({ after, ...args }: ConnectionArgs & Record<string, unknown>): Checked<Query> => {
+    const position = after == null ? undefined : int64FromText(after);
+    if (after != null && position === undefined) {
+      const message = 'after is not a cursor of this list: it must be an `endCursor`, or the `cursor` of an edge.';
+      throw new StoreError('BAD_USER_INPUT', message);
+    }
+    const { first: limit, ...query } = check(args) as Record<string, unknown>;
+    return { ...query, limit, after: position } as unknown as Checked<Query>;
   };
 }

@@ -93,6 +93,7 @@ export class Subscriber {
     const { document, operation, contextValue } = subscription;
     const { call, request, reply } = contextValue;
     let errors: GraphQLFormattedError[] | undefined;
+    let charged = call.items;
     reply.raw.once('close', () => {
       for (const one of this.#options.observers) one.ended(observedOperation(document, operation, call), errors);
     });
@@ -102,7 +103,10 @@ export class Subscriber {
       framing,
       response: reply.raw,
       write: async (items) => {
-        await request.meter?.take(items.length);
+        // With what fields below the root have read for earlier items.
+        const total = call.items + items.length;
+        await request.meter?.take(total - charged);
+        charged = total;
         const frames = await this.#write(items, subscription, framing);
         call.items += items.length;
         request.server.subscriptions.delivered += items.length;

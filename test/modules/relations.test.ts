@@ -1,0 +1,205 @@
+import 'reflect-metadata';
+import { Args, Ctx, FieldResolver, Int, Query, Resolver, Root } from 'type-graphql';
+import type { GraphQLContext } from '../../src/api/graphql/request.ts';
+import { ListArgs, pageCost } from '../../src/api/graphql/types.ts';
+import { buildApp } from '../../src/app.ts';
+import { loadConfig } from '../../src/config.ts';
+import { contracts } from '../../src/contracts.ts';
+import type { Module } from '../../src/module.ts';
+import { petQuerySchema } from '../../src/pets/pet.schemas.ts';
+import { PetService } from '../../src/pets/pet.service.ts';
+import { PetType } from '../../src/pets/pet.types.ts';
+import { petsModule } from '../../src/pets/pets.module.ts';
+import { LogControl } from '../../src/runtime/log/log-control.ts';
+import { checker } from '../../src/storage/input/check.ts';
+import { sql, stock } from '../support/database-access.ts';
+import { graphqlText } from '../support/graphql.ts';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
+import { onNode } from '../support/nodes.ts';
+import { rest } from '../support/rest.ts';
+import { type Store, startStore } from '../support/store.ts';
+import { ToyType } from './toys/toy.types.ts';
+import { toysModule } from './toys/toys.module.ts';
+
+/** Fields below the root that read: what they may cost is limited, and what they read is charged. */
+
+const queryOf = checker(petQuerySchema, { isText: true });
+
+@Resolver(() => ToyType)
+class OwnersResolver {
+  constructor(private readonly service: PetService) {}
+
+  @FieldResolver(() => [PetType], { complexity: pageCost })
+  async owners(@Args(() => ListArgs) args: ListArgs, @Ctx() { call }: GraphQLContext): Promise<readonly PetType[]> {
+    return (await this.service.list(queryOf({ ...args }), call)).items;
+  }
+
+  @FieldResolver(() => PetType, { nullable: true })
+  owner(@Root() toy: ToyType, @Ctx() { call }: GraphQLContext): Promise<PetType | null> {
+    return this.service.find(toy.id, call);
+  }
+
+  @FieldResolver(() => Int)
+  beyond(): number {
+    return 2 ** 40;
+  }
+}
+
+@Resolver(() => PetType)
+class FriendsResolver {
+  constructor(private readonly service: PetService) {}
+
+  @FieldResolver(() => [PetType], { complexity: pageCost })
+  async friends(@Args(() => ListArgs) args: ListArgs, @Ctx() { call }: GraphQLContext): Promise<readonly PetType[]> {
+    return (await this.service.list(queryOf({ ...args }), call)).items;
+  }
+}
+
+const relations: Module = {
+  tag: { name: 'Relations', description: 'Toys and their owners.' },
+  open({ database }) {
+    const pets = new PetService(database);
+    return { resolvers: [new OwnersResolver(pets), new FriendsResolver(pets)] };
+  },
+};
+
+let store: Store;
+beforeAll(async () => {
+  store = await startStore({}, { more: [toysModule, relations] });
+  await stock(store.database, 5);
+  const madeAt = '2026-11-21T12:34:56.789Z';
+  await sql(
+    store.database,
+    `insert into toy (name, kind, made_at) select 'toy ' || n, 'ball', '${madeAt}' from generate_series(1, 3) n`,
+  );
+});
+afterAll(() => store.close());
+
+test('a relation is answered, level by level', async () => {
+  const { data } = await graphqlText(store, {
+    query: '{ toys(limit: 2) { id owner { id } owners(limit: 1) { id friends(limit: 2) { id } } } }',
+  });
+  const owners = [{ id: '1', friends: [{ id: '1' }, { id: '2' }] }];
+  expect(data.toys).toEqual(['1', '2'].map((id) => ({ id, owner: { id }, owners })));
+});
+
+describe('the cost of an operation is the product along its path', () => {
+  test.each<[number, string, Record<string, unknown>?]>([
+    [1 + 10 * (1 + 0), '{ toys(limit: 10) { id name } }'],
+    [1 + 10 * (1 + 1), '{ toys(limit: 10) { id owner { id } } }'],
+    [1 + 10 * (1 + 2), '{ toys(limit: 10) { a: owner { id } b: owner { id } } }'],
+    [1 + 10 * (1 + 1 + 100), '{ toys(limit: 10) { owners(limit: 100) { id } } }'],
+    [
+      1 + 10 * (1 + 1 + 100 * (1 + 1 + 100)),
+      '{ toys(limit: 10) { owners(limit: 100) { friends(limit: 100) { id } } } }',
+    ],
+    [1 + 10 * (1 + 1 + 20), 'query ($n: Int = 20) { toys(limit: 10) { owners(limit: $n) { id } } }'],
+    [1 + 10 * (1 + 1 + 50), 'query ($n: Int = 20) { toys(limit: 10) { owners(limit: $n) { id } } }', { n: 50 }],
+    [1 + 10 * (1 + 1 + 100), '{ toysConnection(first: 10) { edges { node { owners(limit: 100) { id } } } } }'],
+    [1 + 10, '{ toysConnection(first: 10) { edges { cursor node { id } } pageInfo { endCursor } } }'],
+    [2 + 1 + 100, '{ toy(id: 1) { owners(limit: 100) { id } } }'],
+    [
+      1 + 10 * (1 + 1 + 100),
+      '{ ...A } fragment A on Query { toys(limit: 10) { ...B } } fragment B on Toy { ... { owners(limit: 100) { id } } }',
+    ],
+  ])('%i: %s', async (cost, query, variables = {}) => {
+    await onNode(store, { GRAPHQL_MAX_COST: `${cost - 1}` }, async (node) => {
+      for (let time = 1; time <= 2; time += 1) {
+        const { errors } = await graphqlText(node, { query, variables });
+        const message = `The operation may cost too much: ${cost}, at most ${cost - 1}. Ask for fewer fields or smaller pages.`;
+        expect(errors).toMatchObject([{ message, extensions: { code: 'QUERY_TOO_COSTLY', status: 400 } }]);
+      }
+    });
+    await onNode(store, { GRAPHQL_MAX_COST: `${cost}` }, async (node) => {
+      expect((await graphqlText(node, { query, variables })).errors).toBeUndefined();
+    });
+  });
+});
+
+describe('with a quota', () => {
+  const charged = (query: string) =>
+    onNode(store, { QUOTA_PER_MINUTE: '1000' }, async (node) => {
+      const left = async () => Number(/r=(\d+)/.exec(`${(await rest(node, '/v1/toys/none')).headers.ratelimit}`)?.[1]);
+      const before = await left();
+      const { headers, errors } = await graphqlText(node, { query });
+      expect(errors).toBeUndefined();
+      const reported = Number(/r=(\d+)/.exec(`${headers.ratelimit}`)?.[1]);
+      expect(await left()).toBe(reported - 1);
+      return before - reported;
+    });
+
+  test.each<[number, string]>([
+    // Three toys, and nothing below them.
+    [1 + 3, '{ toys { id } }'],
+    // Each with its five owners, one after the other by their lists; and with one.
+    [1 + 3 + 3 * 5, '{ toys { owners { id } } }'],
+    [1 + 3 + 3, '{ toys { owner { id } } }'],
+    [2 + 3 + 3 * 5 + 3, '{ toys { owners { id } } toysConnection { edges { cursor } } }'],
+    [1 + 3 + 1 + 3 * 5, '{ __schema { queryType { name } } toys { owners { id } } }'],
+  ])('%i units are charged for %s', async (units, query) => {
+    expect(await charged(query)).toBe(units);
+  });
+
+  test('no more may be asked for than is left', async () => {
+    await onNode(store, { QUOTA_PER_MINUTE: '100' }, async (node) => {
+      await rest(node, '/v1/toys/none');
+      const { status, headers, data, errors } = await graphqlText(node, {
+        query: '{ toys(limit: 10) { owners(limit: 10) { id } } }',
+      });
+      expect([status, data, errors?.[0]?.extensions]).toMatchObject([
+        429,
+        undefined,
+        { code: 'TOO_MANY_REQUESTS', status: 429, retryAfter: expect.any(Number) },
+      ]);
+      expect(Number(headers['retry-after'])).toBeGreaterThan(0);
+      expect((await graphqlText(node, { query: '{ toys(limit: 3) { owners(limit: 5) { id } } }' })).status).toBe(200);
+    });
+  });
+});
+
+test('a list below the root that does not say what it costs keeps the service from starting', async () => {
+  @Resolver(() => PetType)
+  class Forgetful {
+    @FieldResolver(() => [PetType])
+    relatives(): unknown[] {
+      return [];
+    }
+
+    @Query(() => Int)
+    nothing(): number {
+      return 0;
+    }
+  }
+  const forgetful: Module = {
+    tag: { name: 'Forgetful', description: 'A module that forgets.' },
+    open: () => ({ resolvers: [new Forgetful()] }),
+  };
+  await expect(contracts([petsModule, forgetful])).rejects.toThrow('Pet.relatives must say what it costs');
+});
+
+test.each(['true', 'false'])(
+  'a value that its scalar refuses is a failure with a trace in the log (compiled: %s)',
+  async (jit) => {
+    const lines: string[] = [];
+    const log = new LogControl({ level: 'info', sample: 1 }, { write: (line: string) => void lines.push(line) });
+    const config = loadConfig({ GRAPHQL_JIT: jit });
+    const app = await buildApp({ config, database: store.database, modules: store.modules, log });
+    for (let time = 1; time <= 3; time += 1) {
+      lines.length = 0;
+      const headers = { authorization: `Bearer ${store.key}`, 'content-type': 'application/json' };
+      const body = JSON.stringify({ query: '{ toys(limit: 1) { beyond } }' });
+      const response = await app.inject({ method: 'POST', url: '/graphql', headers, body });
+      expect(response.json()).toMatchObject({
+        data: null,
+        errors: [{ path: ['toys', 0, 'beyond'], extensions: { code: 'INTERNAL_SERVER_ERROR', status: 500 } }],
+      });
+      const failure = lines.map((line) => JSON.parse(line)).find(({ err }) => err !== undefined);
+      expect(failure).toMatchObject({
+        level: 50,
+        reqId: response.headers['x-request-id'],
+        err: { message: expect.stringContaining('Int cannot represent non 32-bit signed integer value') },
+      });
+    }
+    await app.close();
+  },
+);
