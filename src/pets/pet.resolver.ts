@@ -2,7 +2,7 @@ import { Arg, Args, Authorized, Ctx, Extensions, Mutation, Query, Resolver } fro
 import type { DeprecatedField } from '../access/deprecations/fields.ts';
 import { type Once, Repeatable } from '../api/graphql/repeatable.ts';
 import type { GraphQLContext } from '../api/graphql/request.ts';
-import { ConnectionArgs, connectionChecker, ID, ListArgs, pageCost, toConnection } from '../api/graphql/types.ts';
+import { ConnectionArgs, connectionChecker, ID, ListArgs, toConnection } from '../api/graphql/types.ts';
 import { FollowArgs, Live } from '../api/subscriptions/live-field.ts';
 import { checker } from '../storage/input/check.ts';
 import { int64FromText } from '../storage/input/int64.ts';
@@ -27,7 +27,6 @@ export class PetResolver {
   ) {}
 
   @Query(() => [PetType], {
-    complexity: pageCost,
     description: 'Lists animals by ascending id, optionally filtered by availability.',
   })
   async pets(
@@ -38,7 +37,7 @@ export class PetResolver {
     return (await this.service.list(queryOf({ ...args, status }), call)).items;
   }
 
-  @Query(() => PetConnection, { complexity: pageCost, description: 'The same list as a Relay connection.' })
+  @Query(() => PetConnection, { description: 'The same list as a Relay connection.' })
   async petsConnection(
     @Args(() => ConnectionArgs) args: ConnectionArgs,
     @Arg('status', () => PetStatus, withStatus) status: PetStatus | null | undefined,

@@ -1,8 +1,7 @@
 import Fastify from 'fastify';
-import { Args, Mutation, Query, Resolver } from 'type-graphql';
+import { Mutation, Query, Resolver } from 'type-graphql';
 import { type TSchema, Type } from 'typebox';
 import { meter } from '../../src/access/quotas/meter.ts';
-import { ConnectionArgs } from '../../src/api/graphql/types.ts';
 import type { Routes } from '../../src/api/http/input.ts';
 import { success } from '../../src/api/rest/responses.ts';
 import { contracts } from '../../src/contracts.ts';
@@ -17,7 +16,7 @@ import { graphqlText } from '../support/graphql.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { startStore } from '../support/store.ts';
-import { ToyConnection, ToyType } from './toys/toy.types.ts';
+import { ToyType } from './toys/toy.types.ts';
 
 /** What a module forgets keeps the service from starting, rather than clients from being safe. */
 
@@ -77,19 +76,6 @@ describe('the service does not start', () => {
     }
     await expect(open({ resolvers: [new Forgetful()] })).rejects.toThrow(
       'Query.things must say what it costs (complexity).',
-    );
-  });
-
-  test('with a connection that does not say what it costs', async () => {
-    @Resolver()
-    class Forgetful {
-      @Query(() => ToyConnection)
-      thingsConnection(@Args(() => ConnectionArgs) _args: ConnectionArgs): unknown {
-        return null;
-      }
-    }
-    await expect(open({ resolvers: [new Forgetful()] })).rejects.toThrow(
-      'Query.thingsConnection must say what it costs (complexity).',
     );
   });
 

@@ -15,7 +15,7 @@ import {
   valueFromASTUntyped,
 } from 'graphql';
 import { StoreError } from '../../errors.ts';
-import { pageLimit } from '../../storage/input/page.ts';
+import { mostItems, pageLimit } from '../../storage/input/page.ts';
 import { type Fragments, fieldsIn, fragmentsOf } from './selections.ts';
 
 type Values = Record<string, unknown>;
@@ -27,30 +27,38 @@ type Field = GraphQLField<unknown, unknown>;
  */
 export type FieldCost = (estimate: { args: Values; childComplexity: number }) => number;
 
+/** For a list or connection: one for itself, and for every item that it may return one and the cost of its fields. */
+const pageCost: FieldCost = ({ args, childComplexity }) =>
+  1 + mostItems(args.limit ?? args.first) * (1 + childComplexity);
+
+const isPaged = ({ args }: Field) => args.some(({ name }) => name === 'limit' || name === 'first');
+
 /** For the items of a page, which the field that has its `limit` or `first` has counted. */
 export const countedAbove: FieldCost = ({ childComplexity }) => childComplexity;
 
 /**
- * The cost of a field. Without `complexity` it is one for an operation, and one for the item that a resolver may read.
- * What was read with its parent costs nothing itself; a list of that kind has no known length and counts as a full page.
+ * The cost of a field without `complexity`: that of its page; or one for an operation, and one for the item that a
+ * resolver may read. What was read with its parent costs nothing itself; a list of that kind has no known length and
+ * counts as a full page.
  */
-export function costOf({ type, resolve, extensions }: Field, isRoot: boolean): FieldCost {
-  const { complexity = isRoot ? 2 : resolve ? 1 : 0 } = extensions as { complexity?: FieldCost | number };
+export function costOf(field: Field, isRoot: boolean): FieldCost {
+  const otherwise = isPaged(field) ? pageCost : isRoot ? 2 : field.resolve ? 1 : 0;
+  const { complexity = otherwise } = field.extensions as { complexity?: FieldCost | number };
   if (typeof complexity === 'function') return complexity;
-  const items = isListType(getNullableType(type)) ? pageLimit.max : 1;
+  const items = isListType(getNullableType(field.type)) ? pageLimit.max : 1;
   return ({ childComplexity }) => complexity + items * childComplexity;
 }
 
-/** @throws Error naming a list or page with a resolver that has no `complexity`: nothing would limit it */
+/** @throws Error naming a list with a resolver that has neither pages nor `complexity`: nothing would limit it */
 export function assertCosts(schema: GraphQLSchema): void {
   const roots = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];
   for (const owner of Object.values(schema.getTypeMap())) {
     if (!isObjectType(owner) || owner.name.startsWith('__')) continue;
-    for (const { name, type, args, resolve, extensions } of Object.values(owner.getFields())) {
-      const isPage = isListType(getNullableType(type)) || args.some(({ name }) => name === 'limit' || name === 'first');
-      const isRead = resolve !== undefined || roots.includes(owner);
-      if (isPage && isRead && extensions.complexity === undefined) {
-        throw new Error(`${owner.name}.${name} must say what it costs (complexity).`);
+    for (const field of Object.values(owner.getFields())) {
+      const isRead = field.resolve !== undefined || roots.includes(owner);
+      if (!isRead || !isListType(getNullableType(field.type)) || isPaged(field)) continue;
+      if (field.extensions.complexity === undefined) {
+        throw new Error(`${owner.name}.${field.name} must say what it costs (complexity).`);
       }
     }
   }

@@ -6,8 +6,8 @@ import { type TObject, Type } from 'typebox';
 import { StoreError } from '../../errors.ts';
 import { type Checked, checker } from '../../storage/input/check.ts';
 import { type Int64, int64FromText } from '../../storage/input/int64.ts';
-import { mostItems, type Page, type PageQuery, pageLimit } from '../../storage/input/page.ts';
-import { countedAbove, type FieldCost } from './cost.ts';
+import { type Page, type PageQuery, pageLimit } from '../../storage/input/page.ts';
+import { countedAbove } from './cost.ts';
 
 /** The types that the modules share: ids, and lists, as arrays and as connections. */
 
@@ -44,10 +44,6 @@ const pageSize = (min: number) => ({
   defaultValue: pageLimit.default,
   description: `How many at most, ${min} to ${pageLimit.max}.`,
 });
-
-/** For a list or connection: one for itself, and for every item that it may return one and the cost of its fields. */
-export const pageCost: FieldCost = ({ args, childComplexity }) =>
-  1 + mostItems(args.limit ?? args.first) * (1 + childComplexity);
 
 /** The arguments of every list. */
 @ArgsType()

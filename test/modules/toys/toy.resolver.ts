@@ -2,14 +2,7 @@ import { Arg, Args, Authorized, Ctx, Extensions, Mutation, Query, Resolver } fro
 import type { DeprecatedField } from '../../../src/access/deprecations/fields.ts';
 import { type Once, Repeatable } from '../../../src/api/graphql/repeatable.ts';
 import type { GraphQLContext } from '../../../src/api/graphql/request.ts';
-import {
-  ConnectionArgs,
-  connectionChecker,
-  ID,
-  ListArgs,
-  pageCost,
-  toConnection,
-} from '../../../src/api/graphql/types.ts';
+import { ConnectionArgs, connectionChecker, ID, ListArgs, toConnection } from '../../../src/api/graphql/types.ts';
 import { FollowArgs, Live } from '../../../src/api/subscriptions/live-field.ts';
 import type { LiveList } from '../../../src/api/subscriptions/live-list.ts';
 import { checker } from '../../../src/storage/input/check.ts';
@@ -30,7 +23,7 @@ export class ToyResolver {
     private readonly newToyOf: (input: unknown) => NewToy,
   ) {}
 
-  @Query(() => [ToyType], { complexity: pageCost, description: 'Lists toys by ascending id.' })
+  @Query(() => [ToyType], { description: 'Lists toys by ascending id.' })
   async toys(
     @Args(() => ListArgs) args: ListArgs,
     @Arg('kind', () => ToyKind, { nullable: true }) kind: ToyKind | null | undefined,
@@ -39,7 +32,7 @@ export class ToyResolver {
     return (await this.records.list(queryOf({ ...args, kind }), call)).items;
   }
 
-  @Query(() => ToyConnection, { complexity: pageCost, description: 'The same list as a Relay connection.' })
+  @Query(() => ToyConnection, { description: 'The same list as a Relay connection.' })
   async toysConnection(
     @Args(() => ConnectionArgs) args: ConnectionArgs,
     @Arg('kind', () => ToyKind, { nullable: true }) kind: ToyKind | null | undefined,
