@@ -10,7 +10,7 @@ import { petQuerySchema } from '../../src/pets/pet.schemas.ts';
 import { PetService } from '../../src/pets/pet.service.ts';
 import { PetType } from '../../src/pets/pet.types.ts';
 import { petsModule } from '../../src/pets/pets.module.ts';
-import { LogControl } from '../../src/runtime/log/log-control.ts';
+import { Log } from '../../src/runtime/log/log.ts';
 import { checker } from '../../src/storage/input/check.ts';
 import { sql, stock } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
@@ -177,7 +177,7 @@ test.each(['true', 'false'])(
   'a value that its scalar refuses is a failure with a trace in the log (compiled: %s)',
   async (jit) => {
     const lines: string[] = [];
-    const log = new LogControl({ level: 'info', sample: 1 }, { write: (line: string) => void lines.push(line) });
+    const log = new Log({ level: 'info', sample: 1 }, { write: (line: string) => void lines.push(line) });
     const config = loadConfig({ GRAPHQL_JIT: jit });
     const app = await buildApp({ config, database: store.database, modules: store.modules, log });
     for (let time = 1; time <= 3; time += 1) {
