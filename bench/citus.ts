@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { hash } from 'node:crypto';
 import { availableParallelism, loadavg } from 'node:os';
 import pg from 'pg';
+import { distribute } from '../test/support/servers/citus.ts';
 import { median } from './measure.ts';
 import { type Call, findStatement, listStatement, type Wanted } from './plans.ts';
 import { table, writeResult } from './report.ts';
@@ -76,10 +77,8 @@ async function main(url: string): Promise<void> {
 }
 
 async function prepare(url: string, coordinator: pg.Client, { layout }: Place): Promise<void> {
-  const shape = layout === 'reference' ? ['--reference'] : ['--shards', `${layout}`];
-  execFileSync(process.execPath, ['dist/src/cli.js', ...(layout ? ['distribute', ...shape] : ['migrate'])], {
-    env: { ...process.env, DATABASE_URL: url },
-  });
+  execFileSync(process.execPath, ['dist/src/cli.js', 'migrate'], { env: { ...process.env, DATABASE_URL: url } });
+  if (layout) await distribute(url, layout);
   await coordinator.query(
     `insert into pet (name, category_id, status) select 'Animal ' || n, 1 + n % 500,
        case when n % 1000 = 0 then 'sold' when n % 20 = 0 then 'pending' else 'available' end

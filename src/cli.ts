@@ -49,7 +49,7 @@ program.addCommand(doctorCommand());
 program.commandsGroup('Keys:').addCommand(keyCommands());
 
 program.commandsGroup('The database:').addCommand(migrateCommand());
-backupCommands(program, async () => (await import('./commands/operator.ts')).backupWork());
+backupCommands(program);
 
 program.commandsGroup('Data:');
 dataCommands(program);

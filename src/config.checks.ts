@@ -146,7 +146,7 @@ export function withoutSecrets(values: object): Record<string, unknown> {
 }
 
 function shown(name: string, value: unknown): unknown {
-  if (/_(?:KEY|SECRET|PASSWORD|TOKEN)$/.test(name)) return 'set';
+  if (/_(?:API_KEY|SECRET|PASSWORD|TOKEN)$/.test(name)) return 'set';
   if (!/_URLS?$/.test(name)) return value;
   return Array.isArray(value) ? value.map(placeOf) : placeOf(`${value}`);
 }

@@ -20,7 +20,6 @@ export function modelOf(modules: Module[]): Model {
   const shared = [ApiKey, DeprecatedCall, IdempotencyKey, KeyEvent];
   return {
     entities: [...modules.flatMap(({ entities = [] }) => entities), ...shared],
-    shared,
     migrations: migrations.sort((a, b) => (a.name < b.name ? -1 : 1)),
   };
 }

@@ -37,7 +37,7 @@ export async function withDatabase<T>(
   );
 }
 
-const keyTables: Model = { entities: [ApiKey, KeyEvent, DeprecatedCall], shared: [], migrations: [] };
+const keyTables: Model = { entities: [ApiKey, KeyEvent, DeprecatedCall], migrations: [] };
 
 /** Runs work on the tables of keys alone: no module is loaded, and nothing is migrated while these tables exist. */
 export async function withKeyTables<T>(work: (database: Database) => Promise<T>): Promise<T> {
@@ -50,7 +50,8 @@ export async function withKeyTables<T>(work: (database: Database) => Promise<T>)
   });
 }
 
-async function withModel<T>(
+/** Opens a database for work, and closes it. */
+export async function withModel<T>(
   options: DatabaseOptions,
   model: Model,
   work: (database: Database) => Promise<T>,

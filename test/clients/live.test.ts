@@ -77,6 +77,15 @@ test('graphql-sse’s client is told of a wrong operation, and does not try it a
   expect(results).toMatchObject([{ errors: [{ extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } }] }]);
 });
 
+test('graphql-sse’s client is told of a wrong key at once, and does not try it again', async () => {
+  const { client } = connected(store.origin, 'ask_wrong');
+  const results: unknown[] = [];
+  await new Promise<void>((complete, error) => {
+    client.subscribe({ query }, { next: (one) => results.push(one), error, complete });
+  });
+  expect(results).toMatchObject([{ errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] }]);
+});
+
 /** The link of docs/live.md. */
 class LiveLink extends ApolloLink {
   constructor(private readonly client: Client) {

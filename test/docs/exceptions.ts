@@ -66,8 +66,6 @@ export const exceptions: Record<string, Record<string, string>> = {
       'people and machines of an example; test/keys/history.test.ts has the columns',
   },
   'docs/move.md': {
-    'psql -X -v ON_ERROR_STOP=1 -f store.sql "$DATABASE_URL"':
-      'needs a PostgreSQL; test/operations/backup.test.ts loads one with psql',
     'createdb store                               # empty, in UTF8':
       'needs a PostgreSQL; test/operations/promote.test.ts does it',
     'pg_dump --format=custom --file=store.dump "$DATABASE_URL"': "needs a PostgreSQL; PostgreSQL's own tools",
@@ -80,9 +78,8 @@ export const exceptions: Record<string, Record<string, string>> = {
   },
   'docs/scale.md': {
     ...same('needs Citus; test/database/citus.test.ts does it', [
-      'npm run store -- distribute --reference      # or --shards 32',
-      'api_key: now a reference table',
-      "select undistribute_table('pet');                              -- back to a table of the coordinator",
+      'npm run store -- migrate',
+      "select create_reference_table('api_key');",
     ]),
   },
   'docs/tour.md': {

@@ -206,17 +206,21 @@ describe('a client that takes events', () => {
       'METHOD_NOT_ALLOWED',
     ],
     ['a request without a document', { body: {} }, 400, 'BAD_USER_INPUT'],
-    [
-      'a wrong key',
-      { body: { query: 'subscription { petAdded { id } }' }, key: 'nobody-knows-this-key' },
-      401,
-      'UNAUTHENTICATED',
-    ],
     ['a body that is no JSON', { body: '{' }, 400, 'BAD_USER_INPUT'],
   ])('gets a status for %s', async (_what, request, status, code) => {
     const stream = await openStream(store, request);
     await stream.ended;
     expect([stream.status, JSON.parse(stream.text).errors[0].extensions.code]).toEqual([status, code]);
+  });
+
+  test('is told of a wrong key by an event, because its library takes a status for a lost connection', async () => {
+    const body = { query: 'subscription { petAdded { id } }' };
+    const stream = await openStream(store, { body, key: 'nobody-knows-this-key' });
+    expect(await stream.ended).toBe('whole');
+    const extensions = { code: 'UNAUTHENTICATED', status: 401 };
+    const data = { errors: [{ message: 'The API key is not valid.', extensions }] };
+    expect([stream.status, stream.events]).toEqual([200, [{ event: 'next', id: undefined, data }, complete]]);
+    expect(stream.headers['www-authenticate']).toBe('Bearer error="invalid_token"');
   });
 
   test('gets the head of a subscription for HEAD, and nothing stays open', async () => {
@@ -265,6 +269,17 @@ test.each(['text/event-stream; charset=utf-8', 'TEXT/Event-Stream', 'application
     expect(stream.status).toBe(200);
   },
 );
+
+test('a client that asks for a WebSocket, with or without a key, is told what is spoken here', async () => {
+  const upgrade = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-protocol': 'graphql-transport-ws' };
+  const message =
+    'WebSocket is not supported: a subscription is answered with server-sent events. Send it by POST with `Accept: text/event-stream`.';
+  for (const key of [{}, { authorization: `Bearer ${store.key}` }] as Array<Record<string, string>>) {
+    const { status, text } = await send(store.origin, { path: '/graphql', headers: { ...upgrade, ...key } });
+    const extensions = { code: 'NOT_ACCEPTABLE', status: 406 };
+    expect([status, JSON.parse(text)]).toEqual([406, { errors: [{ message, extensions }] }]);
+  }
+});
 
 test('a query by GET whose answer is an event has no tag: nothing keeps it, and 304 would be no stream', async () => {
   const path = `/graphql?query=${encodeURIComponent('{ pets { id } }')}`;

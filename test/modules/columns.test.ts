@@ -6,9 +6,7 @@ import { sendPage } from '../../src/api/rest/pages.ts';
 import { success } from '../../src/api/rest/responses.ts';
 import { formats } from '../../src/commands/formats.ts';
 import { exportTo, importFile } from '../../src/commands/transfer.ts';
-import { modelOf } from '../../src/mikro-orm.config.ts';
 import type { Collection, Module } from '../../src/module.ts';
-import { distribute } from '../../src/storage/database/distribute.ts';
 import { enumSchema, int64Schema, moment, nullable, textSchema } from '../../src/storage/input/check.ts';
 import { pageQueryMembers } from '../../src/storage/input/page.ts';
 import { Records, type Row } from '../../src/storage/records/records.ts';
@@ -20,6 +18,7 @@ import { send } from '../support/http.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { migrationOf } from '../support/migrations.ts';
 import { rest } from '../support/rest.ts';
+import { distributionOf } from '../support/servers/citus.ts';
 import { type Store, startStore } from '../support/store.ts';
 
 /** Columns of every kind that the records know, with the names that are most in the way. */
@@ -99,7 +98,7 @@ const crates: Module = {
 let store: Store;
 beforeAll(async () => {
   store = await startStore({}, { more: [crates] });
-  if (citusLayout) await distribute(store.database, modelOf([crates]), citusLayout);
+  if (citusLayout) await sql(store.database, distributionOf('Order', citusLayout));
 });
 beforeEach(() => sql(store.database, 'truncate "Order" restart identity'));
 afterAll(() => store.close());

@@ -32,7 +32,9 @@ test('rows moved by hand into a running service make it not ready, and `migrate`
   });
   const migrated = await cli(['migrate'], env());
   expect(migrated).toMatchObject({ code: 0, stdout: 'the database is up to date\n' });
-  expect(migrated.stderr).toMatch(/^animal-store: the counter was behind the rows.*\(table: pet, greatest: 3\)\n$/);
+  expect(migrated.stderr).toMatch(
+    /^animal-store: the counter of ids was behind the rows.*\(table: pet, greatest: 3\)\n$/,
+  );
   expect((await send(server.origin, { path: '/readyz' })).status).toBe(200);
   expect((await rest(server, '/v1/pets', newPet)).json).toMatchObject({ id: 4 });
 });

@@ -71,7 +71,11 @@ onServer('while somebody holds the table (PostgreSQL only: the embedded store ha
     const { status, headers, text } = readiness as HttpResponse;
     expect({ status, body: JSON.parse(text), retryAfter: headers['retry-after'] }).toEqual({
       status: 503,
-      body: { code: 'SERVICE_UNAVAILABLE', status: 503, message: 'What waits for the database does not get on.' },
+      body: {
+        code: 'SERVICE_UNAVAILABLE',
+        status: 503,
+        message: 'Requests queued for the database are not making progress.',
+      },
       retryAfter: '1',
     });
   });

@@ -1,5 +1,10 @@
 import { existsSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { promote } from '../../src/commands/backup/promote.ts';
+import { loadConfig } from '../../src/config.ts';
+import { modelOf } from '../../src/mikro-orm.config.ts';
+import { modules } from '../../src/modules.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { contentsOf, foldersForEach, onceMore, sessionWith, usedStoreIn } from '../support/embedded.ts';
 import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
@@ -28,7 +33,7 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
     return contents;
   }
 
-  test('moves every value, definition, counter and key, and the service goes on there', async () => {
+  test('moves every value, counter and key, and the service goes on there', async () => {
     const { key, contents } = await usedStoreIn(folders.store);
     const withPassword = new URL(url);
     withPassword.password = 'a-secret-of-the-database';
@@ -54,7 +59,8 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
     for (const ended of [await startAndFail(env()), await cli(['keys', 'list'], env())]) {
       expect(ended).toMatchObject({ code: 1, stdout: '', stderr: `animal-store: ${retired}\n` });
     }
-    expect(await cli(['backup', folders.file('retired.sql')], env())).toMatchObject({ code: 0, stderr: '' });
+    expect(await cli(['backup', folders.file('retired.ndjson')], env())).toMatchObject({ code: 0, stderr: '' });
+    expect((await cli(['promote', url], env())).stderr).toBe(`animal-store: ${retired}\n`);
     // As if it had been killed between the two commits: all that the end of it does on this side is undone.
     rmSync(`${folders.store}/retired`);
     expect(await cli(['keys', 'list'], env())).toMatchObject({ code: 0, stderr: '' });
@@ -64,30 +70,28 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
     expect(await contentsOfTarget()).toEqual(contents);
     rmSync(`${folders.store}/retired`);
     const target = await sessionWith(url);
-    await target.query(`select setval('pet_id_seq', 5)`);
+    await target.query(`update pet set name = 'another' where id = 2`);
     await target.end();
     expect((await cli(['promote', url], env())).stderr).toMatch(/is not empty: /);
   });
 
-  test('takes tables that a service has made there, and refuses any row', async () => {
+  test('takes tables that a service has made there, leaves others alone, and refuses any row', async () => {
     await usedStoreIn(folders.store);
     const { database: empty } = await openNode(database);
     await empty.migrate();
     await empty.close();
     const target = await sessionWith(url);
-    await target.query('create table theirs (id int)');
     const refused = async () => {
       const { code, stderr } = await cli(['promote', url], env());
       expect({ code, isRetired: existsSync(`${folders.store}/retired`) }).toEqual({ code: 1, isRetired: false });
       return stderr;
     };
-    expect(await refused()).toMatch(/is not empty: it has other tables \(theirs\)\. Promote to a new database\.\n$/);
-    await target.query('drop table theirs');
     await target.query(`insert into pet (name, category_id, status) values ('theirs', 1, 'sold')`);
     expect(await refused()).toMatch(/is not empty: pet has 1 rows\. Promote to a new database\.\n$/);
-    await target.query('delete from pet');
-    await target.end();
+    await target.query('delete from pet; create table theirs (id int); insert into theirs values (7)');
     expect(await cli(['promote', url], env())).toMatchObject({ code: 0, stderr: '' });
+    expect((await target.query('select id from theirs')).rows).toEqual([{ id: 7 }]);
+    await target.end();
   });
 
   test('refuses a store that is in use, since what is written there afterwards would be lost', async () => {
@@ -100,38 +104,55 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
     await user.close();
   });
 
-  test('admits no other process until the target has everything, however long the target pauses', async () => {
+  test('admits no other process until it is done, however long the target pauses at any step', async () => {
     const { contents } = await usedStoreIn(folders.store);
-    const target = await sessionWith(url);
-    await target.query('create table pet (id int)');
-    await target.query('begin; lock table pet');
-    const { ended } = run('cli', ['promote', url], env());
-    await eventually(async () => {
-      const { rowCount } = await target.query(`select from pg_locks where relation = 'pet'::regclass and not granted`);
-      return rowCount === 1;
+    const steps = [
+      'mikro_orm_migrations',
+      'lock table',
+      'insert into "pet"',
+      'setval',
+      'declare',
+      'pg_locks',
+      'commit',
+    ];
+    const left = new Set(steps);
+    const gate = await startGate(url, async (bytes) => {
+      const step = [...left].find((text) => bytes.includes(text));
+      if (!step) return;
+      left.delete(step);
+      await pause(300);
+      await expect(sessionWith(folders.store)).rejects.toThrow(/ENOENT/);
     });
-    await expect(sessionWith(folders.store)).rejects.toThrow(/ENOENT/);
-    const late = run('cli', ['keys', 'issue', '--name', 'late'], env());
-    await target.query('rollback');
-    expect(await ended).toMatchObject({ code: 0, stderr: '' });
+    const impatient = { ...loadConfig(env()).database, embedded: { maxSilence: 50 } };
+    const target = { ...loadConfig({ DATABASE_URL: gate.url }).database, url: gate.url };
+    const late = { ended: undefined as ReturnType<typeof run>['ended'] | undefined };
+    const promoted = promote(impatient, target, modelOf(modules), () => {
+      late.ended ??= run('cli', ['keys', 'issue', '--name', 'late'], env()).ended;
+    });
+    expect(await promoted).toMatchObject({ wasThere: false });
+    gate.close();
+    expect([...left]).toEqual([]);
     expect(await late.ended).toMatchObject({
       code: 1,
       stdout: '',
       stderr: expect.stringContaining('set DATABASE_URL'),
     });
-    await target.end();
     expect(await contentsOfTarget()).toEqual(contents);
   });
 
-  test('killed in the middle it leaves nothing, and is done by the next run', async () => {
+  test('killed in the middle it leaves no row, and is done by the next run', async () => {
     const { contents } = await usedStoreIn(folders.store);
-    const proxy = await startBottleneck(url, 400_000);
-    const { child, ended } = run('cli', ['promote', proxy.url], env());
-    await eventually(async () => proxy.isFull());
+    let passed = 0;
+    const gate = await startGate(url, async ({ length }) => {
+      passed += length;
+      if (passed > 400_000) await new Promise(() => undefined);
+    });
+    const { child, ended } = run('cli', ['promote', gate.url], env());
+    await eventually(async () => passed > 400_000);
     child.kill('SIGKILL');
     expect(await ended).toMatchObject({ signal: 'SIGKILL' });
-    proxy.close();
-    expect((await contentsOfTarget()).pet).toBeUndefined();
+    gate.close();
+    expect((await contentsOfTarget()).pet).toEqual([]);
     expect(await cli(['promote', url], env())).toMatchObject({ code: 0, stderr: '' });
     expect(await contentsOfTarget()).toEqual(contents);
   });
@@ -141,29 +162,29 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
     const { code, stderr } = await cli(['promote', `${url}?sslmode=require`], env());
     expect({ code, stderr }).toEqual({
       code: 1,
-      stderr: 'animal-store: The server does not support SSL connections\n',
+      stderr:
+        'animal-store: The database (DATABASE_URL) cannot be reached: The server does not support SSL connections\n',
     });
   });
 });
 
-/** A way to a PostgreSQL that lets so many bytes in, and then nothing. */
-async function startBottleneck(target: string, bytes: number) {
+/** A way to a PostgreSQL that lets each piece through when `pass` has resolved. */
+async function startGate(target: string, pass: (bytes: Buffer) => Promise<void>) {
   const { hostname, port } = new URL(target);
-  let passed = 0;
   const server: Server = createServer((client) => {
     const upstream = connect(Number(port), hostname);
     for (const socket of [client, upstream]) socket.on('error', () => undefined);
     client.on('close', () => upstream.destroy());
     upstream.on('close', () => client.destroy());
     upstream.pipe(client);
-    client.on('data', (chunk) => {
-      passed += chunk.length;
-      if (passed < bytes) upstream.write(chunk);
+    let passed = Promise.resolve();
+    client.on('data', (bytes) => {
+      passed = passed.then(() => pass(bytes)).then(() => void upstream.write(bytes));
     });
   });
   const own = await freePort();
   await new Promise<void>((done) => server.listen(own, '127.0.0.1', done));
   const url = new URL(target);
   url.port = `${own}`;
-  return { url: url.href, isFull: () => passed >= bytes, close: () => server.close() };
+  return { url: url.href, close: () => server.close() };
 }

@@ -54,7 +54,11 @@ test('the configuration is told without passwords and keys', async () => {
   const server = await startServer({ ...database.env, ...env });
   const { config } = await told(server, 'started');
   const { stdout, stderr } = await server.stop();
-  expect(config).toMatchObject({ BOOTSTRAP_API_KEY: 'set', REDIS_URL: redisUrl.replace(/hunter2:hunter2@|\?.*/g, '') });
+  expect(config).toMatchObject({
+    BOOTSTRAP_API_KEY: 'set',
+    SUBSCRIPTIONS_PER_KEY: 100,
+    REDIS_URL: redisUrl.replace(/hunter2:hunter2@|\?.*/g, ''),
+  });
   for (const secret of secrets) expect(stdout + stderr).not.toContain(secret);
 });
 

@@ -1,4 +1,3 @@
-import { citusLayout } from '../support/citus.ts';
 import { faces, type SeenPet } from '../support/faces.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { type ServiceNode, startNode } from '../support/nodes.ts';
@@ -53,10 +52,7 @@ describe('while many write at once, through both faces of two nodes', () => {
     });
   });
 
-  // One commit becomes visible shard by shard (docs/scale.md).
-  const onSnapshots = typeof citusLayout === 'number' ? test.skip : test;
-  const title = 'a walk by Link visits every animal once, in order, and none appears behind it afterwards';
-  onSnapshots(`${title} (skipped where Citus distributes by id: it has no snapshot across shards)`, async () => {
+  test('a walk by Link visits every animal once, in order, and none appears behind it afterwards', async () => {
     const before = await all(30, create);
     let writing = true;
     const written = all(writers, async (writer) => {

@@ -4,9 +4,9 @@ import { loadConfig } from '../../src/config.ts';
 import { modelOf } from '../../src/mikro-orm.config.ts';
 import { modules } from '../../src/modules.ts';
 import { Database } from '../../src/storage/database/database.ts';
-import { distribute, type Layout } from '../../src/storage/database/distribute.ts';
 import type { TestDatabase } from './database.ts';
 import { eventually } from './process.ts';
+import { distribute, type Layout } from './servers/citus.ts';
 
 /** TEST_CITUS: `reference`, or over how many shards; TEST_DATABASE_URL then names the coordinator's database `shop`. */
 export const citusLayout: Layout | undefined = layoutFrom(process.env.TEST_CITUS);
@@ -89,7 +89,8 @@ async function makeTemplate(nodes: URL[], name: string, layout: Layout | undefin
 async function distributeAt(url: string, layout: Layout): Promise<void> {
   const model = modelOf(modules);
   const database = await Database.open(loadConfig({ DATABASE_URL: url }).database, model);
-  await distribute(database, model, layout).finally(() => database.close());
+  await database.migrate().finally(() => database.close());
+  await distribute(url, layout);
 }
 
 function at(node: URL, database: string): string {

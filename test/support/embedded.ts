@@ -139,8 +139,13 @@ export async function contentsOf(session: pg.Client): Promise<Record<string, str
     `select relname from pg_class where relkind in ('r', 'S') and relnamespace = 'public'::regnamespace`,
   );
   for (const table of tables.toSorted()) {
-    // What a sequence writes to the log ahead of time is nobody's value.
-    const value = table.endsWith('_seq') ? `(one.last_value, one.is_called)::text` : 'one::text';
+    // A sequence writes values to the log ahead of time, and migrations are applied at another time.
+    const value =
+      table === 'mikro_orm_migrations'
+        ? 'one.name'
+        : table.endsWith('_seq')
+          ? `(one.last_value, one.is_called)::text`
+          : 'one::text';
     contents[table] = await rows(
       `select text from (select ${value} as text from "${table}" as one) as all_rows order by text collate "C"`,
     );

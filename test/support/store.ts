@@ -9,11 +9,11 @@ import { modules } from '../../src/modules.ts';
 import { preparedStore } from '../../src/prepared-store.ts';
 import type { Observers } from '../../src/runtime/telemetry/observers.ts';
 import { Database } from '../../src/storage/database/database.ts';
-import { distribute } from '../../src/storage/database/distribute.ts';
 import { citusLayout } from './citus.ts';
 import { Contract } from './contract.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
 import { afterAll, beforeAll } from './jest.ts';
+import { distributionOf, type Layout } from './servers/citus.ts';
 
 /** A running service on a port and a database of its own. */
 export interface Store {
@@ -56,10 +56,14 @@ export async function startStore(
   const model = modelOf(all);
   const prepared = preparedStore(config.database);
   const database = await Database.open({ ...config.database, prepared, observers: observers?.databases ?? [] }, model);
+  await database.reach();
   await database.migrate();
   // Tables that a database on a cluster does not come with; some tests make theirs by hand.
-  const migrated = more.filter(({ migrations }) => migrations);
-  if (citusLayout && migrated.length > 0) await distribute(database, modelOf(migrated), citusLayout);
+  const entities = more.filter(({ migrations }) => migrations).flatMap(({ entities = [] }) => entities);
+  for (const entity of citusLayout ? entities : []) {
+    const { tableName } = database.orm.getMetadata(entity);
+    await database.rows({ name: '', text: distributionOf(tableName, citusLayout as Layout) }, []);
+  }
   const app = await buildApp({ config, database, modules: all, ...(observers && { observers }) });
   await app.listen({ port: 0, host: '127.0.0.1' });
   const keys = new ApiKeyService(database);

@@ -118,17 +118,6 @@ export async function openEmbeddedPostgres(dataDir: string, options: EmbeddedOpt
   };
 }
 
-/**
- * The process that has the store in `dataDir` open, if there is one. Nothing is opened, and nothing is made.
- *
- * @param dataDir a folder that exists
- */
-export async function findEmbeddedPostgres(dataDir: string): Promise<EmbeddedAddress | undefined> {
-  const host = socketFolderOf(realpathSync(dataDir));
-  const isOpen = await accepts(join(host, socketName));
-  return isOpen ? { host, port, user: 'postgres', database: 'postgres' } : undefined;
-}
-
 function usableFolder(dataDir: string): string {
   try {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
@@ -140,18 +129,14 @@ function usableFolder(dataDir: string): string {
 }
 
 /**
- * The data folder itself; or a private one in the system's temporary folder, when the path is too long for a socket.
+ * The data folder itself; or, when its path is too long for a socket, a private one in the system's temporary folder.
+ *
+ * @throws Error when other users may use that one
  */
-function socketFolderOf(folder: string): string {
+function socketFolder(folder: string): string {
   if (Buffer.byteLength(join(folder, socketName)) <= longestSocketPath) return folder;
   const name = createHash('sha256').update(folder).digest('hex').slice(0, 24);
-  return join(tmpdir(), `animal-store-${name}`);
-}
-
-/** Makes it, where it is a private one. @throws Error when other users may use it */
-function socketFolder(folder: string): string {
-  const short = socketFolderOf(folder);
-  if (short === folder) return folder;
+  const short = join(tmpdir(), `animal-store-${name}`);
   mkdirSync(short, { recursive: true, mode: 0o700 });
   // Does not follow a symbolic link, because its owner could change its target.
   const found = lstatSync(short);

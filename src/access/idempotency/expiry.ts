@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { StoreError } from '../../errors.ts';
 import type { Database } from '../../storage/database/database.ts';
-import type { Statement } from '../../storage/records/statement.ts';
+import type { Statement } from '../../storage/records/sql.ts';
 
 const maxRows = 1000;
 

@@ -3,7 +3,7 @@ import { type Deadline, noDeadline } from '../../deadline.ts';
 import type { KeyObserver } from '../../runtime/telemetry/observers.ts';
 import type { Database } from '../../storage/database/database.ts';
 import type { Batches } from '../../storage/records/batches.ts';
-import type { Statement } from '../../storage/records/statement.ts';
+import type { Statement } from '../../storage/records/sql.ts';
 import { WriteBehind } from '../write-behind.ts';
 import { KeyScope } from './api-key.entity.ts';
 import { FailureLimit } from './failure-limit.ts';

@@ -2,7 +2,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import { type ErrorCode, httpStatusOf, internalError, StoreError } from '../../errors.ts';
 import { logFailure, toStoreError } from '../http/errors.ts';
-import { acceptedBy, MalformedRequest, mediaTypes } from './request.ts';
+import { sendFramed } from '../subscriptions/event-stream.ts';
+import { acceptedBy, eventsOf, MalformedRequest, mediaTypes } from './request.ts';
 
 /** Messages of graphql-js quote names and values, which may be as long as a body, and there may be a hundred of them. */
 const longestMessage = 1000;
@@ -53,17 +54,23 @@ export function logErrors(errors: readonly GraphQLError[], request: FastifyReque
 /**
  * Sends a failure outside an operation (no key, no JSON) as a GraphQL response, with the media type that the client
  * prefers: with `application/json` it cannot know that the body of a 4xx is GraphQL's (GraphQL over HTTP, "Body").
+ *
+ * A client of events gets a refused key as an event: graphql-sse's client takes every status but 200 for a lost
+ * connection, and would retry in silence.
  */
 export function sendGraphQLError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const failure = toStoreError(error, request.routeOptions.bodyLimit);
   logFailure(failure, request);
   if (request.call) request.call.code ??= failure.code;
-  const type = acceptedBy(request).mediaType ?? mediaTypes.json;
+  reply.headers(failure.headers);
+  const accepted = acceptedBy(request);
+  if (accepted.prefersEvents && (failure.status === 401 || failure.status === 403)) {
+    sendFramed(reply, eventsOf(request).framing, JSON.stringify({ errors: [toFormatted(failure)] }));
+    return;
+  }
+  const type = accepted.mediaType ?? mediaTypes.json;
   const isUnprocessable = error instanceof MalformedRequest && type === mediaTypes.response;
-  reply
-    .code(isUnprocessable ? 422 : failure.status)
-    .headers(failure.headers)
-    .type(type);
+  reply.code(isUnprocessable ? 422 : failure.status).type(type);
   reply.serializer(JSON.stringify).send({ errors: [toFormatted(failure)] });
 }
 

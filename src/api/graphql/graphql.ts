@@ -28,6 +28,7 @@ import {
   eventsOf,
   type GraphQLContext,
   isNavigation,
+  isWebSocket,
   mediaTypes,
   parametersOf,
 } from './request.ts';
@@ -87,6 +88,7 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
     return reply.code(status).send(text);
   }
 
+  const isPublic = (request: FastifyRequest) => isWebSocket(request) || (page !== undefined && isNavigation(request));
   app.setErrorHandler(sendGraphQLError);
   await app.register(failuresBeside, { prefix: '/graphql' });
   app.route({
@@ -94,8 +96,9 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
     url: '/graphql',
     schema: { hide: true },
     // Root fields are charged one by one, and validated by Apollo Server and their resolvers.
-    config: { public: page && isNavigation, scope: 'read', isUnmetered: true, checksItself: true },
+    config: { public: isPublic, scope: 'read', isUnmetered: true, checksItself: true },
     async handler(request, reply) {
+      if (isWebSocket(request)) throw noWebSocket();
       // The page or data, and these in two media types.
       if (request.method !== 'POST') varyBy(reply, 'Accept');
       // Without a caller, only a browser's navigation gets here; it never reaches Apollo Server.
@@ -146,6 +149,13 @@ function apolloServer(
       operations({ schema, cost, deprecated, usage, executor, observers }),
     ],
   });
+}
+
+/** Without a key, which such clients send in a message of their own: 401 would look as if theirs were wrong. */
+function noWebSocket(): StoreError {
+  const message =
+    'WebSocket is not supported: a subscription is answered with server-sent events. Send it by POST with `Accept: text/event-stream`.';
+  return new StoreError('NOT_ACCEPTABLE', message);
 }
 
 /** Apollo Server would notice too, but only after a mutation has run. */

@@ -81,6 +81,11 @@ export function isNavigation({ method, headers }: FastifyRequest): boolean {
   return isRead(method) && !headers.authorization && /^text\/html\b/.test(headers.accept ?? '');
 }
 
+/** True for a client that wants to speak graphql-ws, for example. */
+export function isWebSocket({ headers }: FastifyRequest): boolean {
+  return headers.upgrade?.toLowerCase() === 'websocket';
+}
+
 /** A request that is JSON, but not a request of GraphQL over HTTP. */
 export class MalformedRequest extends StoreError {}
 

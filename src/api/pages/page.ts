@@ -1,18 +1,34 @@
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { pageHeaders } from '../http/headers.ts';
 
-/** An HTML page, and its Content-Security-Policy. Both are the same in every answer. */
+/** The repository or the installed package: `assets/` and `dist/` are in it. */
+export const root = join(import.meta.dirname, '../../../..');
+
+/** An HTML page and its Content-Security-Policy. Its links are relative: a proxy may serve it below another path. */
 export interface Page {
   html: string;
   policy: string;
 }
 
-/** Serves a page, which needs no key, at a path of one segment. */
+/** A file of `assets/`: the styles, scripts, icons and pages. */
+export function asset(name: string): Buffer {
+  return readFileSync(join(root, 'assets', name));
+}
+
+/** Fills the places (`%name%`) of a page. @param values HTML */
+export function fill(page: string, values: Record<string, string>): string {
+  return page.replace(/%(\w+)%/g, (_, name: string) => values[name] ?? '');
+}
+
+/** The options of routes that need no key and are not part of the REST contract. */
+export const open = { schema: { hide: true }, config: { public: true } };
+
+/** Serves a page at a path of one segment. */
 export function servePage(app: FastifyInstance, path: string, page: Page): void {
-  const open = { schema: { hide: true }, config: { public: true } };
   app.get(path, open, async (_request, reply) => sendPage(reply, page));
-  // The page's links are relative, so that they hold behind a proxy that strips a prefix.
   app.get(`${path}/`, open, async (_request, reply) => reply.redirect(`..${path}`, 308));
 }
 
@@ -20,11 +36,12 @@ export function sendPage(reply: FastifyReply, { html, policy }: Page): FastifyRe
   return reply.headers(pageHeaders(policy)).type('text/html; charset=utf-8').send(html);
 }
 
-/** The way to the front page, at the left end of every other page's bar (`theme.css`). */
-export const home =
-  '<a class="home" href="./"><img src="docs/static/icon.svg" alt="" width="32" height="32"> Animal Store</a>';
+/** A policy that allows these sources and nothing else. */
+export function policyOf(...sources: string[]): string {
+  return ["default-src 'none'", ...sources, "base-uri 'none'", "form-action 'none'"].join(';');
+}
 
-/** An element that holds data for scripts. It is not run, so no policy has to allow it. */
+/** An element with data for scripts. It is not executed, so no policy has to allow it. */
 export function dataElement(id: string, data: unknown): string {
   return `<script type="application/json" id="${id}">${JSON.stringify(data).replaceAll('<', '\\u003c')}</script>`;
 }

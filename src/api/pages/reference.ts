@@ -3,30 +3,26 @@ import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { FastifyInstance } from 'fastify';
 import { contentTag } from '../http/entity-tag.ts';
-import { asset } from './asset.ts';
-import { servePage } from './page.ts';
+import { asset, open, policyOf, servePage } from './page.ts';
 
 /** The files of Swagger UI as @fastify/swagger-ui ships them: without the postinstall script of swagger-ui-dist. */
 const swaggerUi = fileURLToPath(new URL('.', import.meta.resolve('@fastify/swagger-ui/static/swagger-ui-bundle.js')));
 
-const policy = [
-  "default-src 'none'",
+const policy = policyOf(
   "script-src 'self'",
   "style-src 'self'",
   // Swagger UI's style sheet has its icons in itself.
   "img-src 'self' data:",
   "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-].join(';');
+);
 
-/** `/docs`: the REST reference, where a user with a key can try every operation. This process alone serves it. */
+/** `/docs`: the REST reference, where a user with a key can try every operation. Everything is served here. */
 export async function reference(app: FastifyInstance): Promise<void> {
   servePage(app, '/docs', { html: asset('reference.html').toString(), policy });
   for (const [name, content] of Object.entries(files())) serveFile(app, name, content);
 }
 
-/** What the page loads, and the icon and the colours that all pages share. */
+/** The files that the page loads, and the icon and colours that all pages share. */
 const files = (): Record<string, Buffer> => ({
   'swagger-ui-bundle.js': readFileSync(`${swaggerUi}swagger-ui-bundle.js`),
   'swagger-ui.css': readFileSync(`${swaggerUi}swagger-ui.css`),
@@ -45,7 +41,7 @@ const types: Record<string, string> = {
 function serveFile(app: FastifyInstance, name: string, content: Buffer): void {
   const tag = contentTag(content);
   const type = `${types[extname(name)]}`;
-  app.get(`/docs/static/${name}`, { schema: { hide: true }, config: { public: true } }, async (_request, reply) => {
+  app.get(`/docs/static/${name}`, open, async (_request, reply) => {
     reply.contentTag = tag;
     return reply.type(type).send(content);
   });

@@ -1,69 +1,97 @@
 import type { Command } from 'commander';
-import { type Progress, progressOn, show, table, withExamples } from '../program.ts';
-import type { Backup } from './backup.ts';
-import type { Promotion } from './promote.ts';
-import type { Tally } from './rows.ts';
+import type { DatabaseOptions, Model } from '../../storage/database/options.ts';
+import { json, progressOn, show, table, withExamples } from '../program.ts';
+import type { Contents } from './tables.ts';
 
-/** What the commands do, with the configured store. */
-export interface BackupWork {
-  backup(file: string, force: boolean, progress: Progress): Promise<Backup>;
-  /** @returns also the migrations that the backup lacked */
-  restore(file: string, progress: Progress): Promise<{ tables: Tally[]; applied: string[] }>;
-  promote(url: string, progress: Progress): Promise<Promotion>;
+interface Flags {
+  force?: boolean;
+  json?: boolean;
 }
 
-/** `backup`, `restore` and `promote`: parse, call, print. */
-export function backupCommands(program: Command, open: () => Promise<BackupWork>): void {
+/** `backup`, `restore` and `promote`. What they need is loaded when one of them runs. */
+export function backupCommands(program: Command): void {
   const backup = program
     .command('backup')
-    .description('write the embedded store to a file that psql and `restore` read; it may be in use')
+    .description('write the embedded store to a file that `restore` reads; it may be in use')
     .argument('<file>', '`-` for standard output')
     .option('--force', 'overwrite the file')
-    .option('--json', 'print JSON, and nothing else')
-    .action(async (file: string, { force = false, json }: { force?: boolean; json?: boolean }) => {
-      const { backup } = await open();
-      const result = await backup(file, force, progressOn(process.stderr));
+    .option(...json)
+    .action(async (file: string, flags: Flags) => {
+      const { backup } = await import('./backup.ts');
+      const { options, model } = await embeddedStore(`pg_dump --format=custom --file=${file} "$DATABASE_URL"`);
+      const result = await backup(file, options, model, { ...flags, progress });
       const where = file === '-' ? 'standard output' : file;
       const text = `${rowsOf(result.tables)}\n${where}: ${result.bytes} bytes; requests waited ${result.heldMs} ms`;
       // Standard output may be the backup itself.
-      show({ file, ...result }, { json: json && file !== '-' }, text, file === '-' ? process.stderr : process.stdout);
+      if (file === '-') show(result, {}, text, process.stderr);
+      else show({ file, ...result }, flags, text);
     });
-  withExamples(backup, 'animal-store backup /backup/store.sql', 'animal-store backup - | gzip > store.sql.gz');
+  withExamples(backup, 'animal-store backup /backup/store.ndjson', 'animal-store backup - | gzip > store.ndjson.gz');
 
   const restore = program
     .command('restore')
     .description('read a backup into a new or empty embedded store')
     .argument('<file>', 'what `backup` has written')
-    .option('--json', 'print JSON, and nothing else')
-    .action(async (file: string, { json }: { json?: boolean }) => {
-      const { restore } = await open();
-      const result = await restore(file, progressOn(process.stderr));
+    .option(...json)
+    .action(async (file: string, flags: Flags) => {
+      const { restore } = await import('./backup.ts');
+      const { options, model } = await embeddedStore(`pg_restore --dbname="$DATABASE_URL" ${file}`);
+      const result = await restore(file, options, model, progress);
       const migrated = result.applied.length > 0 ? `, and migrated: ${result.applied.join(', ')}` : '';
-      show({ file, ...result }, { json }, `${rowsOf(result.tables)}\nrestored and compared${migrated}`);
+      await warn(result.tables);
+      show({ file, ...result }, flags, `${rowsOf(result.tables)}\nrestored and compared${migrated}`);
     });
-  withExamples(restore, 'DATA_DIR=/var/lib/another animal-store restore /backup/store.sql');
+  withExamples(restore, 'DATA_DIR=/var/lib/another animal-store restore /backup/store.ndjson');
 
   const promote = program
     .command('promote')
     .description('make the embedded store a PostgreSQL: copy everything there, compare, and retire the store')
     .argument('<url>', 'postgres://...; the password may be in PGPASSWORD or ~/.pgpass instead')
-    .option('--json', 'print JSON, and nothing else')
-    .action(async (url: string, { json }: { json?: boolean }) => {
-      const { promote } = await open();
-      const result = await promote(url, progressOn(process.stderr));
+    .option(...json)
+    .action(async (url: string, flags: Flags) => {
+      const { promote } = await import('./promote.ts');
+      const source = await configured({ DATABASE_URL: '' });
+      const target = await configured({ DATABASE_URL: url });
+      const result = await promote(source.options, { ...target.options, url }, source.model, progress);
       const done = result.wasThere ? 'was there already, and is the same' : 'is the same';
+      await warn(result.tables);
       show(
         result,
-        { json },
+        flags,
         `${rowsOf(result.tables)}\n${result.target} ${done}; start the service with DATABASE_URL now`,
       );
     });
   withExamples(promote, 'PGPASSWORD=... animal-store promote postgres://store@db.example/store');
 }
 
-function rowsOf(tallies: Tally[]): string {
-  return table(
-    tallies.map((tally) => ({ ...tally, sha256: tally.sha256.slice(0, 16) })),
-    'There are no tables.',
-  );
+const progress = progressOn(process.stderr);
+
+async function configured(env: Record<string, string>): Promise<{ options: DatabaseOptions; model: Model }> {
+  const [{ loadConfig }, { modelOf }, { modules }, { preparedStore }] = await Promise.all([
+    import('../../config.ts'),
+    import('../../mikro-orm.config.ts'),
+    import('../../modules.ts'),
+    import('../../prepared-store.ts'),
+  ]);
+  const { database } = loadConfig({ ...process.env, ...env, ...(env.DATABASE_URL !== undefined && withoutOthers) });
+  return { options: { ...database, prepared: preparedStore(database) }, model: modelOf(modules) };
+}
+
+const withoutOthers = { DATABASE_DIRECT_URL: '', DATABASE_READ_URLS: '' };
+
+/** @throws Error when a PostgreSQL is configured */
+async function embeddedStore(remedy: string) {
+  const store = await configured({});
+  if (!store.options.url) return store;
+  throw new Error(`DATABASE_URL is set, and PostgreSQL has its own tools: ${remedy}`);
+}
+
+async function warn(contents: Contents[]): Promise<void> {
+  const { warningsOf } = await import('./tables.ts');
+  for (const warning of warningsOf(contents)) process.stderr.write(`animal-store: ${warning}\n`);
+}
+
+function rowsOf(contents: Contents[]): string {
+  const rows = contents.map(({ table, rows, sha256 }) => ({ table, rows, sha256: sha256.slice(0, 16) }));
+  return table(rows, 'There are no tables.');
 }

@@ -1,56 +1,206 @@
-import type { FileHandle } from 'node:fs/promises';
-import type { DatabaseOptions } from '../../storage/database/options.ts';
-import { assertFree, writeGathered, writeWhole } from '../files.ts';
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ClientBase } from 'pg';
+import type { DatabaseOptions, Model } from '../../storage/database/options.ts';
+import { withModel } from '../context.ts';
+import { assertFree, chunksOf, linesOf, writeGathered, writeWhole } from '../files.ts';
 import type { Progress } from '../program.ts';
-import type { Tally } from './rows.ts';
-import { ScriptWriter } from './script.ts';
-import { writeSnapshot } from './snapshot.ts';
-import { assertStoreIn, inTransaction, withStore } from './store.ts';
+import {
+  appliedMigrations,
+  assertCurrent,
+  assertKnownMigrations,
+  type Contents,
+  fill,
+  insertRows,
+  inTransaction,
+  lockAndCount,
+  metadataOf,
+  piece,
+  readTable,
+  type StoredTable,
+  tablesOf,
+} from './tables.ts';
+
+/**
+ * A backup is lines of JSON: a head, the rows of each table in the order of the head, and an end with checksums.
+ *
+ *   {"format":"animal-store backup 1","migrations":["2026_..."],"tables":[{"name":"pet","columns":{...},"key":["id"]}]}
+ *   {"id":1,"name":"Rex","category_id":1,"status":"available"}
+ *   {"tables":[{"table":"pet","rows":1,"sha256":"...","counter":"1","greatest":"1"}],"sha256":"..."}
+ */
+interface Head {
+  format: string;
+  migrations: string[];
+  tables: StoredTable[];
+}
+
+interface End {
+  tables: Contents[];
+  /** Of all lines before this one. */
+  sha256: string;
+}
+
+const format = 'animal-store backup 1';
 
 export interface Backup {
   bytes: number;
-  tables: Tally[];
+  tables: Contents[];
   /** How long (ms) the store was held: requests waited. */
   heldMs: number;
 }
 
-/** Backs the embedded store up to a file, which appears when it is whole. @throws Error when the name is taken */
-export async function backupTo(
+/** @throws Error when there is no store: opening it would make one */
+export function assertStoreIn(dataDir: string): void {
+  if (!existsSync(join(dataDir, 'postgres', 'PG_VERSION')))
+    throw new Error(`There is no store in ${dataDir} (DATA_DIR).`);
+}
+
+/** Writes the embedded store to a file, which appears when it is complete. @param file `-` for standard output */
+export async function backup(
   file: string,
   options: DatabaseOptions,
-  force: boolean,
-  progress: Progress,
+  model: Model,
+  { force = false, progress }: { force?: boolean; progress: Progress },
 ): Promise<Backup> {
-  assertFree(file, force);
+  const write = (handle: FileHandle) => writeStore(handle, options, model, progress);
+  if (file !== '-') assertFree(file, force);
   assertStoreIn(options.dataDir);
-  return writeWhole(file, (handle) => write(handle, options, progress));
+  return file === '-' ? writeGathered(process.stdout, write) : writeWhole(file, write);
 }
 
-/** Backs the embedded store up to a stream. */
-export async function backupToStream(
-  output: NodeJS.WritableStream,
+async function writeStore(
+  handle: FileHandle,
   options: DatabaseOptions,
+  model: Model,
   progress: Progress,
 ): Promise<Backup> {
-  assertStoreIn(options.dataDir);
-  return writeGathered(output, (handle) => write(handle, options, progress));
+  const hash = createHash('sha256');
+  const write = async (lines: string[]) => {
+    const text = lines.map((line) => `${line}\n`).join('');
+    hash.update(text);
+    await handle.appendFile(text);
+  };
+  const tables = tablesOf(model);
+  const contents: Contents[] = [];
+  let began = 0;
+  const read = (session: ClientBase) =>
+    inTransaction(session, 'read only', async () => {
+      began = performance.now();
+      const migrations = await assertCurrent(session, model, tables);
+      await write([JSON.stringify({ format, migrations, tables } satisfies Head)]);
+      for (const table of tables) contents.push(await readTable(session, table, progress, write));
+    });
+  return withModel({ ...options, embedded: { evenRetired: true } }, model, async (database) => {
+    await database.withSession(read);
+    const heldMs = Math.round(performance.now() - began);
+    // Only now: until its end the transaction may fail.
+    await write([JSON.stringify({ tables: contents, sha256: hash.copy().digest('hex') } satisfies End)]);
+    return { bytes: (await handle.stat()).size, tables: contents, heldMs };
+  });
 }
 
-/** The script is complete only once the transaction has been: until then the engine may say that it has failed. */
-function write(handle: FileHandle, options: DatabaseOptions, progress: Progress): Promise<Backup> {
-  const script = new ScriptWriter(handle);
-  return withStore(
-    options,
-    async ({ session }) => {
-      let began = 0;
-      const tables = await inTransaction(session, 'read only', () => {
-        began = performance.now();
-        return writeSnapshot(session, script, progress);
-      });
-      const heldMs = Math.round(performance.now() - began);
-      await script.complete(tables);
-      return { bytes: script.bytes, tables, heldMs };
-    },
-    { evenRetired: true },
-  );
+export interface Restored {
+  tables: Contents[];
+  /** The migrations that the backup lacked, and the store has now. */
+  applied: string[];
+}
+
+/**
+ * Restores a backup into an embedded store that is new or empty: migrates it to where the backed up store was, inserts
+ * the rows and compares them in one transaction, and applies the migrations that came later.
+ *
+ * @throws Error when the store is not empty, or the file is not complete or of a later release: no row is kept then
+ */
+export async function restore(
+  path: string,
+  options: DatabaseOptions,
+  model: Model,
+  progress: Progress,
+): Promise<Restored> {
+  const file = await open(path);
+  try {
+    const { head, end } = await verify(file, path);
+    assertKnownMigrations(head.migrations, model, path);
+    const isCurrent = head.migrations.length === model.migrations.length;
+    const then = isCurrent ? model : earlier(model, head);
+    await withModel({ ...options, prepared: isCurrent ? options.prepared : undefined }, then, async (database) => {
+      await database.migrate();
+      const load = (session: ClientBase) =>
+        inTransaction(session, 'read write', () => insert(session, file, { head, end }, options.dataDir, progress));
+      await database.exclusively(() => database.withSession(load));
+    });
+    const applied = isCurrent ? [] : await withModel(options, model, (database) => database.migrate());
+    return { tables: end.tables, applied };
+  } finally {
+    await file.close();
+  }
+}
+
+/** The model when a backup was made: its migrations, and the entities of its tables. */
+function earlier(model: Model, { migrations, tables }: Head): Model {
+  const metadata = metadataOf(model);
+  return {
+    ...model,
+    entities: model.entities.filter((one) => tables.some(({ name }) => name === metadata.get(one).tableName)),
+    migrations: model.migrations.filter(({ name }) => migrations.includes(name)),
+  };
+}
+
+async function insert(
+  session: ClientBase,
+  file: FileHandle,
+  { head, end }: { head: Head; end: End },
+  dataDir: string,
+  progress: Progress,
+): Promise<void> {
+  const refuse = (why: string) => {
+    throw new Error(`The store in ${dataDir} (DATA_DIR) ${why}. Restore into a new folder: DATA_DIR=...`);
+  };
+  const applied = await appliedMigrations(session);
+  if (applied.length > head.migrations.length) refuse('has had more migrations than the backup');
+  const full = await lockAndCount(session, head.tables);
+  if (full.length > 0) refuse(`is not empty: ${full.join(', ')}`);
+  const lines = linesOf(chunksOf(file));
+  await lines.next();
+  const copy = async (table: StoredTable) => {
+    const contents = end.tables.find((one) => one.table === table.name) as Contents;
+    for (let done = 0; done < contents.rows; progress(table.name, done)) {
+      const some: string[] = [];
+      for (; some.length < piece && done < contents.rows; done += 1) some.push(`${(await lines.next()).value}`);
+      await insertRows(session, table, some);
+    }
+    return contents;
+  };
+  await fill(session, head.tables, copy, progress);
+}
+
+/** Reads the first and the last line. @throws Error when it is not a backup, not complete, or was changed */
+async function verify(file: FileHandle, path: string): Promise<{ head: Head; end: End }> {
+  const hash = createHash('sha256');
+  let first: string | undefined;
+  let last: Buffer | undefined;
+  for await (const line of linesOf(chunksOf(file))) {
+    if (last) hash.update(last).update('\n');
+    first ??= `${line}`;
+    last = line;
+  }
+  const head = parse<Head>(first);
+  const end = parse<End>(`${last}`);
+  if (!head?.format?.startsWith('animal-store backup ')) throw new Error(`${path} is not a backup of an animal store.`);
+  if (head.format !== format)
+    throw new Error(`${path} is of another release (${head.format}); this one reads ${format}.`);
+  if (!end?.sha256) throw new Error(`${path} is not complete: it has been cut. Nothing was restored.`);
+  if (end.sha256 !== hash.digest('hex'))
+    throw new Error(`${path} has been changed: its checksum is wrong. Nothing was restored.`);
+  return { head, end };
+}
+
+function parse<T>(line = ''): (Partial<T> & T) | undefined {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
 }

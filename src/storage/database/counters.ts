@@ -1,57 +1,63 @@
 import type { MikroORM } from '@mikro-orm/postgresql';
-import { quoted } from '../records/quoting.ts';
-import type { Rows } from '../records/statement.ts';
+import { literal, quoted, type Rows } from '../records/sql.ts';
 import type { Log } from './options.ts';
 
-/** A table whose counter gives out ids that its rows have already. */
-interface Behind {
-  table: string;
-  /** The greatest id of its rows. */
-  greatest: string;
+/** A table whose ids come from a counter. */
+export interface CountedTable {
+  readonly table: string;
+  readonly column: string;
+  /** See `endOfCounter`. */
+  readonly end: bigint;
+}
+
+/** Ids from here on do not move the counter, because it would have too few left. @param type of the column */
+export function endOfCounter(type: string): bigint {
+  return type === 'bigserial' ? 2n ** 63n - 2n ** 32n : 2n ** 31n - 2n ** 20n;
+}
+
+export function countedTables(orm: MikroORM): CountedTable[] {
+  return [...orm.getMetadata().getAll().values()].flatMap(({ tableName: table, props }) => {
+    const id = props.find(({ autoincrement }) => autoincrement);
+    if (!id) return [];
+    return [{ table, column: `${id.fieldNames[0]}`, end: endOfCounter(`${id.columnTypes[0]}`) }];
+  });
+}
+
+/** SQL of the sequence behind a table's ids. */
+export function counterOf({ table, column }: CountedTable): string {
+  return `pg_get_serial_sequence(${literal(quoted(table))}, ${literal(column)})::regclass`;
 }
 
 /**
- * The tables whose counters are behind their rows: whoever moves rows with COPY leaves the counters as they were, and
- * every insert fails then.
+ * Sets each counter after the greatest id of its rows. Rows that were inserted with their ids (COPY, a restored backup)
+ * leave the counter as it was, and every insert would fail. No row is inserted meanwhile: `insert` (statements.ts) takes
+ * the same lock.
  */
-export async function countersBehind(ask: Rows, orm: MikroORM): Promise<Behind[]> {
-  const behind: Behind[] = [];
-  for (const { tableName, props } of orm.getMetadata().getAll().values()) {
-    const id = props.find(({ autoincrement }) => autoincrement);
-    if (!id) continue;
-    const column = quoted(`${id.fieldNames[0]}`);
-    // One at the end of the range is no reason to give out no more. The greatest first: whoever inserts draws its id
-    // before it is seen. Two statements, which Citus can run.
-    const end = id.columnTypes[0] === 'bigserial' ? 2n ** 62n : 2n ** 30n;
-    const text = `select max(${column}) from ${quoted(tableName)} where ${column} < ${end}`;
-    const [[greatest] = []] = await ask({ name: `greatest_${tableName}`, text }, []);
-    if (!greatest) continue;
-    const [[isBehind] = []] = await ask(isBehindRows, [tableName, id.fieldNames[0], greatest]);
-    if (isBehind === 't') behind.push({ table: tableName, greatest });
-  }
-  return behind;
-}
-
-/** Sets such counters after their rows. Nobody inserts meanwhile: `insert` (statements.ts) takes the same lock. */
 export async function advanceCounters(ask: Rows, orm: MikroORM, log: Log | undefined): Promise<void> {
-  for (const { table, greatest } of await countersBehind(ask, orm)) {
-    await ask(advance, [table, 'id', greatest]);
-    log?.warn(
-      { table, greatest },
-      'the counter was behind the rows, which were moved by hand perhaps: it is after them now',
-    );
+  for (const one of countedTables(orm)) {
+    const { table, column, end } = one;
+    // Two statements, which Citus can run. The greatest id first: an insert draws its id before its row is visible.
+    const text = `select max(${quoted(column)}) filter (where ${quoted(column)} < ${end}), max(${quoted(column)}) from ${quoted(table)}`;
+    const [[greatest, last] = []] = await ask({ name: `greatest_${table}`, text }, []);
+    if (greatest) {
+      const [[moved] = []] = await ask(advance(one), [greatest]);
+      if (moved) log?.warn({ table, greatest }, 'the counter of ids was behind the rows; it was set after them');
+    }
+    if (last && BigInt(last) >= end) {
+      const message =
+        'a row is at the end of the range of ids: new rows have smaller ids, and readers that have passed it miss them';
+      log?.warn({ table, greatest: last }, message);
+    }
   }
 }
 
-const counter = 'pg_get_serial_sequence(quote_ident($1), $2)::regclass';
-const comparison = `coalesce(pg_sequence_last_value(${counter}), 0) < $3::bigint`;
-
-const isBehindRows = { name: 'is_behind', text: `select ${comparison} and ${counter} is not null` };
-
-const advance = {
-  name: 'advance_counter',
-  isWrite: true,
-  text: `
-    with turn as materialized (select pg_advisory_xact_lock(hashtext($1)))
-    select setval(${counter}, $3::bigint) from turn where ${comparison}`,
-};
+function advance(one: CountedTable) {
+  const counter = counterOf(one);
+  return {
+    name: `advance_counter_${one.table}`,
+    isWrite: true,
+    text: `
+      with lock as materialized (select pg_advisory_xact_lock(hashtext(${literal(one.table)}))::text)
+      select setval(${counter}, $1::bigint) from lock where coalesce(pg_sequence_last_value(${counter}), 0) < $1::bigint`,
+  };
+}

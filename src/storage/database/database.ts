@@ -1,35 +1,37 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { MikroORM } from '@mikro-orm/postgresql';
-import type { ClientConfig } from 'pg';
+import { Client, type ClientConfig } from 'pg';
 import { StoreError, tryAgain } from '../../errors.ts';
+import { retry } from '../../runtime/retry.ts';
 import type { PoolState, QueueState } from '../../runtime/telemetry/observers.ts';
 import { Batches, type BatchOptions, type Run } from '../records/batches.ts';
-import type { Rows, Statement } from '../records/statement.ts';
-import { citusNode, isWorkerOfCitus } from './citus.ts';
+import type { Statement } from '../records/sql.ts';
 import { advanceCounters } from './counters.ts';
 import { type EmbeddedPostgres, openEmbedded } from './embedded.ts';
-import { isWorthAnotherServer, unavailable } from './errors.ts';
+import { unavailable } from './errors.ts';
 import { type AssertHeld, exclusivelyOn } from './exclusive.ts';
 import { applyMigrations, migrationPatience } from './migrations.ts';
 import { type DatabaseOptions, type Model, ormOptions } from './options.ts';
-import { endPool, poolOf, stateOfPool } from './pool.ts';
-import { ReadNodes } from './read-nodes.ts';
-import { assertServable, pendingMigrations } from './readiness.ts';
+import { endPool, poolOf, poolWith, stateOfPool } from './pool.ts';
+import { assertServable, citusNode, isWorkerOfCitus, pendingMigrations } from './readiness.ts';
+import { Replicas } from './replicas.ts';
 import { Server } from './server.ts';
 import { findSessions, type Sessions, sessionsFor } from './sessions.ts';
 
 /** PostgreSQL through MikroORM: entities and migrations. The statements of hot paths use the same connection pool. */
 export class Database {
+  #isCluster = false;
   readonly #queues: Array<{ isStuck: boolean; state: QueueState }> = [];
 
   private constructor(
     readonly orm: MikroORM,
     private readonly primary: Server,
-    private readonly readNodes: ReadNodes | undefined,
+    /** One connection for checks, which do not wait behind the statements of requests. */
+    private readonly checks: Server,
+    private readonly replicas: Replicas | undefined,
     private readonly sessions: Sessions,
     private readonly options: DatabaseOptions,
     private readonly model: Model,
-    private readonly embedded: EmbeddedPostgres | undefined,
+    readonly embedded: EmbeddedPostgres | undefined,
   ) {}
 
   /** Opens the embedded store, or creates the pool for a PostgreSQL that need not be reachable yet. */
@@ -38,8 +40,9 @@ export class Database {
     const sessions = await sessionsFor(options, embedded);
     const orm = new MikroORM(ormOptions(options, model, sessions.config));
     const primary = new Server(await poolOf(orm), { ...sessions, log: options.log });
-    const readNodes = options.readUrls && new ReadNodes(options.readUrls, primary, sessions, options);
-    return new Database(orm, primary, readNodes, sessions, options, model, embedded);
+    const replicas = options.readUrls && new Replicas(options.readUrls, primary, options);
+    const checks = new Server(poolWith({ ...sessions.config, max: 1 }), sessions);
+    return new Database(orm, primary, checks, replicas, sessions, options, model, embedded);
   }
 
   /** True for the embedded store, in a folder. */
@@ -63,48 +66,38 @@ export class Database {
   }
 
   /**
-   * The same for a statement that only reads: on a read node that has all that this process has written, if there is
-   * one.
+   * The same for a statement that only reads: on a read node, where one has all that this process has written and shown.
    *
-   * @param servedBy is told the name of the node, where there are read nodes
+   * @param servedBy is told the name of the server, where there are read nodes
    */
-  read<Row extends unknown[]>(
+  async read<Row extends unknown[]>(
     statement: Statement,
     values: unknown[],
     servedBy: (node: string) => void = () => undefined,
   ): Promise<Row[]> {
-    return this.readNodes ? this.#readOn(this.readNodes, statement, values, servedBy) : this.rows(statement, values);
-  }
-
-  async #readOn<Row extends unknown[]>(
-    nodes: ReadNodes,
-    statement: Statement,
-    values: unknown[],
-    servedBy: (node: string) => void,
-  ): Promise<Row[]> {
-    const node = nodes.pick();
+    if (!this.replicas) return this.rows(statement, values);
     const sentTo = (name: string) => {
       servedBy(name);
       for (const observer of this.options.observers ?? []) observer.readOn?.(name);
     };
-    if (node) {
-      sentTo(node.name);
-      try {
-        return await node.read<Row>(statement, values);
-      } catch (error) {
-        if (!isWorthAnotherServer(error)) throw error;
-      }
-    }
+    const rows = await this.replicas.read<Row>(statement, values, sentTo);
+    if (rows) return rows;
     sentTo('primary');
-    return this.rows<Row>(statement, values);
+    return this.rows(statement, values);
   }
 
-  /**
-   * Runs reads in one transaction: they see the database at one moment. On the embedded store everybody else waits for
-   * its end.
-   */
-  snapshot<T>(read: (rows: Rows) => Promise<T>): Promise<T> {
-    return this.primary.snapshot(read);
+  /** True for a table that is spread over several nodes, each of which has a snapshot of its own. */
+  async isSharded(table: string): Promise<boolean> {
+    const text = `
+      select exists (select from pg_catalog.pg_dist_partition
+        where logicalrelid = to_regclass(quote_ident($1)) and partmethod = 'h')`;
+    const [[isSharded] = []] = await this.rows<[string]>({ name: 'is_sharded', text }, [table]);
+    return isSharded === 't';
+  }
+
+  /** True where tables may be spread over several nodes; known after `reach`. */
+  get isCluster(): boolean {
+    return this.#isCluster;
   }
 
   /** Creates the batches of a read or write. Their maximum waiting time follows from the statement timeout. */
@@ -127,7 +120,7 @@ export class Database {
   }
 
   get pools(): PoolState[] {
-    return [stateOfPool('primary', this.primary.pool), ...(this.readNodes?.pools ?? [])];
+    return [stateOfPool('primary', this.primary.pool), ...(this.replicas?.pools ?? [])];
   }
 
   /**
@@ -163,21 +156,24 @@ export class Database {
     if (this.isEmbedded) return whileItMoves(() => this.ping());
     const node = await citusNode(this.primary.ask);
     if (node === 'worker') throw new Error(isWorkerOfCitus);
+    this.#isCluster = node === 'coordinator';
   }
 
   /** @throws StoreError SERVICE_UNAVAILABLE */
   async ping(): Promise<void> {
-    await this.rows({ name: 'ping', text: 'select 1' }, []);
+    await this.checks.rows({ name: 'ping', text: 'select 1' }, []);
   }
 
   /** Checks that the database is reachable, writable, migrated and not stuck. @throws StoreError SERVICE_UNAVAILABLE */
   async assertReady(): Promise<void> {
-    if (this.#queues.some(({ isStuck }) => isStuck)) throw tryAgain('What waits for the database does not get on.');
-    await assertServable(this.orm, this.primary, this.model);
+    if (this.#queues.some(({ isStuck }) => isStuck))
+      throw tryAgain('Requests queued for the database are not making progress.');
+    await assertServable(this.orm, this.checks, this.model, () => this.primary.renew());
   }
 
   async close(): Promise<void> {
-    await this.readNodes?.close();
+    await this.replicas?.close();
+    await this.checks.pool.end();
     await endPool(this.orm, this.primary.pool);
     await this.embedded?.close();
   }
@@ -199,6 +195,19 @@ export class Database {
     return exclusivelyOn({ ...(await this.#direct()), stream: undefined }, this.options.log, work);
   }
 
+  /** Runs work in a session outside the pool, on whole tables for instance: no silence of the server ends it. */
+  async withSession<T>(work: (session: Client) => Promise<T>): Promise<T> {
+    const session = new Client({ ...(await this.#direct()), stream: undefined });
+    // A statement reports the error of a connection that breaks.
+    session.on('error', () => undefined);
+    try {
+      await session.connect();
+      return await work(session);
+    } finally {
+      await session.end();
+    }
+  }
+
   /** How to reach the database without a pooler in between, if there is one. */
   async #direct(): Promise<ClientConfig> {
     const { directUrl } = this.options;
@@ -213,15 +222,11 @@ export class Database {
 }
 
 /** Retries work that failed because the owner of the embedded store has ended; this process or another takes over. */
-async function whileItMoves<T>(work: () => Promise<T>): Promise<T> {
+function whileItMoves<T>(work: () => Promise<T>): Promise<T> {
   const giveUpAt = performance.now() + 30_000;
-  for (;;) {
-    try {
-      return await work();
-    } catch (error) {
-      const moves = error instanceof StoreError || unavailable(error);
-      if (!moves || performance.now() > giveUpAt) throw error;
-      await sleep(100);
-    }
-  }
+  return retry(work, {
+    pause: () => 100,
+    isWorthIt: (error) =>
+      performance.now() <= giveUpAt && (error instanceof StoreError || unavailable(error) !== undefined),
+  });
 }

@@ -2,21 +2,14 @@ import {
   type EmbeddedAddress,
   type EmbeddedOptions,
   type EmbeddedPostgres,
-  findEmbeddedPostgres,
   openEmbeddedPostgres,
 } from '../../../packages/embedded-postgres/src/postgres.ts';
 import type { DatabaseOptions } from './options.ts';
 
-/** The one file of `src/` that imports the package `packages/embedded-postgres`, but for the build's last step. */
-export {
-  type EmbeddedAddress,
-  type EmbeddedOptions,
-  type EmbeddedPostgres,
-  findEmbeddedPostgres,
-  openEmbeddedPostgres,
-};
+// No other file of this folder imports the package.
+export { type EmbeddedAddress, type EmbeddedOptions, type EmbeddedPostgres, openEmbeddedPostgres };
 
-/** Opens the embedded store in `dataDir`; one process owns it, the others are its guests, and one of them takes over. */
+/** Opens the embedded store in `dataDir`. One process owns it; the others are its guests, and one of them takes over. */
 export async function openEmbedded({ dataDir, prepared, onLost, log, embedded }: DatabaseOptions) {
   const store = await openEmbeddedPostgres(dataDir, { prepared, onLost, ...embedded });
   log?.info({ folder: dataDir, role: store.isOwner ? 'owner' : 'guest' }, 'embedded store opened');

@@ -36,7 +36,7 @@ const passingSystemCall =
 // A certificate that is being replaced.
 const passingCertificate = /^(?:CERT_|ERR_TLS_CERT|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/;
 const passingMessage =
-  /(?:^| - )Connection terminated|timeout exceeded when trying to connect|and is not queryable|does not support SSL|cached plan must not change/;
+  /^failure on connection marked as essential|(?:^| - )Connection terminated|timeout exceeded when trying to connect|and is not queryable|does not support SSL|cached plan must not change/;
 
 function isPassing(error: unknown): boolean {
   const { code = '', message = '' } = error as { code?: string; message?: string };
@@ -78,7 +78,9 @@ export function unavailable(error: unknown): StoreError | undefined {
  */
 export function isOutcomeUnknown(error: unknown): boolean {
   const state = sqlState(error);
-  if (state !== undefined) return state.startsWith('08') || state === '40003';
+  // XX000 is Citus: it has lost a worker node, perhaps while it committed.
+  if (state !== undefined)
+    return state.startsWith('08') || state === '40003' || (state === 'XX000' && isPassing(error));
   return isPassing(error) && !/and is not queryable$/.test((error as Error).message);
 }
 

@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Constructor, MigrationObject } from '@mikro-orm/core';
 import type { Migration } from '@mikro-orm/migrations';
 import { MikroORM } from '@mikro-orm/postgresql';
+import { retry } from '../../runtime/retry.ts';
 import type { EmbeddedPostgres } from './embedded.ts';
 import { type AssertHeld, withoutLimits } from './exclusive.ts';
 import { type DatabaseOptions, type Log, type Model, ormOptions } from './options.ts';
@@ -104,17 +104,14 @@ async function patiently(
   { attempts, pause }: MigrationPatience,
   log: Log | undefined,
 ): Promise<void> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      await up();
-      return;
-    } catch (error) {
-      if (!lacksLock(error)) throw error;
-      if (attempt >= attempts) throw gaveUp(migration, attempts, error);
-      log?.warn({ migration, attempt }, 'a migration waits for a lock');
-      await sleep(pause * (0.5 + Math.random()));
-    }
-  }
+  await retry(up, {
+    pause: () => pause,
+    isWorthIt(error, attempt) {
+      if (lacksLock(error) && attempt >= attempts) throw gaveUp(migration, attempts, error);
+      return lacksLock(error);
+    },
+    onFailure: (_error, attempt) => log?.warn({ migration, attempt }, 'a migration waits for a lock'),
+  });
 }
 
 /** SQLSTATE 55P03 lock_not_available, 40P01 deadlock_detected, 40001 serialization_failure. */

@@ -8,8 +8,6 @@ import type { EmbeddedOptions } from './embedded.ts';
 /** The tables of all modules, and the migrations that create them. */
 export interface Model {
   entities: EntityName[];
-  /** Those of them that belong to no module: a reference table each, where tables are distributed. */
-  shared: EntityName[];
   /** In the order in which they are applied. A released migration is never edited. */
   migrations: MigrationObject[];
 }

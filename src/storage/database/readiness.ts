@@ -1,61 +1,104 @@
 import type { MikroORM } from '@mikro-orm/postgresql';
 import { tryAgain } from '../../errors.ts';
-import type { Statement } from '../records/statement.ts';
-import { citusNode, isWorkerOfCitus } from './citus.ts';
-import { countersBehind } from './counters.ts';
+import { literal, quoted, type Rows, type Statement } from '../records/sql.ts';
+import { countedTables, counterOf } from './counters.ts';
 import { isUnmigrated, sqlState } from './errors.ts';
 import type { Model } from './options.ts';
 import type { Server } from './server.ts';
 
-type Readiness = [isReadOnly: string, mayWrite: string | null, applied: string];
-
-/** Checks that all tables are migrated, and that this role may read and write them. @throws StoreError SERVICE_UNAVAILABLE */
-export async function assertServable(orm: MikroORM, primary: Server, { migrations }: Model): Promise<void> {
-  // First, because a worker has no table of migrations.
-  if ((await citusNode(primary.ask)) === 'worker') throw tryAgain(isWorkerOfCitus);
-  const metadata = [...orm.getMetadata().getAll().values()];
-  const sequences = metadata.filter(({ props }) => props.some(({ autoincrement }) => autoincrement));
-  const answer = primary.rows<Readiness>(readiness, [
-    metadata.map(({ tableName }) => tableName),
-    sequences.map(({ tableName }) => tableName),
-    migrations.map(({ name }) => name),
-  ]);
-  const [row] = await answer.catch((error) => {
-    throw sqlState(error) === '42501' ? tryAgain(mayNot, error) : error;
-  });
-  const [isReadOnly, mayWrite, applied] = row as Readiness;
-  if (isReadOnly === 't') {
-    // The way to the primary may lead to another server by now.
-    primary.renew();
-    throw tryAgain('The database is read-only: a standby, perhaps.');
-  }
-  if (mayWrite !== 't') throw tryAgain(mayNot);
-  if (Number(applied) < migrations.length) throw tryAgain('The database lacks migrations.');
-  const [behind] = await countersBehind(primary.ask, orm);
-  if (behind) throw tryAgain(`Every creation fails: the ids of ${behind.table} are behind its rows. Run \`migrate\`.`);
-}
+type Readiness = [isReadOnly: string, mayWrite: string | null, applied: string, behind: string | null];
 
 const mayNot = 'The role in DATABASE_URL may not read and write all tables.';
 
-const readiness: Statement = {
-  name: 'readiness',
-  text: `
-    select pg_is_in_recovery() or current_setting('transaction_read_only')::bool,
-      (select bool_and(has_table_privilege(quote_ident(name), 'select') and has_table_privilege(quote_ident(name), 'insert'))
-        from unnest($1::text[]) as name)
-      and (select bool_and(has_sequence_privilege(pg_get_serial_sequence(quote_ident(name), 'id'), 'usage'))
-        from unnest($2::text[]) as name),
-      (select count(*) from mikro_orm_migrations where name = any($3::text[]))`,
-};
+/**
+ * One statement that says whether the database takes writes, whether this role may read and write all tables, how many
+ * migrations are applied, and which counter is behind its rows.
+ */
+function readinessOf(orm: MikroORM, { migrations }: Model): Statement {
+  const counted = countedTables(orm);
+  const list = (texts: string[]) => `unnest(array[${texts.map(literal).join(', ')}]::text[]) as name`;
+  const tables = [...orm.getMetadata().getAll().values()].map(({ tableName }) => tableName);
+  // The greatest ids come first: an insert draws its id before its row is visible. Citus runs them as CTEs only.
+  const greatest = counted.map(
+    ({ table, column, end }, at) =>
+      `greatest_${at} as materialized (select max(${quoted(column)}) as id from ${quoted(table)} where ${quoted(column)} < ${end})`,
+  );
+  const behind = counted.map(
+    (one, at) =>
+      `case when (select id from greatest_${at}) > coalesce(pg_sequence_last_value(${counterOf(one)}), 0) then ${literal(one.table)} end`,
+  );
+  return {
+    name: 'readiness',
+    text: `
+      ${greatest.length > 0 ? `with ${greatest.join(', ')}` : ''}
+      select pg_is_in_recovery() or current_setting('transaction_read_only')::bool,
+        (select bool_and(has_table_privilege(quote_ident(name), 'select') and has_table_privilege(quote_ident(name), 'insert'))
+          from ${list(tables)})
+        and (select bool_and(has_sequence_privilege(pg_get_serial_sequence(quote_ident(name), 'id'), 'usage'))
+          from ${list(counted.map(({ table }) => table))}),
+        (select count(*) from mikro_orm_migrations where name in (select name from ${list(migrations.map(({ name }) => name))})),
+        ${behind.length > 0 ? `coalesce(${behind.join(', ')})` : 'null'}`,
+  };
+}
 
-/** The names of the migrations that have not been applied there. */
-export async function pendingMigrations(server: Server, { migrations }: Model): Promise<string[]> {
+/**
+ * Checks that the database takes writes, that this role may read and write all tables, and that they are migrated.
+ *
+ * @param onReadOnly is called before the check fails because the server takes no writes
+ * @throws StoreError SERVICE_UNAVAILABLE
+ */
+export async function assertServable(
+  orm: MikroORM,
+  server: Server,
+  model: Model,
+  onReadOnly?: () => void,
+): Promise<void> {
+  const [row] = await server.rows<Readiness>(readinessOf(orm, model), []).catch(async (error) => {
+    // A worker has no table of migrations.
+    if (isUnmigrated(error) && (await citusNode(server.ask)) === 'worker') throw tryAgain(isWorkerOfCitus);
+    throw sqlState(error) === '42501' ? tryAgain(mayNot, error) : error;
+  });
+  const [isReadOnly, mayWrite, applied, behind] = row as Readiness;
+  if (isReadOnly === 't') {
+    // The way to the primary may lead to another server by now.
+    server.renew();
+    onReadOnly?.();
+    throw tryAgain('The database is read-only: a standby, perhaps.');
+  }
+  if (mayWrite !== 't') throw tryAgain(mayNot);
+  if (Number(applied) < model.migrations.length) throw tryAgain('The database lacks migrations.');
+  if (behind) throw tryAgain(`Every creation fails: the ids of ${behind} are behind its rows. Run \`migrate\`.`);
+}
+
+/** The names of the migrations that the database lacks. @throws StoreError SERVICE_UNAVAILABLE */
+export async function pendingMigrations({ ask }: Server, { migrations }: Model): Promise<string[]> {
   const names = migrations.map(({ name }) => name);
   const text = 'select name from mikro_orm_migrations where name = any($1::text[])';
-  const rows = await server.rows<[string]>({ name: 'migrated', text }, [names]).catch((error) => {
+  const rows = await ask({ name: 'migrated', text }, [names]).catch((error) => {
     if (isUnmigrated(error)) return [];
     throw error;
   });
   const applied = new Set(rows.map(([name]) => name));
   return names.filter((name) => !applied.has(name));
+}
+
+/** Ids of a worker would not ascend: its sequences begin at 281474976710657. */
+export const isWorkerOfCitus = 'DATABASE_URL names a worker of a Citus cluster; it has to name the coordinator.';
+
+/** What a PostgreSQL is in a Citus cluster, where writes and changes of tables go to the coordinator. */
+export type CitusNode = 'none' | 'coordinator' | 'worker';
+
+/** Two statements, because one that names Citus' table is refused where there is no Citus. */
+export async function citusNode(rows: Rows): Promise<CitusNode> {
+  const [[isThere] = []] = await rows(
+    { name: 'has_citus', text: `select to_regclass('pg_catalog.pg_dist_local_group') is not null` },
+    [],
+  );
+  if (isThere !== 't') return 'none';
+  // https://docs.citusdata.com/en/stable/develop/api_metadata.html: the coordinator's group is 0.
+  const [[group] = []] = await rows(
+    { name: 'citus_group', text: 'select groupid from pg_catalog.pg_dist_local_group' },
+    [],
+  );
+  return group === '0' ? 'coordinator' : 'worker';
 }

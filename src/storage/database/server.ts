@@ -1,8 +1,7 @@
 import type { Pool, PoolClient, QueryArrayResult } from 'pg';
-import type { Rows, Statement } from '../records/statement.ts';
+import type { Rows, Statement } from '../records/sql.ts';
 import { Availability } from './availability.ts';
 import { isOutcomeUnknown, outcomeUnknown, sqlState, unavailable } from './errors.ts';
-import { withoutLimits } from './exclusive.ts';
 import type { Log } from './options.ts';
 import type { Sessions } from './sessions.ts';
 
@@ -95,7 +94,31 @@ export class Server {
     }
   }
 
-  /** The same, as a function. */
+  /**
+   * Runs statements that only read in one session, in their order; in one round trip where the session pipelines.
+   *
+   * @throws as `rows` does
+   */
+  async together(queries: Array<readonly [Statement, unknown[]]>): Promise<Array<Array<Array<string | null>>>> {
+    const client = await this.#connect();
+    let failure: Error | undefined;
+    const fail = (error: Error) => {
+      failure = error;
+    };
+    const sent = queries.map(([statement, values]) =>
+      this.#send<Array<string | null>>(client, statement, values, fail),
+    );
+    try {
+      return (await Promise.all(sent)).map(({ rows }) => rows);
+    } catch (error) {
+      failure = error as Error;
+      return this.#refuse(error);
+    } finally {
+      client.release(failure);
+    }
+  }
+
+  /** The same as `rows`, as a function. */
   readonly ask: Rows = (statement, values) => this.rows(statement, values);
 
   #refuse(error: unknown, isWrite = false): never {
@@ -105,33 +128,6 @@ export class Server {
       throw outcomeUnknown(error);
     }
     throw unavailable(error) ?? error;
-  }
-
-  /**
-   * Runs reads in one transaction, without the limits of time that the role may have.
-   *
-   * @throws StoreError SERVICE_UNAVAILABLE; else the driver's error
-   */
-  async snapshot<T>(read: (rows: Rows) => Promise<T>): Promise<T> {
-    const client = await this.#connect();
-    const refuse = (error: unknown) => this.#refuse(error);
-    let failure: Error | undefined;
-    try {
-      await client.query(`begin isolation level repeatable read read only; ${withoutLimits}`).catch(refuse);
-      const rows = rowsIn(client);
-      const result = await read((statement, values) => rows(statement, values).catch(refuse));
-      await client.query('commit').catch(refuse);
-      return result;
-    } catch (error) {
-      // A session that is still in a transaction is for nobody else.
-      failure = await client.query('rollback').then(
-        () => undefined,
-        () => error as Error,
-      );
-      throw error;
-    } finally {
-      client.release(failure);
-    }
   }
 
   /** From now on only new sessions are used: the way to PostgreSQL may lead to another one now. */

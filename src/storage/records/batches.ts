@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Deadline, noDeadline } from '../../deadline.ts';
+import { retry } from '../../runtime/retry.ts';
 import type { DatabaseFailure, DatabaseObserver, QueueState } from '../../runtime/telemetry/observers.ts';
 import { busy, failureOf, isConflict, late } from '../database/errors.ts';
 
@@ -172,19 +172,19 @@ export class Batches<In, Out> {
 
   /** A batch that the database has undone for the sake of another transaction is sent again, a few times. */
   async #attempt(batch: Waiting<In, Out>[]): Promise<Array<Out | Error>> {
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        return await (this.#options.observers.length > 0 ? this.#observed(batch) : this.#roundTrip(batch));
-      } catch (error) {
-        if (attempt > retries || !isConflict(error)) throw error;
-        // Nothing has been written, so whose time is up meanwhile is told so, and is not sent again.
-        this.#pausing.add(batch);
-        await sleep(attempt * shortPause * (0.5 + Math.random()));
+    const { observers } = this.#options;
+    const send = () => (observers.length > 0 ? this.#observed(batch) : this.#roundTrip(batch));
+    return retry(send, {
+      pause: (attempt) => attempt * shortPause,
+      isWorthIt: (error, attempt) => attempt <= retries && isConflict(error),
+      // Nothing has been written: inputs whose time ends meanwhile are told so, and are not sent again.
+      onFailure: () => void this.#pausing.add(batch),
+      isWanted: () => {
         this.#pausing.delete(batch);
         dropEnded(batch);
-        if (batch.length === 0) return [];
-      }
-    }
+        return batch.length > 0;
+      },
+    });
   }
 
   #roundTrip(batch: Waiting<In, Out>[]): Promise<Array<Out | Error>> {

@@ -5,9 +5,9 @@ import type { Database } from '../database/database.ts';
 import { isDataError, outcomeUnknown, outcomeUnknownOfKey } from '../database/errors.ts';
 import type { Batches } from './batches.ts';
 import { insertOnceFor, type Once } from './once.ts';
-import { parameterOf } from './parameter.ts';
 import { inUse, SingleFlight } from './single-flight.ts';
-import type { Statement } from './statement.ts';
+import type { Statement } from './sql.ts';
+import { parameterOf } from './sql.ts';
 import type { Statements } from './statements.ts';
 import type { Table } from './table.ts';
 
@@ -102,7 +102,7 @@ export class Insertions<Item, New extends object> {
   /** Inserts all or none. Ids ascend in the given order. */
   async #insertPlain(newcomers: Array<Newcomer<New>>): Promise<Item[]> {
     const rows = await this.#database.rows<Array<string | null>>(this.#statements.insert, this.#values(newcomers));
-    rows.sort(([a], [b]) => Number(a) - Number(b));
+    rows.sort(([a], [b]) => compareDigits(`${a}`, `${b}`));
     return newcomers.map(({ item }, place) => this.#table.itemFrom(item, rows[place] as unknown[]) as Item);
   }
 
@@ -144,6 +144,11 @@ export class Insertions<Item, New extends object> {
       newcomers.map(({ item }) => parameterOf(item[member as keyof New])),
     );
   }
+}
+
+/** Compares ids of a sequence, which may be beyond 2^53. An engine that shards a table returns them in another order. */
+function compareDigits(a: string, b: string): number {
+  return a.length - b.length || (a < b ? -1 : 1);
 }
 
 /**

@@ -1,5 +1,5 @@
-import { literal, quoted } from './quoting.ts';
-import type { Statement } from './statement.ts';
+import type { Statement } from './sql.ts';
+import { literal, quoted } from './sql.ts';
 import type { Table } from './table.ts';
 
 /** The name by which a client makes a creation happen once, however often it is sent. */
@@ -32,32 +32,32 @@ export function insertOnceFor({ name, inserted, generated }: Table): Statement {
     name: `insert_once_${name}`,
     isWrite: true,
     // The cast is for Citus, which keeps no column of type void.
-    text: `with turn as materialized (select pg_advisory_xact_lock(hashtext(${literal(name)}))::text),
-      newcomer as materialized (
-        select newcomer.* from turn, unnest(${types.map((type, at) => `$${at + 1}::${type}[]`).join(', ')})
-          with ordinality as newcomer (${[...names, identity].join(', ')}, "#fingerprint", "#place")),
+    text: `with lock as materialized (select pg_advisory_xact_lock(hashtext(${literal(name)}))::text),
+      input as materialized (
+        select input.* from lock, unnest(${types.map((type, at) => `$${at + 1}::${type}[]`).join(', ')})
+          with ordinality as input (${[...names, identity].join(', ')}, "#fingerprint", "#place")),
       known as materialized (
         select "#place", stored.fingerprint, stored.generated
-        from newcomer join idempotency_key as stored
+        from input join idempotency_key as stored
           on (stored.key_id, stored.operation, stored.hash) = (${identity})),
       ready as materialized (
         select *, array[${generated.map(({ text }) => text).join(', ')}] as "#generated" from (
           select nextval((select pg_get_serial_sequence(${literal(table)}, 'id')::regclass)) as id,
             ${[...values, identity].join(', ')}, "#fingerprint", "#place"
-          from (select * from newcomer where "#place" not in (select "#place" from known) order by "#place") as unknown
+          from (select * from input where "#place" not in (select "#place" from known) order by "#place") as unknown
         ) as drawn),
       claimed as (
         insert into idempotency_key (key_id, operation, hash, fingerprint, generated)
         select ${identity}, "#fingerprint", "#generated" from ready where "#hash" is not null
         on conflict do nothing
         returning key_id, operation, hash),
-      granted as materialized (
+      accepted as materialized (
         select * from ready
         where "#hash" is null or (${identity}) in (select key_id, operation, hash from claimed)),
       inserted as (
         insert into ${table} (${['id', ...names].join(', ')})
-        select ${['id', ...names].join(', ')} from granted order by "#place")
-      select "#place", null as fingerprint, to_json("#generated")::text from granted
+        select ${['id', ...names].join(', ')} from accepted order by "#place")
+      select "#place", null as fingerprint, to_json("#generated")::text from accepted
       union all
       select "#place", encode(fingerprint, 'hex'), to_json(generated)::text from known`,
   };

@@ -7,7 +7,7 @@ import { type Page, type PageQuery, shared } from '../input/page.ts';
 import type { Batches } from './batches.ts';
 import { Insertions } from './insertions.ts';
 import type { Once } from './once.ts';
-import { parameterOf } from './parameter.ts';
+import { parameterOf } from './sql.ts';
 import { type Statements, statementsFor } from './statements.ts';
 import { type Column, Table, textsOf } from './table.ts';
 
@@ -47,6 +47,7 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
   readonly #finds: Batches<Int64, Item | null>;
   readonly #insertions: Insertions<Item, New>;
   #onInserted: Array<() => void> = [];
+  #isSharded: Promise<boolean> | undefined;
   /** False once the engine has refused a statement for several lists. */
   #takesMany = true;
 
@@ -95,7 +96,8 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
    * @throws StoreError SERVICE_UNAVAILABLE
    */
   async find(id: Int64 | undefined, deadline: Deadline = noDeadline): Promise<Item | null> {
-    if (id === undefined) return null;
+    // Lists cannot contain the least int64, so there is no such row here either.
+    if (id === undefined || id === int64.min) return null;
     const found = await this.#finds.add(id, deadline);
     if (found) deadline.count?.(1);
     return found;
@@ -116,6 +118,8 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
 
   /** The greatest id, or the least int64. A replica may not have it yet. @throws StoreError SERVICE_UNAVAILABLE */
   async lastId(): Promise<Int64> {
+    const horizon = this.#database.isCluster ? await this.#horizon() : undefined;
+    if (horizon !== undefined) return horizon;
     const [[last] = [null]] = await this.#database.rows<[string | null]>(this.#statements.last, []);
     return last === null ? int64.min : int64FromDigits(last);
   }
@@ -129,9 +133,28 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
   async #readPages(queries: Query[], servedBy: ServedBy): Promise<Array<Page<Item>>> {
     const keys = queries.map(({ filter, limit, after }) => `${limit} ${after} ${filter === null ? '' : `=${filter}`}`);
     const distinct = new Map(queries.map((query, at) => [keys[at], query]));
+    const horizon = this.#database.isCluster ? await this.#horizon() : undefined;
     const rows = await this.#selectLists([...distinct.values()], servedBy);
-    const pages = new Map([...distinct].map(([key, { limit }], at) => [key, this.#toPage(rows[at] as ListRow, limit)]));
+    const pages = new Map(
+      [...distinct].map(([key, { limit }], at) => [key, upTo(horizon, this.#toPage(rows[at] as ListRow, limit))]),
+    );
     return keys.map((key) => pages.get(key) as Page<Item>);
+  }
+
+  /**
+   * Rows of a sharded table become visible shard by shard, so a list may lack a row and contain a later one. Up to this id
+   * none is missing.
+   *
+   * @returns undefined for a table that is not sharded
+   */
+  async #horizon(): Promise<Int64 | undefined> {
+    this.#isSharded ??= this.#database.isSharded(this.#table.name);
+    this.#isSharded.catch(() => {
+      this.#isSharded = undefined;
+    });
+    if (!(await this.#isSharded)) return undefined;
+    const [[last] = [null]] = await this.#database.rows<[string | null]>(this.#statements.horizon, []);
+    return last === null ? int64.min : int64FromDigits(last);
   }
 
   /**
@@ -187,4 +210,10 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
     for (let place = 0; place < count && place < limit; place += 1) items.push(itemAt(texts, place) as Item);
     return { items: shared(items), hasNext: count > limit };
   }
+}
+
+/** The part of a page up to an id. */
+function upTo<Item extends { readonly id: Int64 }>(horizon: Int64 | undefined, page: Page<Item>): Page<Item> {
+  const end = horizon === undefined ? -1 : page.items.findIndex(({ id }) => id > horizon);
+  return end < 0 ? page : { items: shared(page.items.slice(0, end)), hasNext: false };
 }

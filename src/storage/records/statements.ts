@@ -1,6 +1,5 @@
 import { int64 } from '../input/int64.ts';
-import { literal, quoted } from './quoting.ts';
-import type { Statement } from './statement.ts';
+import { literal, quoted, type Statement } from './sql.ts';
 import type { Column, Table } from './table.ts';
 
 /**
@@ -13,6 +12,7 @@ export interface Statements {
   listFiltered: Statement;
   listMany: Statement;
   last: Statement;
+  horizon: Statement;
   find: Statement;
   insert: Statement;
 }
@@ -37,6 +37,13 @@ export function statementsFor({ name: unquoted, columns, inserted, generated }: 
   const filterable = (name: string, text: string) => statement(name, text, by);
   return {
     last: statement('last', `select max(id)::text from ${table}`),
+    // Ids are drawn under this lock, which is held until they are visible on every node. While it is held here, too, none
+    // is drawn, so all rows up to the last id are visible to the statements that follow.
+    horizon: statement(
+      'horizon',
+      `with lock as materialized (select pg_advisory_xact_lock_shared(hashtext(${literal(unquoted)}))::text)
+      select pg_sequence_last_value(pg_get_serial_sequence(${literal(table)}, 'id')::regclass)::text from lock`,
+    ),
     listAll: statement(
       'list',
       `select ${list} from (select ${names} from ${table} where id > $1 order by id limit $2) as item`,
@@ -71,12 +78,12 @@ export function statementsFor({ name: unquoted, columns, inserted, generated }: 
       isWrite: true,
       ...statement(
         'insert',
-        `with turn as materialized (select pg_advisory_xact_lock(hashtext(${literal(unquoted)})))
+        `with lock as materialized (select pg_advisory_xact_lock(hashtext(${literal(unquoted)})))
         insert into ${table} (${inserted.map(({ name }) => name).join(', ')})
-        select ${inserted.map(({ name, fallback }) => (fallback ? `coalesce(newcomer.${name}, ${fallback})` : `newcomer.${name}`)).join(', ')}
-        from turn, unnest(${inserted.map(({ type }, at) => `$${at + 1}::${type}[]`).join(', ')}) with ordinality
-          as newcomer (${inserted.map(({ name }) => name).join(', ')}, "#place")
-        order by newcomer."#place"
+        select ${inserted.map(({ name, fallback }) => (fallback ? `coalesce(input.${name}, ${fallback})` : `input.${name}`)).join(', ')}
+        from lock, unnest(${inserted.map(({ type }, at) => `$${at + 1}::${type}[]`).join(', ')}) with ordinality
+          as input (${inserted.map(({ name }) => name).join(', ')}, "#place")
+        order by input."#place"
         returning ${generated.map(({ text }) => text).join(', ')}`,
       ),
     },

@@ -1,6 +1,6 @@
 import type { EntityMetadata, EntityProperty } from '@mikro-orm/core';
 import { int64FromDigits } from '../input/int64.ts';
-import { quoted } from './quoting.ts';
+import { quoted } from './sql.ts';
 
 /** How the values of a column are transferred as PostgreSQL's text, and parsed. */
 interface Codec {
@@ -50,12 +50,7 @@ export interface Column {
   readonly isNullable: boolean;
   /** SQL of the value that an insert without one gets. */
   readonly fallback: string | undefined;
-  /** True for text of any length. */
-  readonly isText: boolean;
 }
-
-/** The size of a row without its text, in bytes. */
-export const frame = 80;
 
 /** A table with a primary key `id`. Its entity is the only source of names and types. */
 export class Table {
@@ -87,15 +82,6 @@ export class Table {
       throw new Error(`The first member of ${tableName} must be its generated id.`);
   }
 
-  /** Approximate size of an item as JSON, in bytes. */
-  sizeOf(item: object): number {
-    let bytes = frame;
-    for (const { member, isText } of this.columns) {
-      if (isText) bytes += Buffer.byteLength((item as Record<string, string | null>)[member] ?? '');
-    }
-    return bytes;
-  }
-
   column(member: string): Column {
     const found = this.columns.find((column) => column.member === member);
     if (!found) throw new Error(`${this.name} has no ${member}.`);
@@ -120,7 +106,6 @@ function columnOf(property: EntityProperty): Column {
     isWord: codec.isWord,
     isNullable: nullable === true,
     fallback: defaultRaw,
-    isText: codec === text,
   };
 }
 

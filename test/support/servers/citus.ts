@@ -1,7 +1,8 @@
 import { execFile, spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';
+import pg from 'pg';
 import { freePort } from '../process.ts';
 import { atExit } from './at-exit.ts';
 import { newHome } from './program.ts';
@@ -54,4 +55,28 @@ export async function startCitus(): Promise<TestCitus> {
 async function threePorts(): Promise<number> {
   const [first, second, third] = [await freePort(), await freePort(), await freePort()];
   return third - first === 2 && second - first === 1 ? first : threePorts();
+}
+
+/** Whole on every node, or by id over this many shards. */
+export type Layout = 'reference' | number;
+
+/** Distributes the tables of the service with the statements of docs/scale.md. */
+export async function distribute(url: string, layout: Layout): Promise<void> {
+  const [, block = ''] =
+    /```sql\n(select create_reference_table[^`]*)```/.exec(readFileSync('docs/scale.md', 'utf8')) ?? [];
+  const shared = block.split('\n').filter((line) => line.includes('create_reference_table') && !line.includes("'pet'"));
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    for (const statement of [...shared, distributionOf('pet', layout)]) await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
+
+/** The statement that distributes a table. */
+export function distributionOf(table: string, layout: Layout): string {
+  const name = `'"${table}"'`;
+  if (layout === 'reference') return `select create_reference_table(${name})`;
+  return `select create_distributed_table(${name}, 'id', shard_count := ${layout})`;
 }

@@ -1,0 +1,253 @@
+import { createHash } from 'node:crypto';
+import { CommitOrderCalculator, type MetadataStorage } from '@mikro-orm/core';
+import { MikroORM } from '@mikro-orm/postgresql';
+import type { ClientBase } from 'pg';
+import { endOfCounter } from '../../storage/database/counters.ts';
+import { withoutLimits } from '../../storage/database/exclusive.ts';
+import { type Model, ormOptions } from '../../storage/database/options.ts';
+import { quoted } from '../../storage/records/sql.ts';
+import type { Progress } from '../program.ts';
+
+/** A table of the model. A backup names it, because a later release may have changed it. */
+export interface StoredTable {
+  name: string;
+  /** Names and types, in their order. */
+  columns: Record<string, string>;
+  /** The primary key: rows are read in its order. */
+  key: string[];
+}
+
+/** What a table holds. Two tables with the same rows and counter have equal contents. */
+export interface Contents {
+  table: string;
+  rows: number;
+  /** SHA-256 of the rows as lines. */
+  sha256: string;
+  /** The id after which new ones follow, and the greatest one; null when there is none, or the table has no counter. */
+  counter: string | null;
+  greatest: string | null;
+}
+
+/** What MikroORM knows of a model. Nothing is connected. */
+export function metadataOf(model: Model): MetadataStorage {
+  return new MikroORM(ormOptions({ url: undefined, poolMax: 1 }, model, { database: 'model' })).getMetadata();
+}
+
+/** The tables of a model, the referenced ones first. */
+export function tablesOf(model: Model): StoredTable[] {
+  const metadata = [...metadataOf(model)];
+  const order = new CommitOrderCalculator();
+  for (const { _id } of metadata) order.addNode(_id);
+  for (const { _id, relations } of metadata) for (const relation of relations) order.discoverProperty(relation, _id);
+  const sorted = order.sort().flatMap((id) => metadata.filter(({ _id }) => _id === id));
+  return sorted.map(({ tableName, props, primaryKeys, properties }) => ({
+    name: tableName,
+    columns: Object.fromEntries(
+      props
+        .filter(({ persist }) => persist !== false)
+        .flatMap(({ fieldNames, columnTypes }) => fieldNames.map((name, at) => [name, columnTypes[at] as string])),
+    ),
+    key: primaryKeys.flatMap((key) => properties[key]?.fieldNames ?? []),
+  }));
+}
+
+/**
+ * Runs work in one transaction, which is undone when the work fails. The same value has the same text on every server,
+ * and no time limit applies. `local`, because the next client of a pooler must not get these settings.
+ */
+export async function inTransaction<T>(
+  session: ClientBase,
+  mode: 'read only' | 'read write',
+  work: () => Promise<T>,
+): Promise<T> {
+  await session.query(`
+    begin isolation level ${mode === 'read only' ? 'repeatable read' : 'read committed'} ${mode};
+    set local timezone = 'UTC'; set local datestyle = 'ISO, YMD'; set local intervalstyle = 'postgres';
+    set local bytea_output = 'hex'; set local extra_float_digits = 1; set local client_encoding = 'UTF8';
+    set local standard_conforming_strings = on; ${withoutLimits}`);
+  try {
+    const result = await work();
+    await session.query('commit');
+    return result;
+  } catch (error) {
+    // A session that is broken has undone it.
+    await session.query('rollback').catch(() => undefined);
+    throw error;
+  }
+}
+
+/** The names of the migrations that a database has had. */
+export async function appliedMigrations(session: ClientBase): Promise<string[]> {
+  const { rows } = await session.query(`select to_regclass('mikro_orm_migrations') is null as "isNew"`);
+  if (rows[0].isNew) return [];
+  const applied = await session.query<{ name: string }>('select name from mikro_orm_migrations order by id');
+  return applied.rows.map(({ name }) => name);
+}
+
+/** @throws Error when a later release has made the tables */
+export function assertKnownMigrations(applied: string[], { migrations }: Model, what: string): void {
+  const newer = applied.filter((name) => !migrations.some((known) => known.name === name));
+  if (newer.length === 0) return;
+  throw new Error(`${what} is of a newer release: this one does not know ${newer.join(', ')}. Use that release.`);
+}
+
+/**
+ * @returns the migrations of a store that can be copied: it has those of this release, and no other tables
+ * @throws Error for any other one: the copy would not be complete
+ */
+export async function assertCurrent(session: ClientBase, model: Model, tables: StoredTable[]): Promise<string[]> {
+  const applied = await appliedMigrations(session);
+  assertKnownMigrations(applied, model, 'The store');
+  const missing = model.migrations.map(({ name }) => name).filter((name) => !applied.includes(name));
+  if (missing.length > 0) throw new Error(`The store lacks migrations (${missing.join(', ')}). Run \`migrate\` first.`);
+  const names = tables.map(({ name }) => name);
+  const columns = tables.flatMap(({ name, columns }) => Object.keys(columns).map((column) => `${name}.${column}`));
+  const { rows } = await session.query<{ what: string }>(unknown, [names, columns]);
+  if (rows.length === 0) return applied;
+  const list = rows.map(({ what }) => what).join(', ');
+  throw new Error(
+    `The store holds objects that are not the service's, and a copy would lack them: ${list}. Drop them first.`,
+  );
+}
+
+const unknown = `
+  select distinct case when table_name = any($1) then format('column %s.%s', table_name, column_name)
+    else format('table or view %s', table_name) end as what
+  from information_schema.columns where table_schema = current_schema()
+    and table_name <> 'mikro_orm_migrations' and format('%s.%s', table_name, column_name) <> all($2)
+  union all select format('trigger %s', trigger_name) from information_schema.triggers
+    where trigger_schema = current_schema()
+  union all select format('function %s', routine_name) from information_schema.routines
+    where routine_schema = current_schema()
+  order by what`;
+
+/** How many rows are read or inserted at a time. With names of 1,000 characters they are some 2 MB. */
+export const piece = 500;
+
+/**
+ * Reads a table within a transaction, as lines of JSON in which every number has all its digits.
+ *
+ * @param onRows gets the lines, some at a time
+ */
+export async function readTable(
+  session: ClientBase,
+  table: StoredTable,
+  progress: Progress,
+  onRows: (lines: string[]) => Promise<void> = async () => undefined,
+): Promise<Contents> {
+  const hash = createHash('sha256');
+  let count = 0;
+  await session.query(`declare stored no scroll cursor for
+    select to_json(stored)::text from (select ${columnsOf(table)} from ${quoted(table.name)}) stored order by ${orderOf(table)}`);
+  for (;;) {
+    const { rows } = await session.query<{ to_json: string }>(`fetch ${piece} from stored`);
+    if (rows.length === 0) break;
+    // A line feed is only where a column of the type json has one between its tokens.
+    const lines = rows.map((row) => row.to_json.replaceAll('\n', ' '));
+    for (const line of lines) hash.update(`${line}\n`);
+    count += lines.length;
+    await onRows(lines);
+    progress(table.name, count);
+  }
+  await session.query('close stored');
+  return { table: table.name, rows: count, sha256: hash.digest('hex'), ...(await counterOf(session, table)) };
+}
+
+export async function readTables(session: ClientBase, tables: StoredTable[], progress: Progress): Promise<Contents[]> {
+  const contents: Contents[] = [];
+  for (const table of tables) contents.push(await readTable(session, table, progress));
+  return contents;
+}
+
+const columnsOf = ({ columns }: StoredTable) => Object.keys(columns).map(quoted).join(', ');
+
+/** The same order on every server. */
+function orderOf({ key, columns }: StoredTable): string {
+  return key.map((name) => quoted(name) + (/text|char/.test(columns[name] ?? '') ? ' collate "C"' : '')).join(', ');
+}
+
+/** Inserts lines that `readTable` has read. Not by COPY, which the embedded store does not take. */
+export async function insertRows(session: ClientBase, table: StoredTable, lines: string[]): Promise<void> {
+  const name = quoted(table.name);
+  const text = `
+    insert into ${name} (${columnsOf(table)})
+    select ${columnsOf(table)} from json_populate_recordset(null::${name}, $1::json)`;
+  await session.query(text, [`[${lines.join(',')}]`]);
+}
+
+const sequence = 'pg_get_serial_sequence(quote_ident($1), $2)::regclass';
+
+/** The column of a table that has a counter. */
+function counted({ columns }: StoredTable): string | undefined {
+  return Object.keys(columns).find((name) => columns[name]?.endsWith('serial'));
+}
+
+/** A row near the end of the range does not use the counter up: see `counters.ts`. */
+async function counterOf(session: ClientBase, table: StoredTable): Promise<Pick<Contents, 'counter' | 'greatest'>> {
+  const column = counted(table);
+  if (!column) return { counter: null, greatest: null };
+  const end = endOfCounter(`${table.columns[column]}`);
+  const id = quoted(column);
+  const { rows } = await session.query(
+    `select greatest(pg_sequence_last_value(${sequence}), max(${id}) filter (where ${id} < ${end}))::text as counter,
+      max(${id})::text as greatest from ${quoted(table.name)}`,
+    [table.name, column],
+  );
+  return rows[0];
+}
+
+/** Lets new ids follow a given one. */
+async function setCounter(session: ClientBase, table: StoredTable, { counter }: Contents): Promise<void> {
+  if (counter !== null) await session.query(`select setval(${sequence}, $3)`, [table.name, counted(table), counter]);
+}
+
+/** What an operator should know of the ids in a copy. */
+export function warningsOf(contents: Contents[]): string[] {
+  return contents
+    .filter(({ counter, greatest }) => counter !== null && BigInt(greatest ?? 0) > BigInt(counter))
+    .map(
+      ({ table, counter, greatest }) =>
+        `The greatest id of ${table}, ${greatest}, is near the end of its range, and new ids follow ${counter}: ` +
+        'walks and live lists that have passed the greatest id miss them.',
+    );
+}
+
+/** Locks tables until the end of the transaction, and returns how many rows are in those that are not empty. */
+export async function lockAndCount(session: ClientBase, tables: StoredTable[]): Promise<string[]> {
+  const full: string[] = [];
+  await session.query(`lock table ${tables.map(({ name }) => quoted(name)).join(', ')} in access exclusive mode`);
+  for (const { name } of tables) {
+    const { rows } = await session.query<{ count: string }>(`select count(*) from ${quoted(name)}`);
+    if (rows[0]?.count !== '0') full.push(`${name} has ${rows[0]?.count} rows`);
+  }
+  return full;
+}
+
+/**
+ * Fills empty tables, and compares what they hold then with what was copied.
+ *
+ * @param copy inserts the rows of a table, and returns what it should hold
+ * @throws Error when they are not the same: the transaction must be undone
+ */
+export async function fill(
+  session: ClientBase,
+  tables: StoredTable[],
+  copy: (table: StoredTable) => Promise<Contents>,
+  progress: Progress,
+): Promise<Contents[]> {
+  const source: Contents[] = [];
+  for (const table of tables) {
+    const contents = await copy(table);
+    await setCounter(session, table, contents);
+    source.push(contents);
+  }
+  const different = differing(source, await readTables(session, tables, progress));
+  if (different.length === 0) return source;
+  throw new Error(`What was written is not what was read: ${different.join(', ')}. Nothing was kept.`);
+}
+
+/** The names of the tables that differ. */
+export function differing(source: Contents[], copy: Contents[]): string[] {
+  const texts = new Set(copy.map((contents) => JSON.stringify(contents)));
+  return source.filter((contents) => !texts.has(JSON.stringify(contents))).map(({ table }) => table);
+}

@@ -1,0 +1,29 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+export interface RetryOptions {
+  /** Average pause (ms) before the next attempt; each is longer or shorter by up to a half. */
+  pause(attempt: number): number;
+  /** Whether this failure is worth another attempt. @param attempt from 1 */
+  isWorthIt(error: unknown, attempt: number): boolean;
+  /** Called before each pause. */
+  onFailure?(error: unknown, attempt: number): void;
+  /** Called after each pause. @returns false when nobody waits for the result any more: the last error is thrown */
+  isWanted?(): boolean;
+}
+
+/** Repeats work that has failed, after a pause. @throws the error of the last attempt */
+export async function retry<Result>(
+  work: () => Promise<Result>,
+  { pause, isWorthIt, onFailure, isWanted }: RetryOptions,
+): Promise<Result> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isWorthIt(error, attempt)) throw error;
+      onFailure?.(error, attempt);
+      await sleep(pause(attempt) * (0.5 + Math.random()));
+      if (isWanted?.() === false) throw error;
+    }
+  }
+}
