@@ -11,18 +11,17 @@ import { Quota } from './access/quotas/quota.ts';
 import { flushing } from './access/write-behind.ts';
 import { graphQL } from './api/graphql/graphql.ts';
 import { createSchema } from './api/graphql/schema.ts';
+import { caching } from './api/http/caching.ts';
 import { connections, roomForConnections } from './api/http/connections.ts';
 import { cors } from './api/http/cors.ts';
 import { errors } from './api/http/errors.ts';
-import { everyRequest } from './api/http/every-request.ts';
-import { InFlight } from './api/http/in-flight.ts';
-import { exactJson } from './api/http/json-body.ts';
+import { jsonBody } from './api/http/json-body.ts';
+import { lifecycle } from './api/http/lifecycle.ts';
+import { MemoryBudget } from './api/http/memory-budget.ts';
 import { notFound } from './api/http/not-found.ts';
 import { overload } from './api/http/overload.ts';
-import { representations } from './api/http/representations.ts';
 import { routes } from './api/http/routes.ts';
 import { oneHost, serverOptions } from './api/http/server.ts';
-import { UnderWay } from './api/http/under-way.ts';
 import { graphiQL } from './api/pages/graphiql.ts';
 import { pages } from './api/pages/pages.ts';
 import { sandboxPage } from './api/pages/sandbox.ts';
@@ -74,29 +73,25 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     observer: observers.keys,
   });
   const redactor = new Redactor(secretPrefix, bootstrapKey);
-  const underWay = new UnderWay();
 
   // Longer than the statement timeout, so that PostgreSQL cancels first and the reason is known.
-  const call = { milliseconds: config.database.statementTimeout + 1000 };
-  const eachRequest = {
-    call,
-    observers: [...observers.requests, underWay, requestLog(log, redactor, presentedHint)],
-  };
+  const timeout = config.database.statementTimeout + 1000;
+  const requestObservers = [...observers.requests, requestLog(log, redactor, presentedHint)];
+  const life = { timeout, observers: requestObservers, active: { count: 0 } };
   const app = Fastify({
     ...serverOptions({
       ...config.http,
-      everyRequest: eachRequest,
+      lifecycle: life,
       authenticate: (request) => authenticate(keys, request),
     }),
     ...loggingOptions(log, redactor),
   });
-  app.decorate('underWay', underWay);
   const { quotaPerMinute, redisUrl } = config.keys;
   const shared = quotaPerMinute && redisUrl ? await CountingInRedis.open(redisUrl, app.log) : counting;
   const quota = quotaPerMinute ? new Quota(quotaPerMinute, shared) : undefined;
 
   // Shared by REST and GraphQL, in the order in which a request passes. Fastify checks the declared dependencies.
-  await app.register(everyRequest, eachRequest);
+  await app.register(lifecycle, life);
   await app.register(errors);
   await app.register(connections, { max: config.http.maxConnections || roomForConnections(needsOf(config)) });
   await app.register(cors, { origins: config.http.corsOrigins });
@@ -105,13 +100,13 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(oneHost);
   await app.register(notFound);
   await app.register(meter, { quota });
-  await app.register(representations, { compression: config.http.compression });
+  await app.register(caching, { compression: config.http.compression });
   await app.register(subscriptions, {
     ...config.subscriptions,
     authenticate: (request) => authenticate(keys, request),
   });
-  await app.register(exactJson);
-  await app.register(routes, { usage, bodies: new InFlight('bodies', 64 * config.http.bodyLimit) });
+  await app.register(jsonBody);
+  await app.register(routes, { usage, bodies: new MemoryBudget('bodies', 64 * config.http.bodyLimit) });
   await app.register(flushing, { buffers: [keys.uses, usage] });
   await app.register(idempotencyKeyExpiry, { database, hours: config.idempotencyHours });
   app.decorate('checkReadiness', readiness({ app, database, quota, worker }));

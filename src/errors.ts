@@ -82,7 +82,10 @@ export function internalError(cause: unknown): StoreError {
   return new StoreError('INTERNAL_SERVER_ERROR', 'The service failed to answer this request.', { cause });
 }
 
-/** A temporary failure: nothing was started, and a retry after one second may succeed. */
+/**
+ * A temporary failure that a client may retry after a second: nothing was done, or the retry is safe because the request
+ * has an idempotency key.
+ */
 export function tryAgain(message: string, cause?: unknown): StoreError {
   const headers = { 'retry-after': '1' };
   return new StoreError('SERVICE_UNAVAILABLE', message, cause === undefined ? { headers } : { cause, headers });

@@ -79,7 +79,7 @@ export async function serve(options: ProcessOptions): Promise<Service> {
       await operations?.close();
       await database.close();
     },
-    left: () => ({ requests: served.underWay.count }),
+    left: () => ({ requests: served.activeRequests.count }),
   };
 }
 

@@ -1,6 +1,4 @@
-import { randomUUID } from 'node:crypto';
 import { request } from 'node:http';
-import { Compressor, codingNames } from '../../src/api/http/compressor.ts';
 import { stock, stockNames } from '../support/database-access.ts';
 import { textIn } from '../support/http.ts';
 import { beforeAll, describe, expect, test } from '../support/jest.ts';
@@ -58,12 +56,12 @@ describe('a page is compressed as Accept-Encoding prefers', () => {
     ['gzip, deflate, br', 'br'],
     ['gzip;q=1.0, br;q=0.5', 'gzip'],
     ['br;q=0.1, gzip;q=0.2, zstd;q=0', 'gzip'],
-    ['*', 'zstd'],
-    ['*, zstd;q=0', 'br'],
+    ['*', 'gzip'],
+    ['x-gzip', 'gzip'],
     ['identity, gzip;q=0.5', 'none'],
     ['identity;q=0.5, gzip', 'gzip'],
     ['deflate', 'none'],
-    ['compress, x-gzip, snappy', 'none'],
+    ['compress, snappy', 'none'],
     ['gzip;q=0', 'none'],
     ['identity;q=0', 'none'],
     ['*;q=0', 'none'],
@@ -71,13 +69,13 @@ describe('a page is compressed as Accept-Encoding prefers', () => {
     [',,;=;q', 'none'],
     [Array.from({ length: 2000 }, (_, n) => `x${n}`).join(','), 'none'],
     [`${'x'.repeat(200)}, gzip`, 'gzip'],
-    [`${'x'.repeat(12_000)}, gzip`, 'none'],
+    [`${'x'.repeat(12_000)}, gzip`, 'gzip'],
   ])('%.40s -> %s', async (accepted, coding) => {
     const plain = await fetched(page, {});
     const answer = await fetched(page, accepted === undefined ? {} : { 'accept-encoding': accepted });
     expect([answer.status, answer.coding, answer.text]).toEqual([200, coding, plain.text]);
     expect(answer.headers['content-length']).toBe(`${answer.bytes.length}`);
-    expect(answer.headers.vary).toBe('Accept-Encoding');
+    expect(answer.headers.vary).toBe('accept-encoding');
     expect(answer.bytes.length).toBeLessThanOrEqual(coding === 'none' ? plain.bytes.length : plain.bytes.length / 5);
   });
 });
@@ -94,17 +92,16 @@ test('GraphQL, by POST and GET, is compressed as well', async () => {
   }
 });
 
-test('each coding has its own entity tag, and with any of them the answer is 304', async () => {
+test('all codings have one weak entity tag, and with it the answer is 304', async () => {
   const answers = await Promise.all(
     ['identity', 'gzip', 'br', 'zstd'].map((coding) => fetched(page, { 'accept-encoding': coding })),
   );
-  const tags = answers.map(({ headers }) => `${headers.etag}`);
-  const [plain = ''] = tags;
-  expect(tags).toEqual([plain, ...['gzip', 'br', 'zstd'].map((name) => `${plain.slice(0, -1)}-${name}"`)]);
-  for (const tag of tags) {
-    const again = await fetched(page, { 'accept-encoding': 'br', 'if-none-match': tag });
-    expect([again.status, again.headers.etag, again.bytes.length, again.coding]).toEqual([304, tag, 0, 'none']);
-  }
+  const tags = new Set(answers.map(({ headers }) => `${headers.etag}`));
+  expect([...tags]).toEqual([expect.stringMatching(/^W\/"[\w+-]+"$/)]);
+  const [tag = ''] = tags;
+  const again = await fetched(page, { 'accept-encoding': 'br', 'if-none-match': tag });
+  expect([again.status, again.headers.etag, again.bytes.length, again.coding]).toEqual([304, tag, 0, 'none']);
+  expect(again.headers.vary).toBe('accept-encoding');
 });
 
 test('HEAD says of a compressed page what GET says', async () => {
@@ -114,14 +111,12 @@ test('HEAD says of a compressed page what GET says', async () => {
   expect([head.bytes.length, lasting(head)]).toEqual([0, lasting(got)]);
 });
 
-test('what is below 1 KiB is sent as it is, unless the client refuses that', async () => {
-  const small = '/v1/pets?limit=3';
-  expect((await fetched(small, { 'accept-encoding': 'gzip' })).coding).toBe('none');
-  const answer = await fetched(small, { 'accept-encoding': 'gzip, identity;q=0' });
-  expect([answer.coding, JSON.parse(answer.text).length]).toEqual(['gzip', 3]);
+test('what is below 1 KiB is sent as it is', async () => {
+  const answer = await fetched('/v1/pets?limit=3', { 'accept-encoding': 'gzip' });
+  expect([answer.coding, JSON.parse(answer.text).length]).toEqual(['none', 3]);
 });
 
-test('an answer of megabytes is compressed without a stop for others, the same for all who ask', async () => {
+test('an answer of megabytes is compressed in parts, without a stop for others', async () => {
   const names = Array.from({ length: 100 }, (_, n) => `${n}`.repeat(5000).slice(0, 9999));
   const [first = ''] = await stockNames(store.database, names);
   const path = `/v1/pets?limit=100&after=${BigInt(first) - 1n}`;
@@ -131,10 +126,7 @@ test('an answer of megabytes is compressed without a stop for others, the same f
     ['gzip', 'gzip', 'br', 'zstd', 'gzip'].map((coding) => fetched(path, { 'accept-encoding': coding })),
   );
   expect(answers.map(({ coding }) => coding)).toEqual(['gzip', 'gzip', 'br', 'zstd', 'gzip']);
-  for (const { text, headers, bytes } of answers) {
-    expect(text === plain.text).toBe(true);
-    expect(headers['content-length']).toBe(`${bytes.length}`);
-  }
+  for (const { text } of answers) expect(text === plain.text).toBe(true);
 });
 
 test('failures and documents are compressed from 1 KiB on; a creation is not', async () => {
@@ -156,23 +148,5 @@ test('COMPRESSION=false leaves it to the proxy: nothing is compressed, and nothi
     expect([answer.coding, answer.headers.vary, JSON.parse(answer.text).length]).toEqual(['none', undefined, 100]);
     const again = await fetched(page, { 'if-none-match': `${answer.headers.etag}` }, { origin });
     expect(again.status).toBe(304);
-  });
-});
-
-describe('what is kept of compressed answers', () => {
-  const text = `${randomUUID()} `.repeat(100);
-
-  test.each(codingNames)('takes no more memory than its bytes, for %s', (coding) => {
-    const bytes = new Compressor().compress(text, 'a', coding) as Buffer;
-    expect(textIn(bytes, coding)).toBe(text);
-    expect(bytes.buffer.byteLength).toBe(bytes.length);
-  });
-
-  test('a large text is compressed once for all who ask at a time', async () => {
-    const compressor = new Compressor();
-    const large = text.repeat(1000);
-    const [one, other] = [compressor.compress(large, 'a', 'gzip'), compressor.compress(large, 'a', 'gzip')];
-    expect(other).toBe(one);
-    expect(textIn(await one, 'gzip')).toBe(large);
   });
 });

@@ -20,23 +20,22 @@ beforeAll(async () => {
 const ask = (header: string, path = '/v1/pets', request: RestRequest = {}) =>
   rest(store, path, { ...request, headers: { 'if-none-match': header } });
 
-test('a list has a strong entity tag, and may be kept by the client alone, which asks each time', async () => {
+test('a list has a weak entity tag, and may be kept by the client alone, which asks each time', async () => {
   const { status, headers } = await rest(store, '/v1/pets');
   expect({ status, ...headers }).toMatchObject({
     status: 200,
-    etag: expect.stringMatching(/^"[\w+-]{22,23}"$/),
+    etag: expect.stringMatching(/^W\/"[\w+-]+"$/),
     'cache-control': 'private, no-cache',
-    vary: 'Accept-Encoding',
+    vary: 'accept-encoding',
   });
 });
 
 describe('the answer to a client that has the list is 304', () => {
   test.each<[string, (tag: string) => string]>([
     ['its tag', (own) => own],
-    ['its tag, as a weak one', (own) => `W/${own}`],
+    ['its tag, as a strong one', (own) => own.slice(2)],
     ['its tag among others', (own) => `"x", W/"y,z",${own} , "a b"`],
     ['anything', () => '*'],
-    ['the tag of the same list, compressed', (own) => own.replace(/"$/, '-br"')],
   ])('%s', async (_what, header) => {
     expect((await ask(header(tag))).status).toBe(304);
   });
@@ -64,11 +63,6 @@ describe('the answer to a client that has the list is 304', () => {
     expect(head?.headers).not.toHaveProperty('content-length');
     expect(head?.headers).not.toHaveProperty('content-type');
   });
-
-  test('with the tag that the client has, by which a cache finds what it kept', async () => {
-    const compressed = tag.replace(/"$/, '-zstd"');
-    expect((await ask(`"x", ${compressed}`)).headers.etag).toBe(compressed);
-  });
 });
 
 test.each(['"x"', 'x', '', '"', 'W/', `"${'x'.repeat(12_000)}"`, '"a" '.repeat(3000)])(
@@ -80,7 +74,7 @@ test.each(['"x"', 'x', '', '"', 'W/', `"${'x'.repeat(12_000)}"`, '"a" '.repeat(3
 );
 
 test('a tag without its quotes is none, and If-Modified-Since asks for nothing that there is', async () => {
-  expect((await ask(tag.slice(1, -1))).status).toBe(200);
+  expect((await ask(tag.slice(3, -1))).status).toBe(200);
   const headers = { 'if-modified-since': new Date(Date.now() + 60_000).toUTCString() };
   expect((await rest(store, '/v1/pets', { headers })).status).toBe(200);
 });
@@ -122,7 +116,7 @@ test('a GraphQL query by GET has a tag, another for each media type; one with er
     });
   const plain = await get('{ pets { id } }', { accept: 'application/json' });
   const typed = await get('{ pets { id } }', { accept: 'application/graphql-response+json' });
-  expect(plain.headers).toMatchObject({ 'cache-control': 'private, no-cache', vary: 'Accept, Accept-Encoding' });
+  expect(plain.headers).toMatchObject({ 'cache-control': 'private, no-cache', vary: 'Accept, accept-encoding' });
   expect(plain.headers.etag).not.toBe(typed.headers.etag);
   const again = await get('{ pets { id } }', { accept: 'application/json', 'if-none-match': `${plain.headers.etag}` });
   expect([again.status, again.text]).toEqual([304, '']);

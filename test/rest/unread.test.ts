@@ -73,7 +73,7 @@ const broken: Array<[what: string, bytes: () => string, answers: number[]]> = [
     () => `GET /v1/pets HTTP/1.1\r\nHost: a b\r\n${bearer(store.key)}Transfer-Encoding: identity\r\n\r\n`,
     [400],
   ],
-  ['a chunk that is none', () => `${get('/v1/pets', 'Transfer-Encoding: chunked\r\n')}z\r\n`, [400]],
+  ['a chunk that is none, without a key', () => `${get('/v1/pets', 'Transfer-Encoding: chunked\r\n')}z\r\n`, [401]],
   ['what follows a creation', () => `${creation(store.key)}\0\r\n\r\n`, [201, 400]],
   ['what follows two creations', () => `${creation(store.key)}${creation(store.key)}\0\r\n\r\n`, [201, 201, 400]],
 ];

@@ -46,7 +46,7 @@ export const bearer = fastifyPlugin<{ keys: Authenticator }>(
       else admit(caller);
     });
   },
-  { name: 'bearer', dependencies: ['every-request', 'errors', 'cors'] },
+  { name: 'bearer', dependencies: ['lifecycle', 'errors', 'cors'] },
 );
 
 /** @throws StoreError UNAUTHENTICATED, TOO_MANY_REQUESTS, SERVICE_UNAVAILABLE */

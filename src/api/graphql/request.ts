@@ -2,9 +2,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '../../access/keys/authenticator.ts';
 import { StoreError } from '../../errors.ts';
 import { isRecord, parseExactJson } from '../../storage/input/json.ts';
-import { acceptedTypes } from '../http/accepted-types.ts';
-import { isRead } from '../http/operation.ts';
-import type { RequestCall } from '../http/request-call.ts';
+import { acceptedTypes, isRead } from '../http/headers.ts';
+import type { RequestCall } from '../http/lifecycle.ts';
 import { type EventStream, type Framing, serverSentEvents } from '../subscriptions/event-stream.ts';
 
 /** Reads the HTTP request of an operation: what its client accepts, and its parameters (GraphQL over HTTP, "Request"). */

@@ -33,5 +33,5 @@ export const cors = fastifyPlugin<CorsOptions>(
       return { origin: concerned ? origins : false, exposedHeaders, methods, maxAge: 600 };
     });
   },
-  { name: 'cors', dependencies: ['every-request'] },
+  { name: 'cors', dependencies: ['lifecycle'] },
 );

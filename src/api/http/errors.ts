@@ -9,7 +9,7 @@ export const errors = fastifyPlugin(
     // Node rejects an unknown expectation, without a body. It may be ignored instead (RFC 9110 section 10.1.1).
     app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
   },
-  { name: 'errors', dependencies: ['every-request'] },
+  { name: 'errors', dependencies: ['lifecycle'] },
 );
 
 export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {

@@ -1,6 +1,7 @@
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import Negotiator from 'negotiator';
 
-/** Headers of every answer: security, and who may keep it. */
+/** The headers of every answer: security, and who may keep it. And what requests say about themselves. */
 
 const common = {
   'cross-origin-resource-policy': 'same-origin',
@@ -9,7 +10,7 @@ const common = {
   'x-content-type-options': 'nosniff',
 };
 
-/** For JSON: the browser must not run, frame or sniff it; nor keep it, unless `representations` says so. */
+/** For JSON: the browser must not run, frame or sniff it; nor keep it, unless `caching` says so. */
 export const dataHeaders = {
   'content-security-policy': "default-src 'none';frame-ancestors 'none'",
   'cache-control': 'no-store',
@@ -32,4 +33,24 @@ export const pageHeaders = (policy: string) => ({
 export function varyBy(reply: FastifyReply, name: string): void {
   const others = reply.getHeader('vary');
   reply.header('vary', others ? `${others}, ${name}` : name);
+}
+
+/** In characters. To read thousands of types takes tens of milliseconds, and needs no key. */
+const longestAccept = 512;
+
+/**
+ * The media types that a client accepts (RFC 9110 section 12.5.1), best first. A header that is longer than any client's
+ * is ignored: then all are accepted.
+ */
+export function acceptedTypes<Type extends string>(
+  request: Pick<FastifyRequest, 'headers'>,
+  offered: readonly Type[],
+): Type[] {
+  const { accept = '' } = request.headers;
+  return accept.length > longestAccept ? [...offered] : (new Negotiator(request).mediaTypes([...offered]) as Type[]);
+}
+
+/** HEAD is handled like GET (RFC 9110 section 9.3.2). */
+export function isRead(method: string): boolean {
+  return method === 'GET' || method === 'HEAD';
 }

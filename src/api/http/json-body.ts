@@ -5,7 +5,7 @@ import { StoreError } from '../../errors.ts';
 import { parseExactJson } from '../../storage/input/json.ts';
 
 /** Parses JSON bodies of both APIs without losing a digit of an integer. */
-export const exactJson = fastifyPlugin(
+export const jsonBody = fastifyPlugin(
   async (app: FastifyInstance) => {
     app.removeAllContentTypeParsers();
     app.addContentTypeParser(
@@ -18,7 +18,7 @@ export const exactJson = fastifyPlugin(
       },
     );
   },
-  { name: 'exact-json', dependencies: ['bearer'] },
+  { name: 'json-body', dependencies: ['bearer'] },
 );
 
 const foreignCharset = /;\s*charset\s*=(?!\s*"?utf-?8"?\s*(?:;|$))/i;

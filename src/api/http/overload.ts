@@ -56,5 +56,5 @@ export const overload = fastifyPlugin<OverloadOptions>(
       done(tryAgain('The service is overloaded; try again shortly.'));
     });
   },
-  { name: 'overload', dependencies: ['every-request', 'errors'] },
+  { name: 'overload', dependencies: ['lifecycle', 'errors'] },
 );

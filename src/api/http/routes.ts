@@ -7,13 +7,13 @@ import { requireScope } from '../../access/keys/bearer.ts';
 import { quotaHooks } from '../../access/quotas/meter.ts';
 import { describeRoute } from '../rest/describe-route.ts';
 import { origin } from '../rest/pages.ts';
-import { bodyHooks, type InFlight } from './in-flight.ts';
 import { inputHooks } from './input.ts';
+import { bodyHooks, type MemoryBudget } from './memory-budget.ts';
 
 export interface RoutesOptions {
   usage: DeprecationUsage;
   /** All large bodies that are arriving. */
-  bodies: InFlight;
+  bodies: MemoryBudget;
 }
 
 type Hooks = Pick<RouteOptions, 'preParsing' | 'preValidation' | 'onSend' | 'onResponse'>;
@@ -33,6 +33,8 @@ export const routes = fastifyPlugin<RoutesOptions>(
         idempotencyHooks(route),
         deprecationHooks(route, usage, origin),
       ];
+      // Fastify's own hook of HEAD measures the content, so it must come after the compression.
+      if (route.method === 'HEAD' && Array.isArray(route.onSend)) route.onSend.reverse();
       for (const phase of phases) {
         const hooks = [...duties.map((hooks) => hooks[phase]), route[phase]]
           .flat()

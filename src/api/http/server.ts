@@ -3,8 +3,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOption
 import fastifyPlugin from 'fastify-plugin';
 import { StoreError } from '../../errors.ts';
 import { sendError } from './errors.ts';
-import { begin, type EveryRequestOptions, isUnread } from './every-request.ts';
 import { buildValidator } from './input.ts';
+import { begin, isUnread, type LifecycleOptions } from './lifecycle.ts';
 import { answerMalformed } from './malformed.ts';
 
 export interface ServerOptions {
@@ -14,7 +14,7 @@ export interface ServerOptions {
   keepAliveTimeout: number;
   /** In bytes. */
   bodyLimit: number;
-  everyRequest: EveryRequestOptions;
+  lifecycle: LifecycleOptions;
   /** For requests that pass no hook. @throws StoreError UNAUTHENTICATED and similar */
   authenticate(request: FastifyRequest): Promise<unknown>;
 }
@@ -23,7 +23,7 @@ const maxHeaderSize = 16_384;
 
 /** Fastify's options for the HTTP server: its limits, and the handling of malformed requests. */
 export function serverOptions(options: ServerOptions): FastifyServerOptions {
-  const { trustProxy, requestTimeout, keepAliveTimeout, bodyLimit, everyRequest, authenticate } = options;
+  const { trustProxy, requestTimeout, keepAliveTimeout, bodyLimit, lifecycle, authenticate } = options;
   return {
     bodyLimit,
     requestTimeout,
@@ -49,7 +49,7 @@ export function serverOptions(options: ServerOptions): FastifyServerOptions {
     clientErrorHandler: answerMalformed,
     // A path that cannot be decoded passes no hooks, so their work is done here. Authentication comes first, too.
     frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
-      begin(request, reply, everyRequest);
+      begin(request, reply, lifecycle);
       if (isUnread(request)) reply.header('connection', 'close');
       void authenticate(request)
         .then(

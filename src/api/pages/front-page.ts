@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { acceptedTypes } from '../http/accepted-types.ts';
-import { varyBy } from '../http/headers.ts';
+import { acceptedTypes, varyBy } from '../http/headers.ts';
 import { origin } from '../rest/pages.ts';
 import { asset, fill, hashOf, open, policyOf, sendPage } from './page.ts';
 

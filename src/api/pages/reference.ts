@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { FastifyInstance } from 'fastify';
-import { contentTag } from '../http/entity-tag.ts';
+import { contentTag } from '../http/caching.ts';
 import { asset, open, policyOf, servePage } from './page.ts';
 
 /** The files of Swagger UI as @fastify/swagger-ui ships them: without the postinstall script of swagger-ui-dist. */

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify';
 import type { TObject } from 'typebox';
 import { deprecationDescription } from '../../access/deprecations/deprecation.ts';
 import { idempotencyDescription } from '../../access/idempotency/idempotency-key.ts';
+import { quotaDescription } from '../../access/quotas/meter.ts';
 import { StoreError } from '../../errors.ts';
 import { checker } from '../../storage/input/check.ts';
 import { failure, type Response, text } from './responses.ts';
@@ -16,7 +17,7 @@ type Contract = FastifySchema & { response: Record<string, Response>; tags?: str
 export function describeRoute(route: RouteOptions, { section }: Pick<FastifyInstance, 'section'>): FastifySchema {
   const described = { ...route.schema, ...(section && { tags: [section] }) };
   if (!described.response) return described;
-  const parts = [failures, revalidation, idempotency, deprecation];
+  const parts = [failures, revalidation, idempotency, quota, deprecation];
   return parts.reduce((contract, part) => part(contract, route), described as Contract);
 }
 
@@ -43,6 +44,11 @@ const always: Record<number, Response> = {
 };
 
 const withBody: Record<number, Response> = {
+  408: failure(
+    'REQUEST_TIMEOUT',
+    'The request took too long to arrive.',
+    'The request took too long to arrive: nothing was done. Send it again.',
+  ),
   413: failure('PAYLOAD_TOO_LARGE', 'Body is too large.', 'The body has more than 1048576 bytes.'),
   415: failure(
     'UNSUPPORTED_MEDIA_TYPE',
@@ -83,12 +89,12 @@ function refusal(schema: unknown, description: string): Response {
 }
 
 const ifNoneMatch = text(
-  'RFC 9110 section 13.1.2: entity tags of earlier answers, or `*`; 304 when one of them is still right.',
+  'RFC 9110 section 13.1.2: entity tags of earlier responses, or `*`; 304 when one of them is still current.',
 );
 const ofBoth = {
-  ETag: text('RFC 9110 section 8.8.3: a strong entity tag; each content coding has its own.'),
-  'Cache-Control': text('`private, no-cache`: kept by the client alone, and asked for again each time.'),
-  Vary: text('RFC 9110 section 12.5.5: `Accept-Encoding`, and `Origin` where frontends of other origins are let in.'),
+  ETag: text('RFC 9110 section 8.8.3: a weak entity tag, the same for every content coding.'),
+  'Cache-Control': text('`private, no-cache`: only the client may store it, and revalidates it each time.'),
+  Vary: text('RFC 9110 section 12.5.5: `Accept-Encoding`, and `Origin` if frontends of other origins are allowed.'),
 };
 const ofContent = { 'Content-Encoding': text('`zstd`, `br` or `gzip`, as `Accept-Encoding` prefers; else absent.') };
 
@@ -103,7 +109,7 @@ function revalidation(contract: Contract, { method }: RouteOptions): Contract {
       ...contract.response,
       200: { ...read, headers: { ...ofBoth, ...ofContent, ...read.headers } },
       304: {
-        description: 'What the client has is still right. No body; the headers are those of 200.',
+        description: 'The client has the current version. No body; the headers are those of 200.',
         type: 'null',
         headers: { ...ofBoth, ...read.headers },
       },
@@ -127,6 +133,13 @@ function idempotency(contract: Contract, { config }: RouteOptions): Contract {
       ),
     },
   };
+}
+
+/** What is charged reports the quota, when it succeeds and when the quota is used up. */
+function quota(contract: Contract, { config }: RouteOptions): Contract {
+  if (config?.isUnmetered) return contract;
+  const isCharged = (status: string) => /^2|304|429/.test(status);
+  return { ...contract, response: withHeaders(contract.response, quotaDescription, isCharged) };
 }
 
 function deprecation(contract: Contract, { config }: RouteOptions): Contract {

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Int64 } from '../../storage/input/int64.ts';
 import { type Page, writtenOnce } from '../../storage/input/page.ts';
-import { contentTag } from '../http/entity-tag.ts';
+import { contentTag } from '../http/caching.ts';
 import { isHost } from '../http/server.ts';
 
 /**
@@ -31,9 +31,11 @@ function urlWith(request: FastifyRequest, parameter: string, value: Int64): stri
   // The other parameters stay as the client wrote them.
   const others = query.split('&').filter((part) => part !== '' && nameOf(part) !== parameter);
   const search = [...others, `${parameter}=${value}`].join('&');
-  // Escapes characters of the client that would end the `<...>` of a link.
-  return `${origin(request)}${path}?${search}`.replace(/[<>"]/g, encodeURIComponent);
+  return origin(request) + `${path}?${search}`.replace(notOfUri, encodeURIComponent);
 }
+
+/** What a client may send and RFC 3986 does not allow; some of it would end the `<...>` of a link. */
+const notOfUri = /[^\w.~:/?@!$&'()*+,;=%-]|%(?![\da-f]{2})/gi;
 
 // The path of a URL in absolute form (RFC 9112 section 3.2.2), too. The router treats `#` like `?`.
 const target = /^(?:https?:\/\/[^/?#]*)?([^?#]*)[?#]?(.*)$/is;

@@ -226,7 +226,7 @@ function databaseState(metrics: Metrics, database: ObservedDatabase): void {
 }
 
 function appState(metrics: Metrics, app: ObservedApp): void {
-  metrics.gauge('http_server_active_requests', 'HTTP requests in progress.', () => [[app.underWay.count]]);
+  metrics.gauge('http_server_active_requests', 'HTTP requests in progress.', () => [[app.activeRequests.count]]);
   metrics.gauge(
     'animal_store_draining',
     '1 while the service shuts down.',

@@ -150,7 +150,7 @@ export type LookUpResult = 'known' | 'unknown' | 'failed';
 /** The parts of the HTTP server that metrics read. */
 export interface ObservedApp {
   readonly server: Server;
-  readonly underWay: { readonly count: number };
+  readonly activeRequests: { readonly count: number };
   readonly isDraining: boolean;
   /** Requests refused so far because the event loop was full. */
   readonly shedRequests: number;

@@ -167,7 +167,7 @@ export interface operations {
                 after?: bigint;
             };
             header?: {
-                /** @description RFC 9110 section 13.1.2: entity tags of earlier answers, or `*`; 304 when one of them is still right. */
+                /** @description RFC 9110 section 13.1.2: entity tags of earlier responses, or `*`; 304 when one of them is still current. */
                 "If-None-Match"?: string;
             };
             path?: never;
@@ -178,33 +178,41 @@ export interface operations {
             /** @description A page of animals. */
             200: {
                 headers: {
-                    /** @description RFC 9110 section 8.8.3: a strong entity tag; each content coding has its own. */
+                    /** @description RFC 9110 section 8.8.3: a weak entity tag, the same for every content coding. */
                     ETag?: string;
-                    /** @description `private, no-cache`: kept by the client alone, and asked for again each time. */
+                    /** @description `private, no-cache`: only the client may store it, and revalidates it each time. */
                     "Cache-Control"?: string;
-                    /** @description RFC 9110 section 12.5.5: `Accept-Encoding`, and `Origin` where frontends of other origins are let in. */
+                    /** @description RFC 9110 section 12.5.5: `Accept-Encoding`, and `Origin` if frontends of other origins are allowed. */
                     Vary?: string;
                     /** @description `zstd`, `br` or `gzip`, as `Accept-Encoding` prefers; else absent. */
                     "Content-Encoding"?: string;
                     /** @description RFC 8288: the address of the next page with `rel="next"`; absent on the last page. */
                     Link?: string;
+                    /** @description What is left of the quota, and when it is renewed; absent without a quota. */
+                    RateLimit?: string;
+                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Pets"];
                 };
             };
-            /** @description What the client has is still right. No body; the headers are those of 200. */
+            /** @description The client has the current version. No body; the headers are those of 200. */
             304: {
                 headers: {
-                    /** @description RFC 9110 section 8.8.3: a strong entity tag; each content coding has its own. */
+                    /** @description RFC 9110 section 8.8.3: a weak entity tag, the same for every content coding. */
                     ETag?: string;
-                    /** @description `private, no-cache`: kept by the client alone, and asked for again each time. */
+                    /** @description `private, no-cache`: only the client may store it, and revalidates it each time. */
                     "Cache-Control"?: string;
-                    /** @description RFC 9110 section 12.5.5: `Accept-Encoding`, and `Origin` where frontends of other origins are let in. */
+                    /** @description RFC 9110 section 12.5.5: `Accept-Encoding`, and `Origin` if frontends of other origins are allowed. */
                     Vary?: string;
                     /** @description RFC 8288: the address of the next page with `rel="next"`; absent on the last page. */
                     Link?: string;
+                    /** @description What is left of the quota, and when it is renewed; absent without a quota. */
+                    RateLimit?: string;
+                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -248,6 +256,10 @@ export interface operations {
                 headers: {
                     /** @description RFC 9110 section 10.2.3: in how many seconds to try again. */
                     "Retry-After"?: string;
+                    /** @description What is left of the quota, and when it is renewed; absent without a quota. */
+                    RateLimit?: string;
+                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -318,6 +330,10 @@ export interface operations {
                 headers: {
                     /** @description `true` when an earlier request had created it. */
                     "Idempotent-Replayed"?: string;
+                    /** @description What is left of the quota, and when it is renewed; absent without a quota. */
+                    RateLimit?: string;
+                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -369,6 +385,22 @@ export interface operations {
                      *       "code": "FORBIDDEN",
                      *       "message": "This needs an API key with the scope \"write\".",
                      *       "status": 403
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The request took too long to arrive. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "REQUEST_TIMEOUT",
+                     *       "message": "The request took too long to arrive: nothing was done. Send it again.",
+                     *       "status": 408
                      *     }
                      */
                     "application/json": components["schemas"]["Error"];
@@ -445,6 +477,10 @@ export interface operations {
                 headers: {
                     /** @description RFC 9110 section 10.2.3: in how many seconds to try again. */
                     "Retry-After"?: string;
+                    /** @description What is left of the quota, and when it is renewed; absent without a quota. */
+                    RateLimit?: string;
+                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -498,7 +534,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description RFC 9110 section 13.1.2: entity tags of earlier answers, or `*`; 304 when one of them is still right. */
+                /** @description RFC 9110 section 13.1.2: entity tags of earlier responses, or `*`; 304 when one of them is still current. */
                 "If-None-Match"?: string;
             };
             path: {
@@ -515,14 +551,18 @@ export interface operations {
             /** @description The animal. */
             200: {
                 headers: {
-                    /** @description RFC 9110 section 8.8.3: a strong entity tag; each content coding has its own. */
+                    /** @description RFC 9110 section 8.8.3: a weak entity tag, the same for every content coding. */
                     ETag?: string;
-                    /** @description `private, no-cache`: kept by the client alone, and asked for again each time. */
+                    /** @description `private, no-cache`: only the client may store it, and revalidates it each time. */
                     "Cache-Control"?: string;
-                    /** @description RFC 9110 section 12.5.5: `Accept-Encoding`, and `Origin` where frontends of other origins are let in. */
+                    /** @description RFC 9110 section 12.5.5: `Accept-Encoding`, and `Origin` if frontends of other origins are allowed. */
                     Vary?: string;
                     /** @description `zstd`, `br` or `gzip`, as `Accept-Encoding` prefers; else absent. */
                     "Content-Encoding"?: string;
+                    /** @description What is left of the quota, and when it is renewed; absent without a quota. */
+                    RateLimit?: string;
+                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                    "RateLimit-Policy"?: string;
                     /** @description RFC 9745: since when this operation is deprecated. */
                     Deprecation?: string;
                     /** @description RFC 8594: when this operation will be removed. */
@@ -535,15 +575,19 @@ export interface operations {
                     "application/json": components["schemas"]["Pet"];
                 };
             };
-            /** @description What the client has is still right. No body; the headers are those of 200. */
+            /** @description The client has the current version. No body; the headers are those of 200. */
             304: {
                 headers: {
-                    /** @description RFC 9110 section 8.8.3: a strong entity tag; each content coding has its own. */
+                    /** @description RFC 9110 section 8.8.3: a weak entity tag, the same for every content coding. */
                     ETag?: string;
-                    /** @description `private, no-cache`: kept by the client alone, and asked for again each time. */
+                    /** @description `private, no-cache`: only the client may store it, and revalidates it each time. */
                     "Cache-Control"?: string;
-                    /** @description RFC 9110 section 12.5.5: `Accept-Encoding`, and `Origin` where frontends of other origins are let in. */
+                    /** @description RFC 9110 section 12.5.5: `Accept-Encoding`, and `Origin` if frontends of other origins are allowed. */
                     Vary?: string;
+                    /** @description What is left of the quota, and when it is renewed; absent without a quota. */
+                    RateLimit?: string;
+                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                    "RateLimit-Policy"?: string;
                     /** @description RFC 9745: since when this operation is deprecated. */
                     Deprecation?: string;
                     /** @description RFC 8594: when this operation will be removed. */
@@ -605,6 +649,10 @@ export interface operations {
                 headers: {
                     /** @description RFC 9110 section 10.2.3: in how many seconds to try again. */
                     "Retry-After"?: string;
+                    /** @description What is left of the quota, and when it is renewed; absent without a quota. */
+                    RateLimit?: string;
+                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                    "RateLimit-Policy"?: string;
                     /** @description RFC 9745: since when this operation is deprecated. */
                     Deprecation?: string;
                     /** @description RFC 8594: when this operation will be removed. */

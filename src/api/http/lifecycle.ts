@@ -1,0 +1,163 @@
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import fastifyPlugin from 'fastify-plugin';
+import type { RequestTrace } from '../../deadline.ts';
+import type { ObservedCall, ObservedRoute, RequestObserver } from '../../runtime/telemetry/observers.ts';
+import { setLatestResponse } from './connections.ts';
+import { dataHeaders, isRead } from './headers.ts';
+import { isLarge, MemoryBudget } from './memory-budget.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    call: RequestCall;
+  }
+  interface FastifyInstance {
+    activeRequests: ActiveRequests;
+    /** True from the moment when no new clients should come. */
+    isDraining: boolean;
+    /** Tells proxies and clients to go elsewhere, while requests are still served. */
+    startDraining(): void;
+  }
+}
+
+/** The deadline of a request, counted from its arrival or the last byte of its body; and what its log line reports. */
+export class RequestCall implements ObservedCall {
+  readonly #socket: Socket;
+  readonly #timeout: number;
+  readonly arrived = performance.now();
+  at: number;
+  streamedAfter: number | undefined;
+  items = 0;
+  node: string | undefined;
+  waited: number | undefined;
+  batch: number | undefined;
+  /** True when an earlier request had created everything that this one asked for; undefined without a key. */
+  isReplay: boolean | undefined;
+  /** True for a request that may have changed something: its answer cannot be refused. */
+  isWrite: boolean;
+  operation: { name: string | undefined; fields: readonly string[] | undefined } | undefined;
+  code: string | undefined;
+  operationBegan: number | undefined;
+  trace: RequestTrace | undefined;
+
+  /** @param timeout in milliseconds */
+  constructor({ socket, method = '' }: IncomingMessage, timeout: number) {
+    this.#socket = socket;
+    this.#timeout = timeout;
+    this.at = this.arrived + timeout;
+    this.isWrite = !isRead(method);
+  }
+
+  get traceId(): string | undefined {
+    return this.trace?.request.spanContext().traceId;
+  }
+
+  get isOver(): boolean {
+    return this.#socket.destroyed;
+  }
+
+  /** Restarts the clock when the body has arrived: the upload depends on the client, and has its own limit. */
+  restart(): void {
+    this.at = performance.now() + this.#timeout;
+  }
+
+  batched(waited: number, size: number): void {
+    this.waited = (this.waited ?? 0) + waited;
+    this.batch = Math.max(this.batch ?? 0, size);
+  }
+
+  servedBy(node: string): void {
+    this.node = node;
+  }
+
+  count(items: number): void {
+    this.items += items;
+  }
+}
+
+/** Requests whose responses are not complete. */
+export interface ActiveRequests {
+  count: number;
+}
+
+export interface LifecycleOptions {
+  active: ActiveRequests;
+  /** Time limit (ms) of a request. */
+  timeout: number;
+  observers: RequestObserver[];
+}
+
+/** Limit for large answers that clients have not read yet; smaller ones are bounded by the number of connections. */
+const maxUnsentBytes = 64 * 1024 * 1024;
+
+/** The first and last steps of every request: deadline, observers, headers, and the end of its connection. */
+export const lifecycle = fastifyPlugin<LifecycleOptions>(
+  async (app: FastifyInstance, options) => {
+    app.decorate('activeRequests', options.active);
+    app.decorate('isDraining', false);
+    app.decorate('startDraining', () => {
+      app.isDraining = true;
+    });
+    app.addHook('preClose', async () => app.startDraining());
+
+    app.decorateRequest('call', null as never);
+    app.addHook('onRequest', (request, reply, done) => {
+      begin(request, reply, options);
+      done();
+    });
+
+    const unsent = new MemoryBudget('answers', maxUnsentBytes);
+    app.addHook('onSend', (request, reply, payload, done) => {
+      // Node closes idle connections when it drains, but keeps those that answer alive, and would wait for their timeout.
+      if (app.isDraining || isUnread(request)) reply.header('connection', 'close');
+      // Also where Apollo Server names the methods of one operation.
+      if (reply.statusCode === 405) reply.header('allow', `${app.allowedMethods.of(request)?.join(', ')}`);
+      if (!isLarge(payload)) return done(null, payload);
+      try {
+        unsent.hold(Buffer.byteLength(payload), reply.raw, request.call.isWrite);
+        done(null, payload);
+      } catch (error) {
+        done(error as Error);
+      }
+    });
+  },
+  { name: 'lifecycle' },
+);
+
+/** The first step of every request. */
+export function begin(request: FastifyRequest, reply: FastifyReply, options: LifecycleOptions): void {
+  const { active, timeout, observers } = options;
+  const { raw } = request;
+  const call = new RequestCall(raw, timeout);
+  request.call = call;
+  setLatestResponse(raw.socket, reply.raw);
+  reply.headers(dataHeaders).header('x-request-id', request.id);
+  active.count += 1;
+  for (const observer of observers) observer.began?.(request, call);
+  reply.raw.on('close', () => {
+    active.count -= 1;
+    const { caller } = request;
+    // A stream normally ends when its client disconnects.
+    const isAnswered = reply.raw.writableFinished || call.streamedAfter !== undefined;
+    const end = { milliseconds: performance.now() - call.arrived, isAnswered, call, caller, route: routeOf(request) };
+    for (const observer of observers) observer.ended(request, reply, end);
+  });
+}
+
+const known = new WeakMap<object, ObservedRoute>();
+
+function routeOf({ routeOptions: { config, url, schema } }: FastifyRequest): ObservedRoute {
+  const found = known.get(config);
+  if (found) return found;
+  const { operationId: id } = (schema ?? {}) as { operationId?: string };
+  const route = { face: id ? 'rest' : url === '/graphql' ? 'graphql' : 'other', id } as const;
+  known.set(config, route);
+  return route;
+}
+
+/** True when part of the body is unread: it would be read as the next request, or time out and be answered again. */
+export function isUnread({ raw, headers }: FastifyRequest): boolean {
+  const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0;
+  return hasBody && !raw.complete;
+}
