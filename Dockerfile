@@ -17,7 +17,7 @@ COPY src src
 COPY packages packages
 COPY migrations migrations
 COPY explorer explorer
-RUN npm run build && rm -rf dist/compile-cache
+RUN npm run build && rm -rf dist/compile-cache dist/.tsbuildinfo
 
 FROM ${NODE_IMAGE} AS production
 WORKDIR /app

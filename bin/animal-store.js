@@ -1,14 +1,14 @@
 #!/usr/bin/env node
-// An older Node gets as far as finding the right one: this file and what it imports at once run on Node 18.
-import { dirname, join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
-import { onSupportedNode } from './launcher/node.js';
+// This file and node.js run on Node 18: an older Node.js only has to find the right one.
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { onSupportedNode, root } from './node.js';
 
-const root = join(dirname(fileURLToPath(import.meta.url)), '..');
-
-onSupportedNode(root, async () => {
-  const { keepCompiled } = await import('./launcher/compile-cache.js');
-  keepCompiled(root);
-  const { ensureBuilt } = await import('./launcher/freshness.js');
-  if (await ensureBuilt(root)) await import(pathToFileURL(join(root, 'dist/src/cli.js')).href);
+onSupportedNode(async () => {
+  const { enableCompileCache } = await import('node:module');
+  // V8 keeps compiled code, which halves the time of a start. Workers use it, too.
+  process.env.NODE_COMPILE_CACHE ||= join(root, 'dist', 'compile-cache');
+  enableCompileCache(process.env.NODE_COMPILE_CACHE);
+  const { ensureBuilt } = await import('./build.js');
+  if (await ensureBuilt()) await import(pathToFileURL(join(root, 'dist/src/cli.js')).href);
 });

@@ -1,11 +1,89 @@
-// `npm run build`: as the launcher builds, but said to.
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { onSupportedNode } from './launcher/node.js';
+// Compiles what has changed. `npm run build` runs this file; the launcher imports it.
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { onSupportedNode, root } from './node.js';
 
-const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+const dist = join(root, 'dist');
+/** Its time of change is the time when the last successful build began. */
+const stamp = join(dist, '.built');
+const compiler = join(root, 'node_modules/.bin/tsc');
+/** Folders and files of which the build is made; `explorer` is bundled for browsers. */
+const inputs = ['src', 'packages', 'migrations', 'explorer', 'tsconfig.json', 'node_modules/.package-lock.json'];
 
-onSupportedNode(root, async () => {
-  const { ensureBuilt } = await import('./launcher/freshness.js');
-  await ensureBuilt(root);
-});
+/**
+ * Builds if a source is newer than the last build. Two processes at once build once.
+ *
+ * @returns {Promise<boolean>} false when there is nothing to run; the reason was printed
+ */
+export async function ensureBuilt() {
+  // In the image there are neither sources nor a compiler.
+  const canBuild = existsSync(join(root, 'src')) && existsSync(compiler);
+  if (!canBuild && existsSync(join(dist, 'src/cli.js'))) return true;
+  if (!canBuild) return failed('nothing is built here: run `npm ci` with the development dependencies');
+  if (isFresh()) return true;
+  mkdirSync(dist, { recursive: true });
+  const { DatabaseSync } = await import('node:sqlite');
+  // Node.js has no `flock`. SQLite holds a lock on its file, and the operating system releases it with the process.
+  const lock = new DatabaseSync(join(dist, '.lock'), { timeout: 300_000 });
+  try {
+    lock.exec('begin exclusive');
+    return isFresh() || build();
+  } finally {
+    lock.close();
+  }
+}
+
+function build() {
+  const began = Date.now();
+  process.stderr.write('animal-store: compiling\n');
+  const options = ['--incremental', '--noEmitOnError', '--tsBuildInfoFile', join(dist, '.tsbuildinfo')];
+  // The compiler does not write a file again that was removed.
+  if (!existsSync(stamp)) rmSync(join(dist, '.tsbuildinfo'), { force: true });
+  if (!run(compiler, '-p', root, ...options)) return failed('the sources do not compile');
+  removeOrphans();
+  if (!run(join(dist, 'src/prepare.js'))) return failed('the build has failed');
+  writeFileSync(stamp, '');
+  utimesSync(stamp, new Date(began), new Date(began));
+  process.stderr.write(`animal-store: compiled in ${((Date.now() - began) / 1000).toFixed(1)} s\n`);
+  return true;
+}
+
+/** Removes the output of sources that were removed. */
+function removeOrphans() {
+  for (const folder of ['src', 'packages', 'migrations'].filter((name) => existsSync(join(dist, name)))) {
+    for (const name of readdirSync(join(dist, folder), { recursive: true, encoding: 'utf8' })) {
+      const [, stem] = /^(.*)\.js(?:\.map)?$/.exec(name) ?? [];
+      if (stem && !existsSync(join(root, folder, `${stem}.ts`))) rmSync(join(dist, folder, name));
+    }
+  }
+}
+
+function isFresh() {
+  const built = statSync(stamp, { throwIfNoEntry: false })?.mtimeMs;
+  return (
+    built !== undefined && existsSync(join(dist, 'src/cli.js')) && !inputs.some((path) => isNewer(join(root, path)))
+  );
+
+  /** @param {string} path @returns {boolean} */
+  function isNewer(path) {
+    const found = statSync(path, { throwIfNoEntry: false });
+    if (!found) return false;
+    // A folder changes when a file in it is added or removed.
+    if (found.mtimeMs > /** @type {number} */ (built)) return true;
+    return found.isDirectory() && readdirSync(path).some((name) => isNewer(join(path, name)));
+  }
+}
+
+/** Runs a script. Its output goes to standard error: standard output is for results. */
+function run(/** @type {string[]} */ ...args) {
+  return spawnSync(process.execPath, args, { cwd: root, stdio: ['ignore', 2, 2] }).status === 0;
+}
+
+function failed(/** @type {string} */ reason) {
+  process.stderr.write(`animal-store: ${reason}\n`);
+  process.exitCode = 1;
+  return false;
+}
+
+if (process.argv[1] === join(root, 'bin/build.js')) onSupportedNode(ensureBuilt);

@@ -5,6 +5,7 @@ import { dataCommands } from './commands/data.ts';
 import { doctorCommand, migrateCommand, schemaCommand } from './commands/database.ts';
 import { keyCommands } from './commands/keys.ts';
 import { runProgram, withExamples } from './commands/program.ts';
+import type { Variable } from './config.checks.ts';
 import { variables } from './config.ts';
 import { startFailure } from './start-failure.ts';
 import { assertNode, releasedVersion } from './version.ts';
@@ -58,8 +59,7 @@ program.commandsGroup('Tools:').addCommand(schemaCommand());
 
 await runProgram(program, { before: assertNode, explain: startFailure });
 
-function describe([name, spec]: [string, { desc?: string; default?: unknown; choices?: readonly unknown[] }]): string {
-  const { desc = '', default: value, choices } = spec;
-  const values = choices ? ` One of ${choices.join(', ')}.` : '';
-  return `  ${name.padEnd(30)} ${desc}${values}${value === undefined || `${value}` === '' ? '' : ` (${value})`}`;
+function describe([name, { desc, default: value, takes }]: [string, Variable<unknown>]): string {
+  const choices = takes.startsWith('`') ? ` One of ${takes.replace(/` `/g, ', ').replaceAll('`', '')}.` : '';
+  return `  ${name.padEnd(30)} ${desc}${choices}${value === undefined || `${value}` === '' ? '' : ` (${value})`}`;
 }

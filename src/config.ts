@@ -1,7 +1,9 @@
-import { bool, cleanEnv, port, str } from 'envalid';
 import {
+  flag,
   milliseconds,
+  oneOf,
   origins,
+  port,
   postgresUrl,
   postgresUrls,
   processes,
@@ -9,8 +11,9 @@ import {
   redisUrl,
   secret,
   share,
-  wholeNumber,
-  withoutSecrets,
+  text,
+  type Variable,
+  whole,
 } from './config.checks.ts';
 
 /** Thrown for an invalid configuration. The message lists every mistake. */
@@ -18,115 +21,81 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
-const none = undefined as string | undefined;
-
 /** Every variable: its type, its default and its meaning. */
 export const variables = {
-  PORT: port({ default: 4000, desc: 'TCP port to listen on.' }),
-  HOST: str({ default: '127.0.0.1', desc: 'Address to listen on; `0.0.0.0` or `::` for all.' }),
-  OPERATIONS_PORT: wholeNumber(0, 65_535, {
-    default: 0,
-    desc: 'TCP port for operators: `/metrics`, `/log`. It needs no key; 0 for none.',
-  }),
-  OPERATIONS_HOST: str({ default: '127.0.0.1', desc: 'Address of that port.' }),
-  WORKERS: processes({ default: 1 as number | 'auto', desc: 'Processes that serve; `auto` for one per core.' }),
-  DATABASE_URL: postgresUrl({ default: none, desc: 'PostgreSQL; without it, the embedded store.' }),
-  DATABASE_DIRECT_URL: postgresUrl({
-    default: none,
-    desc: 'The same database past a pooler, for migrations; without it, `DATABASE_URL`.',
-  }),
-  DATA_DIR: str({ default: '.data', desc: 'Folder of the embedded store.' }),
-  DATABASE_POOL_MAX: wholeNumber(2, 1000, { default: 10, desc: 'Connections to PostgreSQL at most, of each worker.' }),
-  DATABASE_CONNECT_TIMEOUT_MS: milliseconds({ default: 5000, desc: 'Until a connection to PostgreSQL must stand.' }),
-  DATABASE_STATEMENT_TIMEOUT_MS: milliseconds({ default: 10_000, desc: 'Until PostgreSQL gives up a statement.' }),
-  DATABASE_PREPARED_STATEMENTS: str({
-    choices: ['auto', 'true', 'false'],
-    default: 'auto',
-    desc: 'Whether statements are prepared once per session; `auto`: not behind a pooler.',
-  }),
-  DATABASE_READ_URLS: postgresUrls({
-    default: undefined as string[] | undefined,
-    desc: 'PostgreSQLs that answer reads, separated by commas: replicas, or nodes of Citus.',
-  }),
-  READ_MAX_LAG_MS: wholeNumber(1000, 3_600_000, {
-    default: 1000,
-    desc: 'How far a replica may be behind and still answer.',
-  }),
-  MIGRATE_ON_START: bool({ default: true, desc: 'Apply pending migrations at start.' }),
-  BOOTSTRAP_API_KEY: secret({ default: none, desc: 'An API key that is valid as long as this is set.' }),
-  LOG_LEVEL: str({
-    choices: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
-    default: 'info',
-    desc: 'How much is logged.',
-  }),
-  LOG_SAMPLE: share({ default: 1, desc: 'Share of the requests without a fault that get a line, 0 to 1.' }),
-  TRUST_PROXY: proxies({
-    default: false as false | number | string[],
-    desc: 'Proxies whose `X-Forwarded-*` count: addresses and networks, or a number of hops.',
-  }),
-  REQUEST_TIMEOUT_MS: milliseconds({ default: 30_000, desc: 'Until a request must have arrived whole.' }),
-  KEEP_ALIVE_TIMEOUT_MS: milliseconds({ default: 72_000, desc: 'How long an idle connection stays open.' }),
-  MAX_CONNECTIONS: wholeNumber(0, 1_000_000, {
-    default: 0,
-    desc: 'Connections of clients at a time, to each worker; 0 for as many as there are file descriptors for, up to 10000.',
-  }),
-  DRAIN_TIMEOUT_MS: milliseconds({ default: 10_000, desc: 'How long requests in flight may take at shutdown.' }),
-  DRAIN_DELAY_MS: wholeNumber(0, 600_000, {
-    default: 0,
-    desc: 'How long all is still served at shutdown, while `/readyz` sends proxies elsewhere.',
-  }),
-  BODY_LIMIT_BYTES: wholeNumber(1024, 104_857_600, { default: 1_048_576, desc: 'Largest request body.' }),
-  COMPRESSION: bool({
-    default: true,
-    desc: 'Whether answers are compressed for clients that ask for it; `false` behind a proxy that does it.',
-  }),
-  CORS_ORIGINS: origins({ default: [] as string[], desc: 'Origins of browser frontends, separated by commas.' }),
-  AUTH_FAILURES_PER_MINUTE: wholeNumber(0, 1_000_000, {
-    default: 100,
-    desc: 'Wrong keys per client address until it gets 429; 0 for no limit.',
-  }),
-  IDEMPOTENCY_TTL_HOURS: wholeNumber(1, 720, {
-    default: 24,
-    desc: 'How long a creation is known by its `Idempotency-Key`, at least.',
-  }),
-  QUOTA_PER_MINUTE: wholeNumber(0, 1_000_000_000, {
-    default: 0,
-    desc: 'Units per key: one per operation and one per item read or written; 0 for no quota.',
-  }),
-  REDIS_URL: redisUrl({ default: none, desc: 'Redis, where several nodes share the quotas.' }),
-  GRAPHQL_INTROSPECTION: bool({
-    default: true,
-    desc: 'Whether clients may read the schema: with a key through `/graphql`, and at `/schema.graphql`.',
-  }),
-  EXPLORER: bool({
-    default: true,
-    desc: 'Whether browsers get Apollo Sandbox at `/graphql`, and GraphiQL at `/graphiql`.',
-  }),
-  GRAPHQL_JIT: bool({
-    default: true,
-    desc: 'Compile operations; `false` interprets them, slower, to the same effect.',
-  }),
-  GRAPHQL_MAX_TOKENS: wholeNumber(10, 100_000, { default: 1000, desc: 'Tokens of a document.' }),
-  GRAPHQL_MAX_DEPTH: wholeNumber(1, 1000, { default: 16, desc: 'Nesting of an operation; introspection needs 15.' }),
-  GRAPHQL_MAX_ALIASES: wholeNumber(0, 10_000, { default: 50, desc: 'Aliases of an operation.' }),
-  GRAPHQL_MAX_ROOT_FIELDS: wholeNumber(1, 10_000, { default: 50, desc: 'Root fields of an operation.' }),
-  GRAPHQL_MAX_DIRECTIVES: wholeNumber(0, 10_000, { default: 50, desc: 'Directives of an operation.' }),
-  GRAPHQL_MAX_COST: wholeNumber(1, 1_000_000, {
-    default: 6000,
-    desc: 'Cost of an operation: one per root field and one per item that it may answer.',
-  }),
-  GRAPHQL_APQ: bool({ default: false, desc: 'Automatic persisted queries.' }),
-  SUBSCRIPTIONS_MAX: wholeNumber(0, 1_000_000, {
-    default: 2000,
-    desc: 'Subscriptions at a time, in each worker; 0 for none.',
-  }),
-  SUBSCRIPTIONS_PER_KEY: wholeNumber(0, 1_000_000, { default: 100, desc: 'The same of one key.' }),
-  SUBSCRIPTION_LIFE_MS: milliseconds({
-    default: 3_600_000,
-    desc: 'How long a subscription lasts; then its client resumes it.',
-  }),
-  TRUSTED_DOCUMENTS: str({ default: none, desc: 'Manifest of the only operations that may be run.' }),
-} as const;
+  PORT: port(4000, 'TCP port to listen on.'),
+  HOST: text('127.0.0.1', 'Address to listen on; `0.0.0.0` or `::` for all.'),
+  OPERATIONS_PORT: whole(0, 65_535)(0, 'TCP port for operators, without keys; 0 for none (observe.md).'),
+  OPERATIONS_HOST: text('127.0.0.1', 'Address of the operations port.'),
+  WORKERS: processes(1, 'Processes that serve; `auto` for one per core (operate.md).'),
+  DATABASE_URL: postgresUrl(undefined, 'PostgreSQL; without it, the embedded store.'),
+  DATABASE_DIRECT_URL: postgresUrl(undefined, 'The same database without the pooler, for migrations (scale.md).'),
+  DATA_DIR: text('.data', 'Folder of the embedded store (operate.md).'),
+  DATABASE_POOL_MAX: whole(2, 1000)(10, 'Most connections of each worker to PostgreSQL.'),
+  DATABASE_CONNECT_TIMEOUT_MS: milliseconds(5000, 'Longest time to open a connection to PostgreSQL.'),
+  DATABASE_STATEMENT_TIMEOUT_MS: milliseconds(10_000, 'Longest time of a statement in PostgreSQL.'),
+  DATABASE_PREPARED_STATEMENTS: oneOf(
+    'auto',
+    'true',
+    'false',
+  )('auto', 'Prepares each statement once per session; `auto`: unless behind a pooler (scale.md).'),
+  DATABASE_READ_URLS: postgresUrls(undefined, 'PostgreSQL nodes that answer reads, separated by commas (scale.md).'),
+  READ_MAX_LAG_MS: whole(1000, 3_600_000)(1000, 'Longest lag of a replica that answers reads (scale.md).'),
+  MIGRATE_ON_START: flag(true, 'Applies pending migrations at the start (operate.md).'),
+  BOOTSTRAP_API_KEY: secret(undefined, 'An API key that is valid as long as this is set (keys.md).'),
+  LOG_LEVEL: oneOf(
+    'fatal',
+    'error',
+    'warn',
+    'info',
+    'debug',
+    'trace',
+    'silent',
+  )('info', 'Least level of a log line (logs.md).'),
+  LOG_SAMPLE: share(1, 'Share of the requests without a fault that are logged (logs.md).'),
+  TRUST_PROXY: proxies(false, 'Proxies whose `X-Forwarded-*` headers count, or the number of hops.'),
+  REQUEST_TIMEOUT_MS: milliseconds(30_000, 'Longest time in which a request must arrive.'),
+  KEEP_ALIVE_TIMEOUT_MS: milliseconds(72_000, 'Longest time that an idle connection stays open.'),
+  MAX_CONNECTIONS: whole(0, 1_000_000)(
+    0,
+    'Most client connections of each worker; 0 for the number of file descriptors, up to 10000 (operate.md).',
+  ),
+  DRAIN_TIMEOUT_MS: milliseconds(10_000, 'Longest time of the requests in flight at shutdown (operate.md).'),
+  DRAIN_DELAY_MS: whole(0, 600_000)(
+    0,
+    'Time at shutdown in which `/readyz` fails and all requests are served (operate.md).',
+  ),
+  BODY_LIMIT_BYTES: whole(1024, 104_857_600)(1_048_576, 'Largest request body.'),
+  COMPRESSION: flag(true, 'Compresses responses; `false` behind a proxy that does (decisions.md).'),
+  CORS_ORIGINS: origins([], 'Origins of browser frontends, separated by commas.'),
+  AUTH_FAILURES_PER_MINUTE: whole(0, 1_000_000)(
+    100,
+    'Wrong keys of a client address before it gets 429; 0 for no limit.',
+  ),
+  IDEMPOTENCY_TTL_HOURS: whole(1, 720)(24, 'Shortest time that an `Idempotency-Key` is kept (decisions.md).'),
+  QUOTA_PER_MINUTE: whole(0, 1_000_000_000)(
+    0,
+    'Units of a key: one per operation and per item; 0 for no quota (decisions.md).',
+  ),
+  REDIS_URL: redisUrl(undefined, 'Redis, in which several nodes share the quotas (decisions.md).'),
+  GRAPHQL_INTROSPECTION: flag(true, 'Lets clients read the schema, also at `/schema.graphql` (graphql.md).'),
+  EXPLORER: flag(true, 'Serves Apollo Sandbox at `/graphql` and GraphiQL at `/graphiql` (decisions.md).'),
+  GRAPHQL_JIT: flag(true, 'Compiles operations; `false` interprets them with the same results.'),
+  GRAPHQL_MAX_TOKENS: whole(10, 100_000)(1000, 'Most tokens of a document (graphql.md).'),
+  GRAPHQL_MAX_DEPTH: whole(1, 1000)(16, 'Deepest nesting of an operation; introspection needs 15 (graphql.md).'),
+  GRAPHQL_MAX_ALIASES: whole(0, 10_000)(50, 'Most aliases of an operation (graphql.md).'),
+  GRAPHQL_MAX_ROOT_FIELDS: whole(1, 10_000)(50, 'Most root fields of an operation (graphql.md).'),
+  GRAPHQL_MAX_DIRECTIVES: whole(0, 10_000)(50, 'Most directives of an operation (graphql.md).'),
+  GRAPHQL_MAX_COST: whole(1, 1_000_000)(
+    6000,
+    'Highest cost of an operation: one per root field and possible item (graphql.md).',
+  ),
+  GRAPHQL_APQ: flag(false, 'Automatic persisted queries (graphql.md).'),
+  SUBSCRIPTIONS_MAX: whole(0, 1_000_000)(2000, 'Most subscriptions of each worker; 0 for none (live.md).'),
+  SUBSCRIPTIONS_PER_KEY: whole(0, 1_000_000)(100, 'Most subscriptions of a key (live.md).'),
+  SUBSCRIPTION_LIFE_MS: milliseconds(3_600_000, 'Longest subscription; then its client resumes it (live.md).'),
+  TRUSTED_DOCUMENTS: text(undefined, 'Manifest of the only operations that may run (graphql.md).'),
+} as const satisfies Record<string, Variable<unknown>>;
 
 /** The configuration, grouped by the parts of the service that use it. */
 export type Config = ReturnType<typeof loadConfig>;
@@ -138,16 +107,7 @@ export type Config = ReturnType<typeof loadConfig>;
  * @throws ConfigError that lists every mistake.
  */
 export function loadConfig(env: Record<string, string | undefined>) {
-  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
-  const values = cleanEnv(given, variables, {
-    reporter: ({ errors }) => {
-      const mistakes = Object.entries(errors).map(([name, error]) => `  ${name} ${error?.message}`);
-      for (const name of ['DATABASE_DIRECT_URL', 'DATABASE_READ_URLS']) {
-        if (given[name] && !given.DATABASE_URL) mistakes.push(`  ${name} is of no use without DATABASE_URL`);
-      }
-      if (mistakes.length > 0) throw new ConfigError(`The configuration cannot be used:\n${mistakes.join('\n')}`);
-    },
-  });
+  const values = valuesIn(env);
   return {
     shown: withoutSecrets(values),
     port: values.PORT,
@@ -166,10 +126,9 @@ export function loadConfig(env: Record<string, string | undefined>) {
       poolMax: values.DATABASE_POOL_MAX,
       connectTimeout: values.DATABASE_CONNECT_TIMEOUT_MS,
       statementTimeout: values.DATABASE_STATEMENT_TIMEOUT_MS,
-      preparedStatements: values.DATABASE_PREPARED_STATEMENTS as 'auto' | 'true' | 'false',
+      preparedStatements: values.DATABASE_PREPARED_STATEMENTS,
       readUrls: values.DATABASE_READ_URLS,
       readMaxLag: values.READ_MAX_LAG_MS,
-      // One page fits into a response, and many pages fit into memory.
     },
     http: {
       trustProxy: values.TRUST_PROXY,
@@ -207,4 +166,38 @@ export function loadConfig(env: Record<string, string | undefined>) {
       },
     },
   };
+}
+
+type Values = { [Name in keyof typeof variables]: (typeof variables)[Name]['default'] };
+
+function valuesIn(env: Record<string, string | undefined>): Values {
+  const mistakes: string[] = [];
+  const read = ([name, { default: otherwise, parse }]: [string, Variable<unknown>]): [string, unknown] => {
+    try {
+      return [name, env[name] ? parse(env[name]) : otherwise];
+    } catch (error) {
+      mistakes.push(`  ${name} ${(error as Error).message}`);
+      return [name, undefined];
+    }
+  };
+  const values = Object.fromEntries(Object.entries(variables).map(read));
+  for (const name of ['DATABASE_DIRECT_URL', 'DATABASE_READ_URLS']) {
+    if (env[name] && !env.DATABASE_URL) mistakes.push(`  ${name} has no effect without DATABASE_URL`);
+  }
+  if (mistakes.length > 0) throw new ConfigError(`Configuration error:\n${mistakes.join('\n')}`);
+  return values as Values;
+}
+
+/** All values for the log: `set` for a key, protocol, host and path of a URL, which may have a password elsewhere. */
+function withoutSecrets(values: Values): Record<string, unknown> {
+  const place = (url: string) => {
+    const { protocol, host, pathname } = new URL(url);
+    return `${protocol}//${host}${pathname}`;
+  };
+  const shown = ([name, value]: [string, unknown]) => {
+    if (value !== undefined && name.endsWith('_API_KEY')) return [name, 'set'];
+    if (value === undefined || !/_URLS?$/.test(name)) return [name, value];
+    return [name, Array.isArray(value) ? value.map(place) : place(`${value}`)];
+  };
+  return Object.fromEntries(Object.entries(values).map(shown));
 }

@@ -45,12 +45,14 @@ export interface Collection {
   input: TObject;
   /** An item, as REST returns it. */
   item: TObject;
+  /** The service of the module, or its `Records` where it has no rules of its own. */
   service: {
     list(query: Checked<PageQuery>): Promise<Page<{ readonly id: Int64 }>>;
-    create(input: never, deadline?: Deadline, once?: Once): Promise<object>;
-  };
+  } & ({ create: Create } | { insert: Create });
   /** Makes a plausible input; absent when the collection cannot be seeded. @param pick returns a random member */
   sample?: (pick: Pick) => object;
 }
 
 export type Pick = <Member>(members: readonly Member[]) => Member;
+
+type Create = (input: never, deadline?: Deadline, once?: Once) => Promise<object>;

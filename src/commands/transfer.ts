@@ -51,6 +51,7 @@ export async function importLines(
   { isText = false, dryRun = false, file, progress, refused, signal }: ImportOptions,
 ): Promise<Imported> {
   const check = checker(input, { isText });
+  const add = 'create' in service ? service.create.bind(service) : service.insert.bind(service);
   const result: Imported = { added: 0, same: 0, refused: 0 };
   let read = 0;
 
@@ -62,7 +63,7 @@ export async function importLines(
     let isReplay = false;
     const once = file === undefined ? undefined : claim(`import ${name}`, [file, line, item], (is) => (isReplay = is));
     try {
-      if (!dryRun) await service.create(item as never, undefined, once);
+      if (!dryRun) await add(item as never, undefined, once);
       result[isReplay ? 'same' : 'added'] += 1;
     } catch (error) {
       if (!isDataError(error)) throw error;

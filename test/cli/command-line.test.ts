@@ -43,7 +43,9 @@ describe('help', () => {
       expect(lines.find((line) => line.startsWith(`  ${name} `))).toContain(desc);
     }
     expect(stdout).toMatch(/^ {2}PORT +TCP port to listen on\. \(4000\)$/m);
-    expect(stdout).toMatch(/^ {2}LOG_LEVEL +How much is logged\. One of fatal, .*, silent\. \(info\)$/m);
+    expect(stdout).toMatch(
+      /^ {2}LOG_LEVEL +Least level of a log line \(logs.md\)\. One of fatal, .*, silent\. \(info\)$/m,
+    );
   });
 
   test('has colours on a terminal, or where they are wanted', async () => {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '../support/jest.ts';
-import { breakingChanges, type Contracts, checkLock } from './spec-lock.ts';
+import { breakingChanges, type Contracts, checkLock, lockedContracts } from './spec-lock.ts';
 
 const committed: Contracts = {
   'openapi.json': readFileSync('schema/openapi.json', 'utf8'),
@@ -82,6 +82,48 @@ test('what breaks is told in sentences, with what to do', async () => {
     /^schema\/schema.graphql breaks clients of v1.0.0:\n {2}- Type for argument `limit`.*\nKeep what clients rely on/,
   );
   expect(await checkLock(committed, { name: 'v1.0.0', contracts: committed })).toMatchObject({ holds: true });
+});
+
+describe('the specification', () => {
+  const specification = (name: keyof Contracts) => readFileSync(`test/contracts/base/${name}`, 'utf8');
+  const lock = {
+    name: 'the specification',
+    contracts: { 'openapi.json': specification('openapi.json'), 'schema.graphql': specification('schema.graphql') },
+  };
+
+  test('is locked until there is a release, and every client of it is served', async () => {
+    expect(await checkLock(committed, lock)).toEqual({
+      holds: true,
+      report: 'spec lock: every client of the specification is still served',
+    });
+    if (lockedContracts().name === lock.name) expect(lockedContracts()).toEqual(lock);
+  });
+
+  test.each([
+    [
+      'a shorter name',
+      '"maxLength": 1000',
+      '"maxLength": 999',
+      'POST /pets: the body.name had the maxLength none and has now 999',
+    ],
+    [
+      'a smaller page',
+      '"maximum": 100',
+      '"maximum": 50',
+      'GET /pets: the query parameter limit had the maximum 100 and has now 50',
+    ],
+    [
+      'another operation',
+      '"operationId": "createPet"',
+      '"operationId": "addPet"',
+      'POST /pets: its operationId was createPet and is now addPet',
+    ],
+  ])('does not allow %s', async (_what, from, to, sentence) => {
+    const changed = committed['openapi.json'].replace(from, to);
+    expect(changed).not.toBe(committed['openapi.json']);
+    const { holds, report } = await checkLock({ ...committed, 'openapi.json': changed }, lock);
+    expect({ holds, isTold: report.includes(`  - ${sentence}`) }).toEqual({ holds: false, isTold: true });
+  });
 });
 
 test('a new major version may break', async () => {

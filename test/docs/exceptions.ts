@@ -39,12 +39,6 @@ export const exceptions: Record<string, Record<string, string>> = {
     ]),
     "import { toysModule } from './toys/toys.module.ts';": 'a change to a file; the test hands the same list over',
   },
-  'docs/cli.md': {
-    'ANIMAL_STORE_KEY=ask_... npm run store -- bench --seconds 10':
-      'loads this machine for 20 s; test/cli/command-line.test.ts has a second of it',
-    'eval "$(animal-store completion bash)"       # ~/.bashrc':
-      'needs the command in the PATH; test/cli/command-line.test.ts asks bash itself',
-  },
   'docs/deploy.md': {
     ...same('needs Docker; test/operations/container.test.ts and proxy.test.ts hold the files to the service', [
       'export POSTGRES_PASSWORD=$(openssl rand -hex 32)',

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { cpSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, rmSync, symlinkSync, utimesSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { createTestDatabase, newFolder, type TestDatabase } from '../support/database.ts';
@@ -139,21 +139,15 @@ test('a key that has expired cannot be rotated: its new secret would be dead alr
 });
 
 test('through `npm run --silent keys` nothing but the JSON is printed', async () => {
-  // In a checkout of its own, since the script builds, and other tests run what is built here.
+  // A copy, which the script finds built: other tests run what is built here.
   const checkout = await newFolder();
   try {
-    for (const name of [
-      'bin',
-      'src',
-      'migrations',
-      'package.json',
-      'tsconfig.json',
-      ...readdirSync('dist')
-        .filter((name) => name.startsWith('prepared-store-'))
-        .map((name) => `dist/${name}`),
-    ]) {
-      cpSync(name, join(checkout, name), { recursive: true });
+    for (const name of ['bin', 'src', 'packages', 'migrations', 'package.json', 'tsconfig.json', 'dist']) {
+      const filter = (path: string) => !/^dist\/(?:test|compile-cache|graphiql)/.test(path);
+      cpSync(name, join(checkout, name), { recursive: true, filter });
     }
+    const now = new Date();
+    utimesSync(join(checkout, 'dist/.built'), now, now);
     symlinkSync(resolve('node_modules'), join(checkout, 'node_modules'));
     const env = { PATH: process.env.PATH, HOME: process.env.HOME, ...database.env };
     const args = ['run', '--silent', 'keys', '--', 'issue', '--name', 'npm', '--json'];

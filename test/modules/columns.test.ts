@@ -6,7 +6,7 @@ import { sendPage } from '../../src/api/rest/pages.ts';
 import { success } from '../../src/api/rest/responses.ts';
 import { formats } from '../../src/commands/formats.ts';
 import { exportTo, importFile } from '../../src/commands/transfer.ts';
-import type { Collection, Module } from '../../src/module.ts';
+import type { Module } from '../../src/module.ts';
 import { enumSchema, int64Schema, moment, nullable, textSchema } from '../../src/storage/input/check.ts';
 import { pageQueryMembers } from '../../src/storage/input/page.ts';
 import { Records, type Row } from '../../src/storage/records/records.ts';
@@ -215,11 +215,7 @@ test.each(['ndjson', 'csv'] as const)('every kind of value survives a file, %s',
     addedAt: moment({ description: 'When it was added.' }),
   });
   const item = Type.Object({ id: int64Schema({ description: 'Its id.' }), ...input.properties });
-  const service: Collection['service'] = {
-    list: (query) => records().list(query),
-    create: (crate: NewCrate, deadline, once) => records().insert(crate, deadline, once),
-  };
-  const collection = { name: 'crates', input, item, service };
+  const collection = { name: 'crates', input, item, service: records() };
   const refused: string[] = [];
   const watch = {
     signal: new AbortController().signal,

@@ -54,6 +54,29 @@ describe('the service does not start', () => {
     await expect(open({ routes })).rejects.toThrow(message);
   });
 
+  test('with the operationId, the $id or the GraphQL field of another module', async () => {
+    const thing = (operationId: string, $id: string) => (app: Routes) => {
+      const response = { 200: success(Type.Object({ id: Type.Integer() }, { $id }), 'A thing.') };
+      app.get('/things', { schema: { operationId, response } }, async () => ({ id: 1 }));
+    };
+    await expect(open({ routes: thing('listPets', 'Thing') })).rejects.toThrow(
+      'GET /v1/pets and GET /v1/things have the same operationId listPets.',
+    );
+    await expect(open({ routes: thing('listThings', 'Pet') })).rejects.toThrow(
+      'Two different schemas have the $id Pet.',
+    );
+    @Resolver()
+    class ThingResolver {
+      @Query(() => ToyType, { nullable: true })
+      pets() {
+        return null;
+      }
+    }
+    await expect(open({ resolvers: [new ThingResolver()] })).rejects.toThrow(
+      'Two resolvers define the GraphQL field Query.pets.',
+    );
+  });
+
   test('with a query parameter that nobody checks', async () => {
     const querystring = Type.Object({ name: Type.String() });
     const routes = (app: Routes) => {

@@ -59,7 +59,7 @@ test.each(['postgres://user:p,w@a:5432,b:5432/shop', 'postgres://a,b/shop?target
 
 test.each(['DATABASE_DIRECT_URL', 'DATABASE_READ_URLS'])('%s without DATABASE_URL is a mistake', (name) => {
   expect(() => loadConfig({ [name]: 'postgres://127.0.0.1/shop' })).toThrow(
-    `${name} is of no use without DATABASE_URL`,
+    `${name} has no effect without DATABASE_URL`,
   );
 });
 

@@ -28,7 +28,7 @@ test('a configuration that cannot be used is refused with one message that lists
   for (const ended of [await startAndFail(env), await cli(['keys', 'list'], env)]) {
     expect(ended).toMatchObject({ code: 1, stdout: '' });
     const [title, ...mistakes] = ended.stderr.trim().split('\n');
-    expect(title).toBe('animal-store: The configuration cannot be used:');
+    expect(title).toBe('animal-store: Configuration error:');
     expect(mistakes.map((line) => line.trim().split(' ', 1)[0]).sort()).toEqual(Object.keys(env).sort());
     expect(ended.stderr).not.toContain('short');
   }

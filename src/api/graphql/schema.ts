@@ -52,14 +52,35 @@ function requireWrite(mutations: GraphQLObjectType | null | undefined): void {
   }
 }
 
+interface ResolverMetadata {
+  target: unknown;
+  schemaName: string;
+}
+
+/** Where type-graphql keeps what decorators declare. It exports no function for it. */
+const metadata = globalThis as unknown as {
+  TypeGraphQLMetadataStorage: Record<'queries' | 'mutations' | 'subscriptions', ResolverMetadata[]>;
+};
+
+/** Of two root fields with one name type-graphql would serve the later one. @throws Error that names it */
+function assertDistinctFields(resolvers: Map<unknown, object>): void {
+  const { queries, mutations, subscriptions } = metadata.TypeGraphQLMetadataStorage;
+  for (const [type, fields] of Object.entries({ Query: queries, Mutation: mutations, Subscription: subscriptions })) {
+    const names = fields.filter(({ target }) => resolvers.has(target)).map(({ schemaName }) => schemaName);
+    const repeated = names.find((name, at) => names.indexOf(name) < at);
+    if (repeated) throw new Error(`Two resolvers define the GraphQL field ${type}.${repeated}.`);
+  }
+}
+
 /**
  * Builds the schema from the resolvers of all modules.
  *
  * @param hasQuota whether callers have quotas.
- * @throws Error when a field has no declared cost
+ * @throws Error when a field has no declared cost, or a name is used twice
  */
 export async function createSchema(resolvers: object[], hasQuota: boolean): Promise<GraphQLSchema> {
   const instances = new Map<unknown, object>(resolvers.map((resolver) => [resolver.constructor, resolver]));
+  assertDistinctFields(instances);
   const schema = await buildSchema({
     resolvers: [...instances.keys()] as NonEmptyArray<() => void>,
     container: { get: (resolver) => instances.get(resolver) },

@@ -37,10 +37,24 @@ export const openApi = fastifyPlugin<OpenApiOptions>(
         'openapiObject' in document ? withPlainReferences(document.openapiObject) : document.swaggerObject,
     });
     // Responses are serialised by reference, too, because the serialiser accepts each named schema only once.
-    app.addHook('onRoute', ({ schema }) => {
+    const operations = new Map<string, string>();
+    app.addHook('onRoute', ({ schema, method, url }) => {
       if (!schema) return;
+      const { operationId } = schema as { operationId?: string };
+      // Fastify adds a HEAD route to each GET route.
+      if (operationId && method !== 'HEAD') {
+        const other = operations.get(operationId);
+        if (other) throw new Error(`${other} and ${method} ${url} have the same operationId ${operationId}.`);
+        operations.set(operationId, `${method} ${url}`);
+      }
       for (const part of [schema.querystring, schema.body, schema.response]) {
-        byReference(part, (named) => app.getSchema(named.$id) ?? app.addSchema(named));
+        byReference(part, (named) => {
+          const other = app.getSchema(named.$id);
+          if (!other) app.addSchema(named);
+          else if (JSON.stringify(other) !== JSON.stringify(named)) {
+            throw new Error(`Two different schemas have the $id ${named.$id}.`);
+          }
+        });
       }
       if (schema.response) schema.response = byReference(schema.response);
     });

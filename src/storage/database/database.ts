@@ -7,9 +7,9 @@ import { Batches, type BatchOptions, type Run } from '../records/batches.ts';
 import type { Statement } from '../records/sql.ts';
 import { advanceCounters } from './counters.ts';
 import { type EmbeddedPostgres, openEmbedded } from './embedded.ts';
-import { unavailable } from './errors.ts';
+import { isUnmigrated, unavailable } from './errors.ts';
 import { type AssertHeld, exclusivelyOn } from './exclusive.ts';
-import { applyMigrations, migrationPatience } from './migrations.ts';
+import { applyMigrations, lacksMigration, migrationPatience } from './migrations.ts';
 import { type DatabaseOptions, type Model, ormOptions } from './options.ts';
 import { endPool, poolOf, poolWith, stateOfPool } from './pool.ts';
 import { assertServable, citusNode, isWorkerOfCitus, pendingMigrations } from './readiness.ts';
@@ -138,7 +138,9 @@ export class Database {
     if (directUrl && (await this.pending()).length > 0) {
       throw new Error('DATABASE_DIRECT_URL has been migrated, and is not the database that DATABASE_URL leads to.');
     }
-    await advanceCounters(this.primary.ask, this.orm, this.options.log);
+    await advanceCounters(this.primary.ask, this.orm, this.options.log).catch((error) => {
+      throw isUnmigrated(error) ? lacksMigration(error, model) : error;
+    });
     return applied;
   }
 

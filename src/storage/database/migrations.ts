@@ -1,3 +1,5 @@
+import { readdirSync } from 'node:fs';
+import { join, parse } from 'node:path';
 import type { Constructor, MigrationObject } from '@mikro-orm/core';
 import type { Migration } from '@mikro-orm/migrations';
 import { MikroORM } from '@mikro-orm/postgresql';
@@ -124,4 +126,17 @@ function gaveUp(migration: string, attempts: number, cause: unknown): Error {
     `The migration ${migration} did not get its locks in ${attempts} attempts; nothing of it was applied. ` +
     'Somebody holds a table that it changes: see pg_stat_activity, end that, and start again.';
   return new Error(message, { cause });
+}
+
+/** The error when a table or column is missing although every listed migration is applied. */
+export function lacksMigration({ message }: Error, { migrations }: Model): Error {
+  const listed = migrations.map(({ name }) => name);
+  // Beside the build of this file.
+  const files = readdirSync(join(import.meta.dirname, '../../../migrations')).filter((name) => /\.[jt]s$/.test(name));
+  const unlisted = files.map((file) => parse(file).name).filter((name) => !listed.includes(name));
+  const remedy =
+    unlisted.length > 0
+      ? `No module lists ${unlisted.join(', ')}: add it to the \`migrations\` of its module.`
+      : 'Write one: `npm run migration:create -- --name=create_...`, and list it in the `migrations` of its module.';
+  return new Error(`No migration creates what an entity needs (${message}). ${remedy}`);
 }

@@ -1,12 +1,12 @@
 import { Migration } from '@mikro-orm/migrations';
 import { LiveList } from '../../../src/api/subscriptions/live-list.ts';
-import type { Collection, Module } from '../../../src/module.ts';
+import type { Module } from '../../../src/module.ts';
 import { checker } from '../../../src/storage/input/check.ts';
 import { Records } from '../../../src/storage/records/records.ts';
 import { ToyEntity, type Toys } from './toy.entity.ts';
 import { ToyResolver } from './toy.resolver.ts';
 import { toyRoutes } from './toy.routes.ts';
-import { type NewToy, newToySchema, toySchema } from './toy.schemas.ts';
+import { newToySchema, toySchema } from './toy.schemas.ts';
 
 class CreateToy extends Migration {
   override up(): void {
@@ -32,12 +32,8 @@ export const toysModule: Module = {
   open({ database }) {
     const toys: Toys = new Records(database, ToyEntity, 'kind');
     const newToyOf = checker(newToySchema, { isText: true });
-    const service: Collection['service'] = {
-      list: (query) => toys.list(query),
-      create: (toy: NewToy, call, once) => toys.insert(toy, call, once),
-    };
     return {
-      collections: [{ name: 'toys', input: newToySchema, item: toySchema, service }],
+      collections: [{ name: 'toys', input: newToySchema, item: toySchema, service: toys }],
       routes: (app) => toyRoutes(app, toys),
       resolvers: [new ToyResolver(toys, new LiveList(toys), newToyOf)],
     };

@@ -1,0 +1,61 @@
+// Runs on Node 18.
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { constants } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** The folder of the project. */
+export const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+
+const oldest = 24;
+/** Signals that a terminal, npm, a shell or a container runtime sends to end a program. */
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'];
+
+/**
+ * Runs work in this process if its Node.js is new enough; otherwise the same program on the Node.js from node_modules.
+ *
+ * @param {() => Promise<unknown>} work
+ */
+export function onSupportedNode(work) {
+  if (Number.parseInt(process.versions.node, 10) >= oldest) {
+    work().catch(fail);
+    return;
+  }
+  const paths = [`node-${process.platform}-${process.arch}/bin/node`, '.bin/node'];
+  const node = paths.map((path) => join(root, 'node_modules', path)).find((path) => existsSync(path));
+  if (node && !process.env.ANIMAL_STORE_NODE) runOn(node);
+  else
+    fail(
+      new Error(
+        `Node.js ${oldest} or later is needed, and this is ${process.version}. On Linux \`npm ci\` installs one.`,
+      ),
+    );
+}
+
+/**
+ * As if this process had become that one: the same streams, the same process group, its signals and its end.
+ *
+ * @param {string} node
+ */
+function runOn(node) {
+  // If that Node.js is too old as well, it must not look for another one.
+  const env = { ...process.env, ANIMAL_STORE_NODE: process.version };
+  const child = spawn(node, process.argv.slice(1), { stdio: 'inherit', env });
+  const forward = (/** @type {NodeJS.Signals} */ signal) => void child.kill(signal);
+  for (const signal of signals) process.on(signal, forward);
+  child.once('error', fail);
+  child.once('exit', (code, signal) => {
+    for (const one of signals) process.removeListener(one, forward);
+    if (signal === null) process.exit(code ?? 1);
+    process.kill(process.pid, signal);
+    // For a signal that does not end a process by itself: the exit code that a shell would report.
+    setTimeout(() => process.exit(128 + (constants.signals[signal] ?? 0)), 1000);
+  });
+}
+
+/** @param {unknown} error */
+function fail(error) {
+  process.stderr.write(`animal-store: ${error instanceof Error ? error.message : error}\n`);
+  process.exit(1);
+}
