@@ -12,8 +12,10 @@ import {
 } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { defineEntity, p } from '@mikro-orm/core';
 import { ApiKey } from '../../src/access/keys/api-key.entity.ts';
 import { backup, restore } from '../../src/commands/backup/backup.ts';
+import { tablesOf } from '../../src/commands/backup/tables.ts';
 import { loadConfig } from '../../src/config.ts';
 import { modelOf } from '../../src/mikro-orm.config.ts';
 import { modules } from '../../src/modules.ts';
@@ -374,4 +376,21 @@ test('with DATABASE_URL set, the tool of PostgreSQL is named instead', async () 
   expect((await cli(['restore', 'shop.sql'], withUrl)).stderr).toContain(
     'pg_restore --dbname="$DATABASE_URL" shop.sql',
   );
+});
+
+test('a table is copied after those that it refers to, with the columns of its relations', () => {
+  const Shop = defineEntity({
+    name: 'Shop',
+    tableName: 'shop',
+    properties: { id: p.bigint().primary(), toys: () => p.oneToMany(Toy).mappedBy('shop') },
+  });
+  const Toy = defineEntity({
+    name: 'Toy',
+    tableName: 'a_toy',
+    properties: { id: p.bigint().primary(), shop: () => p.manyToOne(Shop) },
+  });
+  expect(tablesOf({ entities: [Toy, Shop], shared: [], migrations: [] })).toEqual([
+    { name: 'shop', columns: { id: 'bigserial' }, key: ['id'] },
+    { name: 'a_toy', columns: { id: 'bigserial', shop_id: 'bigint' }, key: ['id'] },
+  ]);
 });

@@ -44,7 +44,7 @@ export function tablesOf(model: Model): StoredTable[] {
     name: tableName,
     columns: Object.fromEntries(
       props
-        .filter(({ persist }) => persist !== false)
+        .filter(({ persist, fieldNames }) => persist !== false && fieldNames)
         .flatMap(({ fieldNames, columnTypes }) => fieldNames.map((name, at) => [name, columnTypes[at] as string])),
     ),
     key: primaryKeys.flatMap((key) => properties[key]?.fieldNames ?? []),
@@ -189,7 +189,7 @@ async function counterOf(session: ClientBase, table: StoredTable): Promise<Pick<
   const end = endOfCounter(`${table.columns[column]}`);
   const id = quoted(column);
   const { rows } = await session.query(
-    `select greatest(pg_sequence_last_value(${sequence}), max(${id}) filter (where ${id} < ${end}))::text as counter,
+    `select greatest(pg_sequence_last_value(${sequence}), max(${id}) filter (where ${id} between 1 and ${end}))::text as counter,
       max(${id})::text as greatest from ${quoted(table.name)}`,
     [table.name, column],
   );
@@ -204,10 +204,10 @@ async function setCounter(session: ClientBase, table: StoredTable, { counter }: 
 /** What an operator should know of the ids in a copy. */
 export function warningsOf(contents: Contents[]): string[] {
   return contents
-    .filter(({ counter, greatest }) => counter !== null && BigInt(greatest ?? 0) > BigInt(counter))
+    .filter(({ counter, greatest }) => BigInt(greatest ?? 0) > BigInt(counter ?? 0))
     .map(
       ({ table, counter, greatest }) =>
-        `The greatest id of ${table}, ${greatest}, is near the end of its range, and new ids follow ${counter}: ` +
+        `The greatest id of ${table}, ${greatest}, is near the end of its range, and new ids follow ${counter ?? 0}: ` +
         'walks and live lists that have passed the greatest id miss them.',
     );
 }
