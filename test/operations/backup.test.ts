@@ -382,15 +382,15 @@ test('a table is copied after those that it refers to, with the columns of its r
   const Shop = defineEntity({
     name: 'Shop',
     tableName: 'shop',
-    properties: { id: p.bigint().primary(), toys: () => p.oneToMany(Toy).mappedBy('shop') },
+    properties: { id: p.bigint().primary().autoincrement(), toys: () => p.oneToMany(Toy).mappedBy('shop') },
   });
   const Toy = defineEntity({
     name: 'Toy',
     tableName: 'a_toy',
-    properties: { id: p.bigint().primary(), shop: () => p.manyToOne(Shop) },
+    properties: { id: p.bigint().primary().autoincrement(), shop: () => p.manyToOne(Shop) },
   });
   expect(tablesOf({ entities: [Toy, Shop], shared: [], migrations: [] })).toEqual([
-    { name: 'shop', columns: { id: 'bigserial' }, key: ['id'] },
-    { name: 'a_toy', columns: { id: 'bigserial', shop_id: 'bigint' }, key: ['id'] },
+    { name: 'shop', columns: { id: 'bigserial' }, key: ['id'], counted: 'id' },
+    { name: 'a_toy', columns: { id: 'bigserial', shop_id: 'bigint' }, key: ['id'], counted: 'id' },
   ]);
 });

@@ -15,6 +15,8 @@ export interface StoredTable {
   columns: Record<string, string>;
   /** The primary key: rows are read in its order. */
   key: string[];
+  /** The column whose values a counter gives out. */
+  counted: string | undefined;
 }
 
 /** What a table holds. Two tables with the same rows and counter have equal contents. */
@@ -48,6 +50,7 @@ export function tablesOf(model: Model): StoredTable[] {
         .flatMap(({ fieldNames, columnTypes }) => fieldNames.map((name, at) => [name, columnTypes[at] as string])),
     ),
     key: primaryKeys.flatMap((key) => properties[key]?.fieldNames ?? []),
+    counted: props.find(({ autoincrement }) => autoincrement)?.fieldNames[0],
   }));
 }
 
@@ -177,28 +180,23 @@ export async function insertRows(session: ClientBase, table: StoredTable, lines:
 
 const sequence = 'pg_get_serial_sequence(quote_ident($1), $2)::regclass';
 
-/** The column of a table that has a counter. */
-function counted({ columns }: StoredTable): string | undefined {
-  return Object.keys(columns).find((name) => columns[name]?.endsWith('serial'));
-}
-
 /** A row near the end of the range does not use the counter up: see `counters.ts`. */
 async function counterOf(session: ClientBase, table: StoredTable): Promise<Pick<Contents, 'counter' | 'greatest'>> {
-  const column = counted(table);
-  if (!column) return { counter: null, greatest: null };
-  const end = endOfCounter(`${table.columns[column]}`);
-  const id = quoted(column);
+  const { name, columns, counted } = table;
+  if (!counted) return { counter: null, greatest: null };
+  const end = endOfCounter(`${columns[counted]}`);
+  const id = quoted(counted);
   const { rows } = await session.query(
     `select greatest(pg_sequence_last_value(${sequence}), max(${id}) filter (where ${id} between 1 and ${end}))::text as counter,
-      max(${id})::text as greatest from ${quoted(table.name)}`,
-    [table.name, column],
+      max(${id})::text as greatest from ${quoted(name)}`,
+    [name, counted],
   );
   return rows[0];
 }
 
 /** Lets new ids follow a given one. */
 async function setCounter(session: ClientBase, table: StoredTable, { counter }: Contents): Promise<void> {
-  if (counter !== null) await session.query(`select setval(${sequence}, $3)`, [table.name, counted(table), counter]);
+  if (counter !== null) await session.query(`select setval(${sequence}, $3)`, [table.name, table.counted, counter]);
 }
 
 /** What an operator should know of the ids in a copy. */
