@@ -389,7 +389,7 @@ test('a table is copied after those that it refers to, with the columns of its r
     tableName: 'a_toy',
     properties: { id: p.bigint().primary().autoincrement(), shop: () => p.manyToOne(Shop) },
   });
-  expect(tablesOf({ entities: [Toy, Shop], shared: [], migrations: [] })).toEqual([
+  expect(tablesOf({ entities: [Toy, Shop], migrations: [] })).toEqual([
     { name: 'shop', columns: { id: 'bigserial' }, key: ['id'], counted: 'id' },
     { name: 'a_toy', columns: { id: 'bigserial', shop_id: 'bigint' }, key: ['id'], counted: 'id' },
   ]);
