@@ -13,14 +13,13 @@ beforeEach(() => {
   env = { ...database.env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others' };
 });
 
-const longPath = `/v1/${'x'.repeat(300)}`;
-
-/** Sends requests, one after the other on one connection, for each of which there is a line of some 400 characters. */
+/** Sends requests, one after the other on one connection, for each of which there is a line of some 350 characters. */
 async function ask(server: ServerProcess, count: number): Promise<void> {
-  const one = `GET ${longPath} HTTP/1.1\r\nHost: store.example\r\nX-Request-Id: asked\r\n\r\n`;
+  // A public route: under load others may be refused, with the connection.
+  const one = `GET /livez HTTP/1.1\r\nHost: store.example\r\nX-Request-Id: asked\r\nUser-Agent: ${'x'.repeat(128)}\r\n\r\n`;
   const last = one.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n');
   const answers = await exchange(server, one.repeat(count - 1) + last);
-  expect(answers.map(({ status }) => status)).toEqual(Array(count).fill(401));
+  expect(answers.map(({ status }) => status)).toEqual(Array(count).fill(200));
 }
 
 async function isAlive({ origin }: ServerProcess): Promise<boolean> {
