@@ -6,9 +6,8 @@ import { ConnectionArgs, connectionChecker, ID, ListArgs, toConnection } from '.
 import { FollowArgs, Live } from '../api/subscriptions/live-field.ts';
 import { checker } from '../storage/input/check.ts';
 import { int64FromText } from '../storage/input/int64.ts';
-import { getPetDeprecation, getPetRemovalDay } from './pet.deprecation.ts';
 import { PetStatus } from './pet.entity.ts';
-import { type NewPet, petQuerySchema } from './pet.schemas.ts';
+import { getPetDeprecation, getPetRemovalDay, newPetSchema, petQuerySchema } from './pet.schemas.ts';
 import type { PetService } from './pet.service.ts';
 import { NewPetInput, PetConnection, PetType } from './pet.types.ts';
 
@@ -16,15 +15,13 @@ const deprecationReason = `Use \`pets\` with its \`status\` argument; \`pet\` wi
 const withStatus = { nullable: true, description: 'Only animals with this status.' };
 
 const queryOf = checker(petQuerySchema, { isText: true });
+const newPetOf = checker(newPetSchema, { isText: true });
 const queryOfConnection = connectionChecker(petQuerySchema);
 
 /** The GraphQL API of the catalogue. */
 @Resolver()
 export class PetResolver {
-  constructor(
-    private readonly service: PetService,
-    private readonly newPetOf: (input: unknown) => NewPet,
-  ) {}
+  constructor(private readonly service: PetService) {}
 
   @Query(() => [PetType], {
     description: 'Lists animals by ascending id, optionally filtered by availability.',
@@ -69,7 +66,7 @@ export class PetResolver {
     @Ctx() { call }: GraphQLContext,
     @Repeatable() once: Once | undefined,
   ): Promise<PetType> {
-    return this.service.create(this.newPetOf(input), call, once);
+    return this.service.create(newPetOf(input), call, once);
   }
 
   @Live(() => PetType, { description: 'Animals as they are added, by ascending id: those after an id, then new ones.' })

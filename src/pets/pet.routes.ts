@@ -1,11 +1,9 @@
 import type { Routes } from '../api/http/input.ts';
 import { sendPage } from '../api/rest/pages.ts';
-import { failure, pageOf, success } from '../api/rest/responses.ts';
-import { StoreError } from '../errors.ts';
+import { failure, found, pageOf, success } from '../api/rest/responses.ts';
 import { int64FromText } from '../storage/input/int64.ts';
 import { idSchema } from '../storage/input/page.ts';
-import { getPetDeprecation, getPetRemovalDay } from './pet.deprecation.ts';
-import { newPetSchema, petQuerySchema, petSchema } from './pet.schemas.ts';
+import { getPetDeprecation, getPetRemovalDay, newPetSchema, petQuerySchema, petSchema } from './pet.schemas.ts';
 import type { PetService } from './pet.service.ts';
 
 /** The REST API of the catalogue: `listPets`, `createPet`, `getPet`. */
@@ -45,13 +43,7 @@ export function petRoutes(app: Routes, pets: PetService): void {
   };
   const config = { deprecation: { ...getPetDeprecation, operation: 'getPet', successor: '/v1/pets' } };
   // An empty segment is not an id: `/pets/` does not exist.
-  app.get<{ Params: { petId: string } }>(
-    '/pets/:petId(^[^]+$)',
-    { schema: getPet, config },
-    async ({ params, call }) => {
-      const pet = await pets.find(int64FromText(params.petId), call);
-      if (!pet) throw new StoreError('NOT_FOUND', `There is no animal with the id ${params.petId}.`);
-      return pet;
-    },
+  app.get<{ Params: { petId: string } }>('/pets/:petId(^[^]+$)', { schema: getPet, config }, async ({ params, call }) =>
+    found(await pets.find(int64FromText(params.petId), call), 'animal', params.petId),
   );
 }

@@ -1,6 +1,5 @@
 import { CreatePetAndApiKey } from '../../migrations/2026_11_20_120000_create_pet_and_api_key.ts';
 import type { Module } from '../module.ts';
-import { checker } from '../storage/input/check.ts';
 import { PetEntity } from './pet.entity.ts';
 import { petExamples } from './pet.examples.ts';
 import { PetResolver } from './pet.resolver.ts';
@@ -17,11 +16,10 @@ export const petsModule: Module = {
   examples: petExamples,
   open({ database }) {
     const pets = new PetService(database);
-    const newPetOf = checker(newPetSchema, { isText: true });
     return {
       collections: [{ name: 'pets', input: newPetSchema, item: petSchema, service: pets, sample: samplePet }],
       routes: (app) => petRoutes(app, pets),
-      resolvers: [new PetResolver(pets, newPetOf)],
+      resolvers: [new PetResolver(pets)],
     };
   },
 };

@@ -1,5 +1,5 @@
 import { type TSchema, Type } from 'typebox';
-import { type ErrorCode, httpStatusOf, restCodes } from '../../errors.ts';
+import { type ErrorCode, httpStatusOf, restCodes, StoreError } from '../../errors.ts';
 import { pageLimit } from '../../storage/input/page.ts';
 
 /** The specification's Error. */
@@ -38,6 +38,12 @@ export function pageOf(item: TSchema, name: string, description: string): Respon
   });
   const Link = text('RFC 8288: the address of the next page with `rel="next"`; absent on the last page.');
   return success(schema, description, { Link });
+}
+
+/** @throws StoreError NOT_FOUND when there is no item */
+export function found<Item>(item: Item | null, noun: string, id: string): Item {
+  if (item === null) throw new StoreError('NOT_FOUND', `There is no ${noun} with the id ${id}.`);
+  return item;
 }
 
 /** A documented failure. */

@@ -4,24 +4,25 @@ import { type Once, Repeatable } from '../../../src/api/graphql/repeatable.ts';
 import type { GraphQLContext } from '../../../src/api/graphql/request.ts';
 import { ConnectionArgs, connectionChecker, ID, ListArgs, toConnection } from '../../../src/api/graphql/types.ts';
 import { FollowArgs, Live } from '../../../src/api/subscriptions/live-field.ts';
-import type { LiveList } from '../../../src/api/subscriptions/live-list.ts';
+import { LiveList } from '../../../src/api/subscriptions/live-list.ts';
 import { checker } from '../../../src/storage/input/check.ts';
 import { int64FromText } from '../../../src/storage/input/int64.ts';
 import { type Toy, ToyKind, type Toys } from './toy.entity.ts';
-import { type NewToy, toyQuerySchema } from './toy.schemas.ts';
+import { newToySchema, toyQuerySchema } from './toy.schemas.ts';
 import { getToyDeprecation, NewToyInput, ToyConnection, ToyType } from './toy.types.ts';
 
 const queryOf = checker(toyQuerySchema, { isText: true });
+const newToyOf = checker(newToySchema, { isText: true });
 const queryOfConnection = connectionChecker(toyQuerySchema);
 
 /** GraphQL. */
 @Resolver()
 export class ToyResolver {
-  constructor(
-    private readonly records: Toys,
-    private readonly live: LiveList<Toy>,
-    private readonly newToyOf: (input: unknown) => NewToy,
-  ) {}
+  private readonly live: LiveList<Toy>;
+
+  constructor(private readonly records: Toys) {
+    this.live = new LiveList(records);
+  }
 
   @Query(() => [ToyType], { description: 'Lists toys by ascending id.' })
   async toys(
@@ -54,7 +55,7 @@ export class ToyResolver {
     @Ctx() { call }: GraphQLContext,
     @Repeatable() once: Once | undefined,
   ): Promise<ToyType> {
-    return this.records.insert(this.newToyOf(input), call, once);
+    return this.records.insert(newToyOf(input), call, once);
   }
 
   @Live(() => ToyType, { description: 'Toys as they are added, by ascending id.' })

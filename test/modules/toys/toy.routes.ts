@@ -1,7 +1,6 @@
 import type { Routes } from '../../../src/api/http/input.ts';
 import { sendPage } from '../../../src/api/rest/pages.ts';
-import { failure, pageOf, success } from '../../../src/api/rest/responses.ts';
-import { StoreError } from '../../../src/errors.ts';
+import { failure, found, pageOf, success } from '../../../src/api/rest/responses.ts';
 import { int64FromText } from '../../../src/storage/input/int64.ts';
 import { idSchema } from '../../../src/storage/input/page.ts';
 import type { Toys } from './toy.entity.ts';
@@ -40,13 +39,7 @@ export function toyRoutes(app: Routes, toys: Toys): void {
     },
   };
   const config = { deprecation: { ...getToyDeprecation, operation: 'getToy', successor: '/v1/toys' } };
-  app.get<{ Params: { toyId: string } }>(
-    '/toys/:toyId(^[^]+$)',
-    { schema: getToy, config },
-    async ({ params, call }) => {
-      const toy = await toys.find(int64FromText(params.toyId), call);
-      if (!toy) throw new StoreError('NOT_FOUND', `There is no toy with the id ${params.toyId}.`);
-      return toy;
-    },
+  app.get<{ Params: { toyId: string } }>('/toys/:toyId(^[^]+$)', { schema: getToy, config }, async ({ params, call }) =>
+    found(await toys.find(int64FromText(params.toyId), call), 'toy', params.toyId),
   );
 }

@@ -1,7 +1,5 @@
 import { Migration } from '@mikro-orm/migrations';
-import { LiveList } from '../../../src/api/subscriptions/live-list.ts';
 import type { Module } from '../../../src/module.ts';
-import { checker } from '../../../src/storage/input/check.ts';
 import { Records } from '../../../src/storage/records/records.ts';
 import { ToyEntity, type Toys } from './toy.entity.ts';
 import { ToyResolver } from './toy.resolver.ts';
@@ -31,11 +29,10 @@ export const toysModule: Module = {
   examples: [{ title: 'List toys', document: 'query Toys {\n  toys(limit: 5) {\n    id\n    name\n  }\n}\n' }],
   open({ database }) {
     const toys: Toys = new Records(database, ToyEntity, 'kind');
-    const newToyOf = checker(newToySchema, { isText: true });
     return {
       collections: [{ name: 'toys', input: newToySchema, item: toySchema, service: toys }],
       routes: (app) => toyRoutes(app, toys),
-      resolvers: [new ToyResolver(toys, new LiveList(toys), newToyOf)],
+      resolvers: [new ToyResolver(toys)],
     };
   },
 };
