@@ -7,9 +7,9 @@ import { FollowArgs, Live } from '../api/subscriptions/live-field.ts';
 import { checker } from '../storage/input/check.ts';
 import { int64FromText } from '../storage/input/int64.ts';
 import { PetStatus } from './pet.entity.ts';
-import { getPetDeprecation, getPetRemovalDay, newPetSchema, petQuerySchema } from './pet.schemas.ts';
+import { newPetSchema, petQuerySchema } from './pet.schemas.ts';
 import type { PetService } from './pet.service.ts';
-import { NewPetInput, PetConnection, PetType } from './pet.types.ts';
+import { getPetDeprecation, getPetRemovalDay, NewPetInput, PetConnection, PetType } from './pet.types.ts';
 
 const deprecationReason = `Use \`pets\` with its \`status\` argument; \`pet\` will be removed on ${getPetRemovalDay}.`;
 const withStatus = { nullable: true, description: 'Only animals with this status.' };

@@ -3,8 +3,9 @@ import { sendPage } from '../api/rest/pages.ts';
 import { failure, found, pageOf, success } from '../api/rest/responses.ts';
 import { int64FromText } from '../storage/input/int64.ts';
 import { idSchema } from '../storage/input/page.ts';
-import { getPetDeprecation, getPetRemovalDay, newPetSchema, petQuerySchema, petSchema } from './pet.schemas.ts';
+import { newPetSchema, petQuerySchema, petSchema } from './pet.schemas.ts';
 import type { PetService } from './pet.service.ts';
+import { getPetDeprecation, getPetRemovalDay } from './pet.types.ts';
 
 /** The REST API of the catalogue: `listPets`, `createPet`, `getPet`. */
 export function petRoutes(app: Routes, pets: PetService): void {

@@ -1,5 +1,4 @@
 import { Type } from 'typebox';
-import { type Deprecation, dayOf } from '../access/deprecations/deprecation.ts';
 import { enumSchema, type Input, int64Schema, textSchema, use, withDefault } from '../storage/input/check.ts';
 import { pageQueryMembers } from '../storage/input/page.ts';
 import { PetStatus } from './pet.entity.ts';
@@ -55,14 +54,3 @@ export const petSchema = Type.Object(
     examples: [{ id: 1, name: 'Rex', categoryId: 5, status: 'available' }],
   },
 );
-
-/**
- * Fetching one pet by id, in REST and GraphQL. The specification sets the removal, its version 1.0.0 the deprecation.
- */
-export const getPetDeprecation: Deprecation = {
-  since: new Date('2026-11-20T00:00:00Z'),
-  removal: new Date('2030-12-05T00:00:00Z'),
-  replacement: '`GET /pets` with the `status` filter',
-};
-
-export const getPetRemovalDay = dayOf(getPetDeprecation.removal);

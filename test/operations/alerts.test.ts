@@ -1,7 +1,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { getPetDeprecation } from '../../src/pets/pet.schemas.ts';
+import { getPetDeprecation } from '../../src/pets/pet.types.ts';
 import { newFolder } from '../support/folder.ts';
 import { afterEach, describe, expect, test } from '../support/jest.ts';
 import { hasPrometheus, promtool } from '../support/servers/prometheus.ts';
