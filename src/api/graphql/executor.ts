@@ -13,7 +13,7 @@ import {
 } from 'graphql';
 import { type CompiledQuery, compileQuery, isCompiledQuery } from 'graphql-jit';
 import { LRUCache } from 'lru-cache';
-import { Writers, writtenData } from './writer.ts';
+import { JsonCompiler, writtenData } from './json-compiler.ts';
 
 /**
  * Limits of the cache: the number of operations, and the total length of their documents in characters. One of two
@@ -57,13 +57,13 @@ type Known = Compiled | 'seen' | 'impossible';
 export class Executor {
   readonly #schema: GraphQLSchema;
   readonly #options: ExecutorOptions;
-  readonly #writers: Writers;
+  readonly #json: JsonCompiler;
   readonly #known = new LRUCache<OperationDefinitionNode, Known>(capacity);
 
   constructor(schema: GraphQLSchema, options: ExecutorOptions) {
     this.#schema = schema;
     this.#options = options;
-    this.#writers = new Writers(schema);
+    this.#json = new JsonCompiler(schema);
   }
 
   async execute(execution: Execution): Promise<ExecutionResult> {
@@ -114,8 +114,8 @@ export class Executor {
   }
 
   #compile(document: DocumentNode, operation: OperationDefinitionNode): Compiled | undefined {
-    const cut = this.#writers.of(document, operation);
-    const [schema, source] = cut ? [this.#writers.schema, cut.document] : [this.#schema, document];
+    const cut = this.#json.of(document, operation);
+    const [schema, source] = cut ? [this.#json.schema, cut.document] : [this.#schema, document];
     const compiled = compileQuery(schema, source, operation.name?.value, {
       customJSONSerializer: !cut,
       disablingCapturingStackErrors: true,
