@@ -1,3 +1,4 @@
+import { defineEntity, p } from '@mikro-orm/core';
 import Fastify from 'fastify';
 import { Mutation, Query, Resolver } from 'type-graphql';
 import { type TSchema, Type } from 'typebox';
@@ -74,6 +75,18 @@ describe('the service does not start', () => {
     }
     await expect(open({ resolvers: [new ThingResolver()] })).rejects.toThrow(
       'Two resolvers define the GraphQL field Query.pets.',
+    );
+  });
+
+  test('with a table that no migration creates', async () => {
+    const visit = defineEntity({
+      name: 'Visit',
+      tableName: 'visit',
+      properties: { id: p.bigint('bigint').primary().autoincrement() },
+    });
+    const visits: Module = { tag: { name: 'Visits', description: 'Visits.' }, entities: [visit], open: () => ({}) };
+    await expect(startStore({}, { more: [visits] })).rejects.toThrow(
+      /^No migration creates what an entity needs \(.*"visit" does not exist.*\)\. (?:Write one|No module lists)/,
     );
   });
 

@@ -208,6 +208,7 @@ test('both contracts have it, beside the pets', async () => {
     '400',
     '401',
     '403',
+    '408',
     '409',
     '413',
     '415',

@@ -35,10 +35,6 @@ test('a configuration names all its mistakes at once', () => {
 test.each([
   ['postgres://a:secret@127.0.0.1/shop;postgres://b:secret@127.0.0.1/shop', 'must be a postgres:// address'],
   ['postgres://127.0.0.1/shop postgres://127.0.0.2/shop', 'must be a postgres:// address'],
-  [
-    'postgres://a,b/shop?target_session_attrs=read-write',
-    'names several hosts; it takes one (docs/scale.md, Failover)',
-  ],
   ['postgres://127.0.0.1/shop?sslmode=sometimes', 'has an sslmode that is none of disable, allow'],
   ['mysql://127.0.0.1/shop', 'must be a postgres:// address'],
 ])('the address %s is refused by its name', (url, why) => {

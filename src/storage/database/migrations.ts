@@ -129,7 +129,8 @@ function gaveUp(migration: string, attempts: number, cause: unknown): Error {
 }
 
 /** The error when a table or column is missing although every listed migration is applied. */
-export function lacksMigration({ message }: Error, { migrations }: Model): Error {
+export function lacksMigration(error: Error, { migrations }: Model): Error {
+  const { message } = (error.cause ?? error) as Error;
   const listed = migrations.map(({ name }) => name);
   // Beside the build of this file.
   const files = readdirSync(join(import.meta.dirname, '../../../migrations')).filter((name) => /\.[jt]s$/.test(name));
