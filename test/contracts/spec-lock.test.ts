@@ -23,8 +23,8 @@ describe('the GraphQL lock', () => {
     ],
     [
       'a nullable field',
-      'status: PetStatus!\n}',
-      'status: PetStatus\n}',
+      /(type Pet \{[^}]*status: PetStatus)!/,
+      '$1',
       'Field `Pet.status` changed type from `PetStatus!` to `PetStatus`',
     ],
     [
