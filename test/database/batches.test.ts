@@ -1,5 +1,42 @@
-import { expect, test } from '../support/jest.ts';
-import { departures, names, withTrips } from '../support/trips.ts';
+import type { Deadline } from '../../src/deadline.ts';
+import type { StoreError } from '../../src/errors.ts';
+import { busy, late, outcomeUnknown } from '../../src/storage/database/errors.ts';
+import { Batches, type BatchOptions } from '../../src/storage/records/batches.ts';
+import { describe, expect, test } from '../support/jest.ts';
+import { eventually } from '../support/process.ts';
+
+/** A round trip that answers when the test says so. */
+interface Trip {
+  inputs: number[];
+  answer(outputs: Array<string | Error>): void;
+  fail(error: Error): void;
+}
+
+/** Batches whose round trips are the test's; unless stated nobody waits long enough for any clock. */
+function withTrips(options: Partial<BatchOptions> = {}) {
+  const trips: Trip[] = [];
+  const run = (inputs: number[]) =>
+    new Promise<Array<string | Error>>((answer, fail) => trips.push({ inputs, answer, fail }));
+  const name = { collection: 'trip', operation: 'go' };
+  const bounds = { ...name, maxBatch: 10, maxInFlight: 1, patience: 60_000, maxWaiting: 1000, maxAge: 60_000 };
+  const batches = new Batches<number, string>(run, { ...bounds, isRetryable: () => true, ...options });
+  const ask = (input: number, deadline?: Deadline) => batches.add(input, deadline);
+  return { batches, trips, ask, inputs: () => trips.map((trip) => trip.inputs) };
+}
+
+/** Until everything that can leave has left. */
+async function departures(): Promise<void> {
+  for (let turn = 0; turn < 3; turn += 1) await new Promise(setImmediate);
+}
+
+const names = (inputs: number[]) => inputs.map((input) => `pet ${input}`);
+
+/** What an input was told: its answer, or why there is none and whether it may be asked again. */
+function told(answer: Promise<string>): Promise<unknown> {
+  return answer.catch(refusalOf);
+}
+
+const refusalOf = ({ code, message, headers }: StoreError) => ({ code, message, headers });
 
 test('inputs that arrive together leave together, and each gets its own answer', async () => {
   const { trips, ask, inputs } = withTrips();
@@ -120,4 +157,114 @@ test('after a failure the next input leaves as usual', async () => {
   await departures();
   trips[1]?.answer(['pet 2']);
   expect(await next).toBe('pet 2');
+});
+
+describe('what waits is bounded; beyond it nobody is taken', () => {
+  test('by number', async () => {
+    const { batches, trips, ask, inputs } = withTrips({ maxWaiting: 2 });
+    const answers = [ask(1)];
+    await departures();
+    answers.push(ask(2), ask(3));
+    expect(batches.isStuck).toBe(true);
+    expect(await told(ask(4))).toEqual(refusalOf(busy()));
+    trips[0]?.answer(['pet 1']);
+    await departures();
+    expect(batches.isStuck).toBe(false);
+    answers.push(ask(5));
+    trips[1]?.answer(['pet 2', 'pet 3']);
+    await departures();
+    trips[2]?.answer(['pet 5']);
+    expect(await Promise.all(answers)).toEqual(names([1, 2, 3, 5]));
+    expect(inputs()).toEqual([[1], [2, 3], [5]]);
+  });
+
+  test('by age', async () => {
+    const { batches, trips, ask } = withTrips({ maxAge: 20 });
+    const first = ask(1);
+    await departures();
+    const second = ask(2);
+    await eventually(async () => batches.isStuck);
+    expect(await told(ask(3))).toEqual(refusalOf(busy()));
+    trips[0]?.answer(['pet 1']);
+    await departures();
+    expect(batches.isStuck).toBe(false);
+    trips[1]?.answer(['pet 2']);
+    expect(await Promise.all([first, second])).toEqual(names([1, 2]));
+  });
+
+  test('but not by the age of those who are tried again: they have waited elsewhere', async () => {
+    const { batches, trips, ask } = withTrips({ maxAge: 20 });
+    const answers = [ask(1), ask(2)];
+    await departures();
+    const arrived = performance.now();
+    await eventually(async () => performance.now() > arrived + 40);
+    trips[0]?.fail(new Error('2 is bad'));
+    await departures();
+    expect(batches.isStuck).toBe(false);
+    answers.push(ask(3));
+    for (const [trip, output] of [
+      [1, 'pet 1'],
+      [2, 'pet 2'],
+      [3, 'pet 3'],
+    ] as const) {
+      trips[trip]?.answer([output]);
+      await departures();
+    }
+    expect(await Promise.all(answers)).toEqual(names([1, 2, 3]));
+  });
+});
+
+/** Whoever it is waits so many milliseconds from now. */
+const patientFor = (milliseconds: number) => ({
+  at: performance.now() + milliseconds,
+  isOver: false,
+});
+
+describe('whoever waits has a deadline', () => {
+  test('when it passes before the batch leaves, nothing was begun, and nothing is', async () => {
+    const { trips, ask, inputs } = withTrips({ tooLate: outcomeUnknown });
+    const first = ask(1);
+    await departures();
+    const second = ask(2, patientFor(20));
+    const third = ask(3);
+    expect(await told(second)).toEqual(refusalOf(late()));
+    trips[0]?.answer(['pet 1']);
+    await departures();
+    trips[1]?.answer(['pet 3']);
+    expect(await Promise.all([first, third])).toEqual(names([1, 3]));
+    expect(inputs()).toEqual([[1], [3]]);
+  });
+
+  test('when it passes while a read is under way, whoever reads was late', async () => {
+    const { ask } = withTrips();
+    expect(await told(ask(1, patientFor(20)))).toEqual(refusalOf(late()));
+  });
+
+  test('when it passes while a write is under way, nobody knows: no Retry-After', async () => {
+    const { ask } = withTrips({ tooLate: outcomeUnknown });
+    expect(await told(ask(1, patientFor(20)))).toEqual(refusalOf(outcomeUnknown()));
+  });
+
+  test('those who travel with whoever was late get their answer', async () => {
+    const { trips, ask } = withTrips();
+    const [impatient, patient] = [ask(1, patientFor(20)), ask(2)];
+    expect(await told(impatient)).toEqual(refusalOf(late()));
+    trips[0]?.answer(names([1, 2]));
+    expect(await patient).toBe('pet 2');
+  });
+});
+
+test('what was asked by a client that has gone before it left does not leave', async () => {
+  const { trips, ask, inputs } = withTrips();
+  const first = ask(1);
+  await departures();
+  const gone = { ...patientFor(60_000), isOver: false };
+  const [second, third] = [told(ask(2, gone)), ask(3)];
+  gone.isOver = true;
+  trips[0]?.answer(['pet 1']);
+  await departures();
+  trips[1]?.answer(['pet 3']);
+  expect(await Promise.all([first, third])).toEqual(names([1, 3]));
+  expect(await second).toEqual(refusalOf(late()));
+  expect(inputs()).toEqual([[1], [3]]);
 });

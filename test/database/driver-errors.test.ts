@@ -36,6 +36,13 @@ describe('what passes is no fault of ours', () => {
     expect(unavailable(thrown('0A000', 'cross-database references are not implemented'))).toBeUndefined();
   });
 
+  test('so is a worker node that Citus has lost', () => {
+    const lost = thrown('XX000', 'failure on connection marked as essential: 127.0.0.1:5433');
+    expect(unavailable(lost)?.status).toBe(503);
+    expect(isOutcomeUnknown(lost)).toBe(true);
+    expect(isOutcomeUnknown(thrown('XX000'))).toBe(false);
+  });
+
   test.each(['22P02', '23505', '42501', '54000', 'XX000', 'EACCES', undefined])('%s is none of it', (code) => {
     expect(unavailable(thrown(code))).toBeUndefined();
   });

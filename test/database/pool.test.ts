@@ -32,6 +32,19 @@ afterEach(async () => {
   },
 );
 
+(onPostgres ? test : test.skip)(
+  'a check of readiness does not wait for a connection that requests use (PostgreSQL only)',
+  async () => {
+    await database.migrate();
+    const sleep = () => database.rows({ name: 'sleep', text: 'select pg_sleep(3)' }, []);
+    const busy = Promise.all([sleep(), sleep(), sleep()]).then(() => 'busy');
+    const ready = database.assertReady().then(() => 'ready');
+    expect(await Promise.race([ready, busy])).toBe('ready');
+    await busy;
+    await database.close();
+  },
+);
+
 test('a database that was only asked has no connection left when it is closed', async () => {
   await database.ping();
   await database.close();

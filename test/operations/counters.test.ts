@@ -39,6 +39,24 @@ test('rows moved by hand into a running service make it not ready, and `migrate`
   expect((await rest(server, '/v1/pets', newPet)).json).toMatchObject({ id: 4 });
 });
 
+test('ids beyond 2^62 move the counter, too: readers that have passed them meet what comes next', async () => {
+  expect(await cli(['migrate'], env())).toMatchObject({ code: 0 });
+  const greatest = 2n ** 62n + 5n;
+  await moveByHand([1, greatest]);
+  const server = await startServer(env());
+  expect((await rest(server, '/v1/pets', newPet)).text).toContain(`"id":${greatest + 1n}`);
+});
+
+test('the least int64, which no list can contain, cannot be found either', async () => {
+  expect(await cli(['migrate'], env())).toMatchObject({ code: 0 });
+  const least = -(2n ** 63n);
+  await moveByHand([least, least + 1n]);
+  const server = await startServer(env());
+  expect((await rest(server, '/v1/pets')).text).toMatch(/^\[\{"id":-9223372036854775807,/);
+  expect((await rest(server, `/v1/pets/${least}`)).status).toBe(404);
+  expect((await rest(server, `/v1/pets/${least + 1n}`)).status).toBe(200);
+});
+
 test('a start sets the counter, and a row at the end of the range does not use it up', async () => {
   expect(await cli(['migrate'], env())).toMatchObject({ code: 0 });
   await moveByHand([1, 70, 9223372036854775807n]);
