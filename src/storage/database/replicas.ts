@@ -11,8 +11,8 @@ import { parsePosition, position, type WalPosition, walPositionOf } from './wal-
 
 /** How long (ms) a server may take to open a session or to say how far it is. */
 const timeoutMs = 1000;
-/** How long (ms) a node is left alone while it lacks something that this process has written or shown. */
-const restWhenBehind = 2;
+/** How long (ms) a node is left alone while it lacks something that this process has written or shown; doubled likewise. */
+const restWhenBehind = { shortest: 2, longest: 64 };
 /** How long (ms) it is left alone when it cannot be used: twice as long each time. */
 const restWhenUnfit = { shortest: 250, longest: 10_000 };
 
@@ -24,7 +24,9 @@ interface ReadNode {
   /** What it said last; undefined while it cannot be used. */
   position: WalPosition | undefined;
   restsUntil: number;
+  /** How long (ms) it rests next time: when it cannot be used, and when it is behind. */
   rest: number;
+  restBehind: number;
   isProbed: boolean;
   /** Why it cannot be used, as it was logged; undefined before the first message. */
   reported: string | undefined;
@@ -35,7 +37,7 @@ const replayed: Statement = { name: 'replayed', text: `select pg_last_wal_replay
 /**
  * The servers that answer reads. Each read asks its node how far it is, before and after, in the same round trip.
  * PostgreSQL takes the snapshot of a statement before it evaluates any of it, so a statement cannot say whether its own
- * snapshot is fresh enough. Nodes that are behind or in trouble are asked again on the side, and only while clients read.
+ * snapshot is fresh enough. Nodes in trouble are asked again on the side, and only while clients read.
  */
 export class Replicas {
   readonly #nodes: ReadNode[];
@@ -85,7 +87,7 @@ export class Replicas {
     for (let at = 0; at < this.#nodes.length; at += 1) {
       const node = this.#nodes[(this.#next + at) % this.#nodes.length] as ReadNode;
       if (node.restsUntil > performance.now()) continue;
-      if (!node.position || isBehind(node.position, floor)) void this.#probe(node);
+      if (!node.position) void this.#probe(node);
       else {
         sentTo(node.name);
         const rows = await this.#readOn(node, statement, values, floor);
@@ -143,9 +145,11 @@ export class Replicas {
     this.#report(node, '');
     if (isBehind(seen, floor)) {
       node.position = seen;
-      node.restsUntil = performance.now() + restWhenBehind;
+      node.restsUntil = performance.now() + node.restBehind;
+      node.restBehind = Math.min(2 * node.restBehind, restWhenBehind.longest);
       return false;
     }
+    node.restBehind = restWhenBehind.shortest;
     // Of several reads at a time the last answer is not always the latest.
     if (!node.position || node.position.bytes < seen.bytes) node.position = seen;
     return true;
@@ -233,8 +237,8 @@ export class Replicas {
     const sessions = sessionsTo(url, limits);
     const pool = poolWith({ ...sessions.config, pipeline: true, max: this.#options.poolMax });
     const server = new Server(pool, { ...sessions, find });
-    const { shortest: rest } = restWhenUnfit;
-    return { name, server, position: undefined, restsUntil: 0, rest, isProbed: false, reported: undefined };
+    const rests = { rest: restWhenUnfit.shortest, restBehind: restWhenBehind.shortest };
+    return { name, server, position: undefined, restsUntil: 0, ...rests, isProbed: false, reported: undefined };
   }
 
   async close(): Promise<void> {
