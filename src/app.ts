@@ -138,8 +138,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 
 /** What a process opens beside the connections of its clients. */
 function needsOf({ database: { url, poolMax, readUrls = [] }, keys: { redisUrl } }: Config) {
-  // Each read node has a pool and a session for checks; so has the primary, where there are any.
-  const toServers = poolMax + (readUrls.length > 0 ? 1 : 0) + readUrls.length * (poolMax + 1);
+  // Each read node has a pool; the primary has one connection more, for checks.
+  const toServers = poolMax + 1 + readUrls.length * poolMax;
   // The embedded store has both ends of a connection, and those of other processes on its folder; and its tables' files.
   const ofStore = url ? 0 : 3 * poolMax + 64;
   return { connections: toServers + ofStore + (redisUrl ? 1 : 0), files: 32 };
