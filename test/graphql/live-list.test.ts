@@ -65,7 +65,7 @@ function following(list: LiveList<Item>, query: FollowQuery<Item> = {}): Int64[]
   return ids;
 }
 
-test('a thousand followers at one position cost one read', async () => {
+test('a thousand followers at one position share their reads', async () => {
   const { shelf: items, list } = shelf();
   items.add('ball');
   const all = Array.from({ length: 1000 }, () => following(list, { after: 0 }));
