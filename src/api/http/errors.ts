@@ -31,9 +31,9 @@ export function sendFailure(
 }
 
 /**
- * Logs a failure. What passes by itself has a line in the log when it begins and one when it is over (`Incident`), and its
- * code is in the line of each request that it hits. Whoever repeats a creation whose outcome is unknown must look for
- * it: so each has a line of its own.
+ * Logs a failure. Temporary failures are logged once when they start and once when they end (`Incident`); the line of each
+ * affected request has their code. A creation whose outcome is unknown has its own line, because its client must look
+ * for the animal.
  */
 export function logFailure(
   { code, status, cause, isOutcomeUnknown, message }: StoreError,

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { stockNames } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { afterAll, afterEach, beforeAll, expect, test } from '../support/jest.ts';
 import { type ServiceNode, startNode } from '../support/nodes.ts';
@@ -7,7 +8,7 @@ import { eventually } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 import { type Store, startStore } from '../support/store.ts';
 
-/** Many large bodies at a time, each of which is allowed; on a node with a low limit. */
+/** Many large bodies or answers at a time, each of which is allowed; on a node with a low limit for bodies. */
 
 let store: Store;
 let node: ServiceNode;
@@ -104,4 +105,27 @@ test('many small creations at a time in chunks, whose size nobody knows before, 
   for (const { socket } of begun) socket.write('0\r\n\r\n');
   const statuses = await Promise.all(begun.map(({ answer }) => answer));
   expect(new Set(statuses)).toEqual(new Set([201]));
+});
+
+test('large answers that clients do not read are bounded; small ones, and creations, are not', async () => {
+  const [first = ''] = await stockNames(store.database, Array(100).fill('\u0001'.repeat(1000)));
+  // 24 MB: far more than fits into the buffers between the two.
+  const copies = Array.from({ length: 40 }, (_, n) => `a${n}: name`).join(' ');
+  const query = `{ pets(limit: 100, after: "${BigInt(first) - 1n}") { ${copies} } }`;
+  const body = JSON.stringify({ query });
+  const type = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
+  const statuses = await Promise.all(Array.from({ length: 8 }, () => status(open('POST /graphql', type + body))));
+  expect(new Set(statuses)).toEqual(new Set([200, 503]));
+
+  const answer = await graphqlText(node, { query });
+  expect([answer.status, answer.headers['retry-after'], answer.errors?.[0]?.message]).toEqual([
+    503,
+    '1',
+    refused('answers').message,
+  ]);
+  expect(await rest(node, '/v1/pets?limit=1')).toMatchObject({ status: 200 });
+  expect(await rest(node, '/v1/pets', { method: 'POST', body: rex })).toMatchObject({ status: 201 });
+
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await eventually(async () => (await graphqlText(node, { query })).status === 200);
 });
