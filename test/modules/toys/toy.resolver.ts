@@ -1,4 +1,4 @@
-import { Arg, Args, Authorized, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';
+import { Arg, Args, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';
 import type { DeprecatedField } from '../../../src/access/deprecations/fields.ts';
 import { type Once, Repeatable } from '../../../src/api/graphql/repeatable.ts';
 import type { GraphQLContext } from '../../../src/api/graphql/request.ts';
@@ -48,7 +48,6 @@ export class ToyResolver {
     return this.records.find(int64FromText(id), call);
   }
 
-  @Authorized('write')
   @Mutation(() => ToyType, { description: 'Adds a toy.' })
   async createToy(
     @Arg('input', () => NewToyInput) input: NewToyInput,

@@ -1,13 +1,5 @@
 import { Type } from 'typebox';
-import {
-  enumSchema,
-  type Input,
-  int64Schema,
-  moment,
-  nullable,
-  textSchema,
-  use,
-} from '../../../src/storage/input/check.ts';
+import { enumSchema, type Input, int64Schema, moment, nullable, textSchema } from '../../../src/storage/input/check.ts';
 import { pageQueryMembers } from '../../../src/storage/input/page.ts';
 import { ToyKind } from './toy.entity.ts';
 
@@ -28,7 +20,7 @@ export const newToySchema = Type.Object(
 export type NewToy = Input<typeof newToySchema>;
 
 export const toyQuerySchema = Type.Object({
-  kind: Type.Optional(use(kind, 'Return only toys of this kind.')),
+  kind: Type.Optional(kind),
   ...pageQueryMembers('toy'),
 });
 
