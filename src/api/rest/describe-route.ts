@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify';
 import type { TObject } from 'typebox';
 import { deprecationDescription } from '../../access/deprecations/deprecation.ts';
-import { idempotencyDescription } from '../../access/idempotency/idempotency-key.ts';
+import { idempotencyDescription, notRepeatable } from '../../access/idempotency/idempotency-key.ts';
 import { quotaDescription } from '../../access/quotas/meter.ts';
 import { StoreError } from '../../errors.ts';
 import { checker } from '../../storage/input/check.ts';
@@ -118,7 +118,12 @@ function revalidation(contract: Contract, { method }: RouteOptions): Contract {
 }
 
 function idempotency(contract: Contract, { config }: RouteOptions): Contract {
-  if (!contract.body || !config?.isRepeatable) return contract;
+  if (!config?.isRepeatable) {
+    if (config?.scope !== 'write' || contract.response[400]) return contract;
+    const { code, message } = notRepeatable();
+    const refusal = failure(code, 'The operation takes no Idempotency-Key.', message);
+    return { ...contract, response: { ...contract.response, 400: refusal } };
+  }
   const { request, response, failures } = idempotencyDescription;
   return {
     ...contract,
