@@ -62,7 +62,7 @@ test('for people it is a table, without any secret, and without what a terminal 
   'the first key of an embedded store is recorded, too (embedded store only)',
   async () => {
     const own = await createOwnDatabase();
-    expect((await keys(['history'], {}, own)).stdout).toBe('Nothing has been done to any key.\n');
+    expect((await keys(['history'], {}, own)).stdout).toBe('No key has been changed.\n');
     const server = await startServer(own.env);
     await eventually(async () => server.output.stdout.includes('Explore:'));
     const [key = ''] = /ask_\w{49}/.exec(server.output.stdout) ?? [];
