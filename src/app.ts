@@ -95,7 +95,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(errors);
   await app.register(connections, { max: config.http.maxConnections || roomForConnections(needsOf(config)) });
   await app.register(cors, { origins: config.http.corsOrigins });
-  await app.register(overload);
+  await app.register(overload, { maxDelay: config.http.maxLoopDelay });
   await app.register(bearer, { keys });
   await app.register(oneHost);
   await app.register(notFound);

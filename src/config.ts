@@ -60,6 +60,10 @@ export const variables = {
     0,
     'Most client connections of each worker; 0 for the number of file descriptors, up to 10000 (operate.md).',
   ),
+  EVENT_LOOP_MAX_DELAY_MS: whole(0, 60_000)(
+    100,
+    'Delay of the event loop beyond which new requests get 503; 0 for no limit (operate.md).',
+  ),
   DRAIN_TIMEOUT_MS: milliseconds(10_000, 'Longest time of the requests in flight at shutdown (operate.md).'),
   DRAIN_DELAY_MS: whole(0, 600_000)(
     0,
@@ -135,6 +139,7 @@ export function loadConfig(env: Record<string, string | undefined>) {
       requestTimeout: values.REQUEST_TIMEOUT_MS,
       keepAliveTimeout: values.KEEP_ALIVE_TIMEOUT_MS,
       maxConnections: values.MAX_CONNECTIONS,
+      maxLoopDelay: values.EVENT_LOOP_MAX_DELAY_MS,
       bodyLimit: values.BODY_LIMIT_BYTES,
       compression: values.COMPRESSION,
       corsOrigins: values.CORS_ORIGINS,

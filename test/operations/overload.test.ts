@@ -10,7 +10,7 @@ let store: Store;
 let node: ServiceNode;
 beforeAll(async () => {
   store = await startStore();
-  node = await startNode(store, { MAX_CONNECTIONS: '100' });
+  node = await startNode(store, { MAX_CONNECTIONS: '100', EVENT_LOOP_MAX_DELAY_MS: '100' });
 });
 afterAll(async () => {
   await node.close();

@@ -23,6 +23,7 @@ export async function startNode(
   const config = loadConfig({
     LOG_LEVEL: 'silent',
     AUTH_FAILURES_PER_MINUTE: '0',
+    EVENT_LOOP_MAX_DELAY_MS: '0',
     GRAPHQL_JIT: process.env.TEST_GRAPHQL_JIT,
     ...env,
   });

@@ -12,8 +12,8 @@ declare module 'fastify' {
 }
 
 export interface OverloadOptions {
-  /** How long (ms) a turn of the event loop takes when it is full. */
-  longTurn?: number;
+  /** Median delay (ms) of the event loop's turns beyond which it is full; 0 for no limit. */
+  maxDelay: number;
   /** Milliseconds between two looks at the event loop. */
   interval?: number;
 }
@@ -28,18 +28,19 @@ const resolution = 10;
  * routes answer all the same; health checks are among them.
  */
 export const overload = fastifyPlugin<OverloadOptions>(
-  async (app: FastifyInstance, { longTurn = 100, interval = 1000 }) => {
+  async (app: FastifyInstance, { maxDelay, interval = 1000 }) => {
+    app.decorate('shedRequests', 0);
+    if (maxDelay === 0) return;
     const delay = monitorEventLoopDelay({ resolution });
     delay.enable();
     let isFull = false;
-    app.decorate('shedRequests', 0);
     const incident = new Incident({
       onStart: () => app.log.warn('requests are refused: the event loop is full'),
       onEnd: (ms, refused) => app.log.info({ ms, refused }, 'requests are no longer refused'),
     });
     const timer = setInterval(() => {
       if (delay.count < fewestTurns) return;
-      isFull = delay.percentile(50) / 1e6 - resolution > longTurn;
+      isFull = delay.percentile(50) / 1e6 - resolution > maxDelay;
       delay.reset();
       if (!isFull) incident.recovered();
     }, interval).unref();
