@@ -1,8 +1,8 @@
-import { type Addition, type FollowQuery, LiveList } from '../api/subscriptions/live-list.ts';
 import type { Deadline } from '../deadline.ts';
 import type { Database } from '../storage/database/database.ts';
 import type { Int64 } from '../storage/input/int64.ts';
 import type { Page } from '../storage/input/page.ts';
+import { type Addition, type FollowQuery, LiveList } from '../storage/records/live-list.ts';
 import type { Once } from '../storage/records/once.ts';
 import { Records } from '../storage/records/records.ts';
 import { type Pet, PetEntity } from './pet.entity.ts';

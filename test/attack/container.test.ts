@@ -65,7 +65,7 @@ test('the nodes have the addresses that proxy and Prometheus look for, and trust
     .static_configs[0];
   for (const name of nodes) {
     const { PORT, OPERATIONS_PORT, TRUST_PROXY } = services[name].environment;
-    expect(proxy).toContain(`server ${name} ${name}:${PORT}\n`);
+    expect(proxy).toContain(`server ${name} ${name}:${PORT} port ${OPERATIONS_PORT}\n`);
     expect(targets.targets).toContain(`${name}:${OPERATIONS_PORT}`);
     expect(TRUST_PROXY).toMatch(/:-1\}$/);
     expect(Object.keys(services[name].environment).filter((one) => !(one in variables))).toEqual([]);

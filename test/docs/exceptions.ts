@@ -32,7 +32,7 @@ export const exceptions: Record<string, Record<string, string>> = {
     ...same('test/modules/toys.test.ts compares it with what runs', [
       "import { defineEntity, type InferEntity, p } from '@mikro-orm/core';",
       "import { Type } from 'typebox';",
-      "import { StoreError } from '../errors.ts';",
+      "import type { Routes } from '../api/http/input.ts';",
       "import { Field, GraphQLISODateTime, InputType, ObjectType, registerEnumType } from 'type-graphql';",
       "import { Arg, Args, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';",
       "import { Migration } from '@mikro-orm/migrations';",
@@ -71,7 +71,7 @@ export const exceptions: Record<string, Record<string, string>> = {
       'after \\copy into a PostgreSQL; test/operations/counters.test.ts',
   },
   'docs/runbook.md': {
-    'curl -s http://127.0.0.1:4000/readyz                       # 200, or 503 and why':
+    'curl -s http://127.0.0.1:9464/readyz                       # 200, or 503 and why':
       'to be typed at a fault; test/operations/alerts.test.ts checks queries and metrics',
   },
   'docs/scale.md': {

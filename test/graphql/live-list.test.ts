@@ -1,6 +1,6 @@
-import { type FollowQuery, LiveList } from '../../src/api/subscriptions/live-list.ts';
 import { StoreError } from '../../src/errors.ts';
 import type { Int64 } from '../../src/storage/input/int64.ts';
+import { type FollowQuery, LiveList } from '../../src/storage/records/live-list.ts';
 import { afterEach, expect, test } from '../support/jest.ts';
 import { eventually } from '../support/process.ts';
 

@@ -101,7 +101,7 @@ test.each(['start', 'run migrate', 'run keys -- list'])(
     expect(await npm(...command.split(' '))).toMatchObject({
       code: 1,
       stdout: '',
-      stderr: 'There is no build here: install with the development dependencies once, and build.\n',
+      stderr: 'animal-store: nothing is built here: run `npm ci` with the development dependencies\n',
     });
   },
 );

@@ -67,7 +67,7 @@ describe.each(faces)('through $name', (face) => {
   test.each([
     ['empty', ''],
     ['blank', '  \t\r\n '],
-    ['as long as it may be', 'é🐕'.repeat(5000)],
+    ['as long as it may be', 'é🐕'.repeat(500)],
     ['emoji', '🐕‍🦺👩🏽‍🚒🏳️‍🌈'],
     ['combining, composed', 'é'],
     ['combining, decomposed', 'e\u0301'],

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import type { Int64 } from '../../storage/input/int64.ts';
-import type { Addition } from './live-list.ts';
+import type { Addition } from '../../storage/records/live-list.ts';
 
 /** How results are framed in a response that goes on. Results are JSON. */
 export interface Framing {

@@ -15,12 +15,12 @@ import {
 import type { StoreError } from '../../errors.ts';
 import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
 import type { Int64 } from '../../storage/input/int64.ts';
+import type { Addition } from '../../storage/records/live-list.ts';
 import { formatted, logErrors } from '../graphql/errors.ts';
 import type { Events, GraphQLContext } from '../graphql/request.ts';
 import { observedOperation } from '../graphql/selections.ts';
 import { logFailure, toStoreError } from '../http/errors.ts';
 import { EventStream } from './event-stream.ts';
-import type { Addition } from './live-list.ts';
 
 export interface SubscriberOptions {
   schema: GraphQLSchema;

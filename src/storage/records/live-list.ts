@@ -1,7 +1,7 @@
 import { StoreError } from '../../errors.ts';
-import type { Int64 } from '../../storage/input/int64.ts';
-import { type Page, pageLimit } from '../../storage/input/page.ts';
-import type { Records } from '../../storage/records/records.ts';
+import type { Int64 } from '../input/int64.ts';
+import { type Page, pageLimit } from '../input/page.ts';
+import type { Records } from './records.ts';
 
 /** How often (ms) a followed list is read: more often after something was added, because more is likely to follow. */
 const interval = { shortest: 100, longest: 500 };
