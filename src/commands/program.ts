@@ -1,5 +1,6 @@
 import { styleText } from 'node:util';
 import { type Command, CommanderError, InvalidArgumentError } from 'commander';
+import { wholeNumber } from '../storage/input/int64.ts';
 
 /** How a command ends; one that a signal ends has 128 and the signal's number. */
 export const exitCodes = {
@@ -38,8 +39,8 @@ const heading = (text: string) => styleText('bold', text, { validateStream: fals
 /** An argument that is a whole number. */
 export function whole(min: number, max: number): (text: string) => number {
   return (text) => {
-    const number = /^\d{1,10}$/.test(text) ? Number(text) : -1;
-    if (number >= min && number <= max) return number;
+    const number = wholeNumber(text, min, max);
+    if (number !== undefined) return number;
     throw new InvalidArgumentError(`It must be a whole number between ${min} and ${max}.`);
   };
 }

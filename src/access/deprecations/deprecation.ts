@@ -51,8 +51,6 @@ export function deprecationHooks(
   };
 }
 
-export type DeprecationDescription = ReturnType<typeof deprecationDescription>;
-
 /** What a deprecated route adds to the contract: `headers` to all of its responses. */
 export function deprecationDescription({ removal }: Deprecation) {
   return {
