@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { request } from 'node:http';
 import { type HttpRequest, send } from '../support/http.ts';
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
-import { type ServiceNode, startNode } from '../support/nodes.ts';
+import { onNode, type ServiceNode, startNode } from '../support/nodes.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
 
@@ -272,15 +272,22 @@ test('what a quota leaves of an operation is data: 294, or 429 where the type do
   }
 });
 
-test('294 has words, too', async () => {
-  const headers = { authorization: `Bearer ${store.key}`, accept: response };
-  const words = await new Promise((done, fail) => {
-    request(`${store.origin}/graphql?query={pets(limit:0){id}}`, { headers }, (incoming) => {
-      incoming.resume();
-      done([incoming.statusCode, incoming.statusMessage]);
-    })
-      .on('error', fail)
-      .end();
+test('294 has words of its own, and what a quota makes of it has the usual ones', async () => {
+  const wordsOf = (origin: string, query: string) =>
+    new Promise((done, fail) => {
+      const headers = { authorization: `Bearer ${store.key}`, accept: response };
+      request(`${origin}/graphql?query=${query}`, { headers }, (incoming) => {
+        incoming.resume();
+        done([incoming.statusCode, incoming.statusMessage]);
+      })
+        .on('error', fail)
+        .end();
+    });
+  expect(await wordsOf(store.origin, '{pets(limit:0){id}}')).toEqual([294, 'Partial Success']);
+  await onNode(store, { QUOTA_PER_MINUTE: '1' }, async (node) => {
+    // The second of the two is over the quota.
+    const both = '{a:pet(id:1){id}b:pet(id:2){id}}';
+    expect(await wordsOf(node.origin, both)).toEqual([294, 'Partial Success']);
+    expect(await wordsOf(node.origin, '{pets{id}}')).toEqual([429, 'Too Many Requests']);
   });
-  expect(words).toEqual([294, 'Partial Success']);
 });

@@ -13,9 +13,11 @@ import { petsModule } from '../../src/pets/pets.module.ts';
 import { Log } from '../../src/runtime/log/log.ts';
 import { checker } from '../../src/storage/input/check.ts';
 import { sql, stock } from '../support/database-access.ts';
+import { openStream } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { onNode } from '../support/nodes.ts';
+import { eventually } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 import { type Store, startStore } from '../support/store.ts';
 import { ToyType } from './toys/toy.types.ts';
@@ -138,6 +140,27 @@ describe('with a quota', () => {
     [1 + 3 + 1 + 3 * 5, '{ __schema { queryType { name } } toys { owners { id } } }'],
   ])('%i units are charged for %s', async (units, query) => {
     expect(await charged(query)).toBe(units);
+  });
+
+  test('a subscription is charged for each event, and for what fields below it read', async () => {
+    await onNode(store, { QUOTA_PER_MINUTE: '1000' }, async (node) => {
+      const left = async () => Number(/r=(\d+)/.exec(`${(await rest(node, '/v1/toys/none')).headers.ratelimit}`)?.[1]);
+      const before = await left();
+      const query = 'subscription { petAdded(after: "3") { id friends(limit: 3) { id } } }';
+      const stream = await openStream(node, { body: { query } });
+      const friends = ['1', '2', '3'].map((id) => ({ id }));
+      expect((await stream.until(2)).map(({ data }) => data)).toEqual(
+        ['4', '5'].map((id) => ({ data: { petAdded: { id, friends } } })),
+      );
+      // What fields below an event read is charged with the next one.
+      const { json } = await rest(node, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 1 } });
+      await stream.until(3);
+      stream.close();
+      await eventually(async () => node.app.subscriptions.count === 0);
+      await sql(store.database, `delete from pet where id = ${json.id}`);
+      // The subscription, three events, the friends of the first two, the creation, and this look.
+      expect(before - (await left())).toBe(1 + 3 + 2 * 3 + 2 + 1);
+    });
   });
 
   test('an operation that is refused reads nothing', async () => {
