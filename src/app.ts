@@ -1,4 +1,6 @@
 import Fastify, { type FastifyInstance } from 'fastify';
+import { isObjectType } from 'graphql';
+import type { TObject } from 'typebox';
 import { DeprecationUsage } from './access/deprecations/usage.ts';
 import { idempotencyKeyExpiry } from './access/idempotency/expiry.ts';
 import { Authenticator } from './access/keys/authenticator.ts';
@@ -125,6 +127,10 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const resolvers = apis.flatMap(({ resolvers = [] }) => resolvers);
   const schema = await createSchema(resolvers, quota !== undefined);
   app.decorate('graphqlSchema', schema);
+  for (const entity of modules.flatMap(({ entities = [] }) => entities)) {
+    const { className, props } = database.orm.getMetadata(entity);
+    assertSameColumns(className, props, app.getSchema(className), schema.getType(className));
+  }
   const examples = apis.flatMap(({ examples = [] }) => examples);
   const { explorer, ...limited } = config.graphql;
   const page = explorer ? sandboxPage(examples) : undefined;
@@ -134,6 +140,24 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(pages, { schema, version: releasedVersion(), explorer, introspection: limited.introspection });
   observers.onBuilt?.(app, database);
   return app;
+}
+
+/**
+ * Compares what both APIs show of an entity, in the REST schema and the GraphQL type of its name: Fastify's serialiser
+ * would drop a member that the schema lacks. A column that neither shows is hidden.
+ *
+ * @throws Error naming a column that only one of them shows
+ */
+function assertSameColumns(name: string, columns: Array<{ name: string; kind: string }>, rest: unknown, type: unknown) {
+  if (!rest || !isObjectType(type)) return;
+  const { properties = {} } = rest as Partial<TObject>;
+  for (const { name: column } of columns.filter(({ kind }) => kind === 'scalar')) {
+    const faces = [`the REST schema ${name}`, `the GraphQL type ${name}`];
+    const [isInRest, isInGraphQL] = [column in properties, column in type.getFields()];
+    if (isInRest === isInGraphQL) continue;
+    const [shows, lacks] = isInRest ? faces : faces.reverse();
+    throw new Error(`${name}.${column} is in ${shows}, and not in ${lacks}.`);
+  }
 }
 
 /** What a process opens beside the connections of its clients. */

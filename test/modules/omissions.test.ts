@@ -1,10 +1,10 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import Fastify from 'fastify';
-import { Mutation, Query, Resolver } from 'type-graphql';
+import { Field, Int, Mutation, ObjectType, Query, Resolver } from 'type-graphql';
 import { type TSchema, Type } from 'typebox';
 import { meter } from '../../src/access/quotas/meter.ts';
 import type { Routes } from '../../src/api/http/input.ts';
-import { success } from '../../src/api/rest/responses.ts';
+import { pageOf, success } from '../../src/api/rest/responses.ts';
 import { contracts } from '../../src/contracts.ts';
 import type { Module } from '../../src/module.ts';
 import type { Pet } from '../../src/pets/pet.entity.ts';
@@ -88,6 +88,54 @@ describe('the service does not start', () => {
     await expect(startStore({}, { more: [visits] })).rejects.toThrow(
       /^No migration creates what an entity needs \(.*"visit" does not exist.*\)\. (?:Write one|No module lists)/,
     );
+  });
+
+  test('with a column that only one of the APIs shows', async () => {
+    const thing = defineEntity({
+      name: 'Thing',
+      tableName: 'thing',
+      properties: { id: p.bigint('bigint').primary().autoincrement(), name: p.text(), secret: p.text() },
+    });
+    @ObjectType('Thing')
+    class Whole {
+      @Field(() => Int) readonly id!: number;
+      @Field(() => String) readonly name!: string;
+    }
+    @ObjectType('Thing')
+    class Part {
+      @Field(() => Int) readonly id!: number;
+    }
+    @Resolver()
+    class WholeResolver {
+      @Query(() => Whole, { nullable: true })
+      thing() {
+        return null;
+      }
+    }
+    @Resolver()
+    class PartResolver {
+      @Query(() => Part, { nullable: true })
+      thing() {
+        return null;
+      }
+    }
+    const show = (members: Record<string, TSchema>, resolver: object) => {
+      const item = Type.Object({ id: Type.Integer(), ...members }, { $id: 'Thing' });
+      const schema = { operationId: 'listThings', response: { 200: pageOf(item, 'Things', 'A page of things.') } };
+      const routes = (app: Routes) => void app.get('/things', { schema }, async () => []);
+      const tag = { name: 'Things', description: 'Things.' };
+      const things: Module = { tag, entities: [thing], open: () => ({ routes, resolvers: [resolver] }) };
+      return contracts([petsModule, things]);
+    };
+    const name = Type.String();
+    await expect(show({}, new WholeResolver())).rejects.toThrow(
+      'Thing.name is in the GraphQL type Thing, and not in the REST schema Thing.',
+    );
+    await expect(show({ name }, new PartResolver())).rejects.toThrow(
+      'Thing.name is in the REST schema Thing, and not in the GraphQL type Thing.',
+    );
+    // What neither shows is no client's business.
+    expect(await show({ name }, new WholeResolver())).toBeDefined();
   });
 
   test('with a query parameter that nobody checks', async () => {
