@@ -81,6 +81,14 @@ describe('the Link of the next page', () => {
     );
   });
 
+  test('believes no prefix of a client that comes past the trusted proxy', async () => {
+    await onNode(store, { TRUST_PROXY: '192.0.2.1' }, async ({ origin }) => {
+      expect(await link({ 'x-forwarded-prefix': '/evil', host: 'store.example' }, origin)).toBe(
+        '<http://store.example/v1/pets?limit=1&after=1>; rel="next"',
+      );
+    });
+  });
+
   test('believes them of a trusted proxy, and nothing that would break out', async () => {
     await onNode(store, { TRUST_PROXY: '127.0.0.1' }, async (node) => {
       const { origin } = node;

@@ -4,6 +4,8 @@ import { busy, late, outcomeUnknown } from '../../src/storage/database/errors.ts
 import { Batches, type BatchOptions } from '../../src/storage/records/batches.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { eventually } from '../support/process.ts';
+import { rest } from '../support/rest.ts';
+import { startStore } from '../support/store.ts';
 
 /** A round trip that answers when the test says so. */
 interface Trip {
@@ -267,4 +269,17 @@ test('what was asked by a client that has gone before it left does not leave', a
   expect(await Promise.all([first, third])).toEqual(names([1, 3]));
   expect(await second).toEqual(refusalOf(late()));
   expect(inputs()).toEqual([[1], [3]]);
+});
+
+test('creations of one batch get their own ids, in whatever order the database returns them', async () => {
+  const store = await startStore();
+  const { rows } = store.database;
+  store.database.rows = async (...statement) => {
+    const returned = await rows.apply(store.database, statement);
+    return (statement[0].name === 'insert_pet' ? returned.reverse() : returned) as never;
+  };
+  const create = (name: string) => rest(store, '/v1/pets', { method: 'POST', json: { name, categoryId: 1 } });
+  const created = await Promise.all(Array.from({ length: 20 }, (_, at) => create(`pet ${at}`)));
+  for (const { json } of created) expect((await rest(store, `/v1/pets/${json.id}`)).json).toEqual(json);
+  await store.close();
 });

@@ -2,6 +2,7 @@ import type { StoreError } from '../../src/errors.ts';
 import {
   busy,
   isOutcomeUnknown,
+  isWorthAnotherServer,
   isWorthAnotherTry,
   late,
   outcomeUnknown,
@@ -95,4 +96,14 @@ describe('whether a read that failed as one of a batch is tried again alone', ()
       expect(isWorthAnotherTry(unavailable(thrown(code)) ?? thrown(code))).toBe(false);
     },
   );
+});
+
+describe('whether another server is asked what one did not answer', () => {
+  test.each([
+    ['it has lost the connection', thrown('ECONNRESET'), true],
+    ['it shuts down', thrown('57P01'), true],
+    ['the statement took too long', thrown('57014'), false],
+    ['it fell silent', thrown('ETIMEDOUT'), false],
+    ['the data are at fault', thrown('22P02'), false],
+  ])('%s', (_, error, expected) => expect(isWorthAnotherServer(error)).toBe(expected));
 });

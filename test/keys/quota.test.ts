@@ -1,4 +1,6 @@
 import { getIntrospectionQuery } from 'graphql';
+import { Meter, quotaHooks } from '../../src/access/quotas/meter.ts';
+import { Quota } from '../../src/access/quotas/quota.ts';
 import { sql, stock, whileReadsFail } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { type HttpResponse } from '../support/http.ts';
@@ -401,5 +403,36 @@ describe('operations at the same time', () => {
       const next = await graphqlText(node, { query: `mutation { ${create('d')} }` });
       expect([next.status, next.headers['retry-after']]).toEqual([429, expect.stringMatching(/^\d+$/)]);
     });
+  });
+});
+
+describe('what is taken in advance', () => {
+  test('is not credited to the next minute', async () => {
+    const given: unknown[] = [];
+    const used = (consumedPoints: number) => ({ consumedPoints, msBeforeNext: 0 });
+    const limiter = {
+      penalty: async (_key: number, units: number) => used(units),
+      reward: async (_key: number, units: number) => {
+        given.push(units);
+        return used(0);
+      },
+    };
+    const quota = new Quota(100, { limiter: () => limiter as never });
+    // The minute ends as the units are taken.
+    const { settle } = await quota.take(1, 50);
+    await settle(49);
+    expect(given).toEqual([0]);
+  });
+
+  test('by a look-up is two units: the animal may be there', async () => {
+    const quota = new Quota(3);
+    const { preValidation } = quotaHooks({ method: 'GET', url: '/v1/pets/:petId', handler: () => undefined });
+    const lookUp = () =>
+      new Promise((done) => {
+        const request = { query: {}, meter: new Meter(quota, 1, { items: 0 }) };
+        preValidation?.call({} as never, request as never, {} as never, done);
+      });
+    expect([await lookUp(), await lookUp()]).toEqual([undefined, undefined]);
+    expect(await lookUp()).toMatchObject({ code: 'TOO_MANY_REQUESTS' });
   });
 });

@@ -198,6 +198,22 @@ test('expired keys are removed a thousand at a time, and no others', async () =>
   await store.close();
 });
 
+test('a key that is used again while expired ones are removed is kept', async () => {
+  const store = await startStore({}, given());
+  const insert = `insert into idempotency_key (key_id, operation, hash, fingerprint, generated, created_at)
+    values (1, 'createPet', sha256('a'), '', '{1}', now() - interval '25 hours')`;
+  await sql(store.database, insert);
+  const rows: typeof store.database.rows = async (statement, values) => {
+    const found = await store.database.rows(statement, values);
+    // Another process removes it, and its client creates with it.
+    if (!statement.isWrite) await sql(store.database, 'update idempotency_key set created_at = now()');
+    return found as never;
+  };
+  await removeExpiredKeys({ rows }, 24);
+  expect(await sql(store.database, 'select count(*) from idempotency_key')).toEqual([['1']]);
+  await store.close();
+});
+
 test('a database that is away has no line here, each minute, with a stack', async () => {
   const lines: string[] = [];
   const app = Fastify({ logger: { level: 'info', stream: { write: (line) => lines.push(line) } } });

@@ -1,17 +1,23 @@
 import { createEmptyDatabase } from '../support/database.ts';
 import { databaseForEach } from '../support/each.ts';
-import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { type Node, openNode } from '../support/migrations.ts';
-import { cli, eventually, freePort, onPostgres, ownsSessions, run } from '../support/process.ts';
+import { cli, eventually, freePort, onPostgres, run } from '../support/process.ts';
+import { hasPostgres, TestPostgres } from '../support/servers/postgres.ts';
 import { openSession } from '../support/session.ts';
 
-const onServer = onPostgres ? describe : describe.skip;
+const onServer = onPostgres || hasPostgres ? describe : describe.skip;
 const key = `hashtext('animal-store migrations')`;
 const holders = `select pid from pg_locks where locktype = 'advisory' and granted and pid <> pg_backend_pid()
   and database = (select oid from pg_database where datname = current_database())`;
 
 onServer('the lock for migrations (PostgreSQL only: the embedded store has a file for it)', () => {
-  const database = databaseForEach(createEmptyDatabase);
+  let own: TestPostgres | undefined;
+  beforeAll(async () => {
+    if (!onPostgres) own = await TestPostgres.start();
+  });
+  afterAll(() => own?.remove());
+  const database = databaseForEach(() => createEmptyDatabase(own?.url()));
   let session: Awaited<ReturnType<typeof openSession>>;
   let node: Node;
   beforeEach(async () => {
@@ -56,7 +62,7 @@ onServer('the lock for migrations (PostgreSQL only: the embedded store has a fil
     });
   });
 
-  (ownsSessions ? test : test.skip)(
+  (process.env.TEST_POOLER_URL ? test.skip : test)(
     'a lock that PostgreSQL does not hold after all is noticed (not through a pooler: old sessions do not learn of it)',
     async () => {
       const name = (await session.query('select current_database() as name')).rows[0].name;

@@ -7,6 +7,9 @@ import { send } from './http.ts';
 /** Tests that mean something on one kind of database only are skipped on the other, and say why in their name. */
 export const onPostgres = process.env.TEST_DATABASE_URL !== undefined;
 
+/** For tests that bring servers of their own: not again through a pooler, or on a cluster. */
+export const bringsServers = !process.env.TEST_POOLER_URL && !process.env.TEST_CITUS;
+
 /** For tests that bring servers of their own: once is enough. */
 export const onPlainPostgres = onPostgres && !process.env.TEST_POOLER_URL && !process.env.TEST_CITUS;
 

@@ -5,8 +5,9 @@ import { eventually } from './process.ts';
 
 /** Where the database of a test is, past a pooler. PostgreSQL only. */
 export function urlOf({ env }: Pick<TestDatabase, 'env'>): string {
-  const url = new URL(process.env.TEST_DATABASE_URL as string);
-  url.pathname = new URL((env as { DATABASE_URL: string }).DATABASE_URL).pathname;
+  const given = new URL((env as { DATABASE_URL: string }).DATABASE_URL);
+  const url = new URL(process.env.TEST_DATABASE_URL ?? given);
+  url.pathname = given.pathname;
   return url.href;
 }
 
