@@ -199,7 +199,7 @@ test('expired keys are removed a thousand at a time, and no others', async () =>
 });
 
 test('a key that is used again while expired ones are removed is kept', async () => {
-  const store = await startStore({}, given());
+  const store = await startStore({}, { database: given() });
   const insert = `insert into idempotency_key (key_id, operation, hash, fingerprint, generated, created_at)
     values (1, 'createPet', sha256('a'), '', '{1}', now() - interval '25 hours')`;
   await sql(store.database, insert);
