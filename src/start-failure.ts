@@ -9,7 +9,7 @@ export function startFailure(error: unknown): string {
     return `Port ${port} on ${address} may not be opened by this user (${variables}PORT, ${variables}HOST).`;
   if (code === 'EADDRNOTAVAIL') return `${address} is no address of this machine (${variables}HOST).`;
   if (isUnmigrated(error)) return 'The database has not been migrated (MIGRATE_ON_START; `npm run migrate`).';
-  if (error instanceof StoreError && error.code === 'SERVICE_UNAVAILABLE') {
+  if (error instanceof StoreError && error.code === 'SERVICE_UNAVAILABLE' && error.cause !== undefined) {
     return `The database (DATABASE_URL) cannot be reached: ${reasonOf(error.cause)}`;
   }
   return message || String(error);
