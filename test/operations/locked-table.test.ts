@@ -40,7 +40,7 @@ onServer('while somebody holds the table (PostgreSQL only: the embedded store ha
     const refusals = await Promise.all(Array.from({ length: 500 }, () => all.map(({ run }) => run())).flat());
     // A statement's time and a second, three times over for a busy machine: still less than half of what it would take if
     // they waited for each other.
-    expect(performance.now() - began).toBeLessThan(20_000);
+    expect(performance.now() - began).toBeLessThan(60_000);
     const told = new Set(refusals.map(({ code, status }) => `${status} ${code}`));
     expect([...told]).toEqual(['503 SERVICE_UNAVAILABLE']);
   });

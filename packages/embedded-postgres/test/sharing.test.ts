@@ -37,12 +37,14 @@ describe('a store that is opened exclusively', () => {
     );
     await other.close();
     const own = await openEmbeddedPostgres(folder, { exclusive: true });
+    const retired = `It is elsewhere. To use this store again nevertheless, remove ${folder}/retired.`;
     const waiting = openEmbeddedPostgres(folder);
+    // It may be refused before the owner is closed.
+    const refused = expect(waiting).rejects.toThrow(`The embedded store could not be opened: ${retired}`);
     await sleep(100);
     own.retire('It is elsewhere.');
     await own.close();
-    const retired = `It is elsewhere. To use this store again nevertheless, remove ${folder}/retired.`;
-    await expect(waiting).rejects.toThrow(`The embedded store could not be opened: ${retired}`);
+    await refused;
     await expect(openEmbeddedPostgres(folder)).rejects.toThrow(retired);
     expect(readdirSync(folder)).not.toContain('.s.PGSQL.5432');
   });
