@@ -92,6 +92,6 @@ export class Judgement {
 const isInt = (value: unknown) =>
   (typeof value === 'bigint' || Number.isInteger(value)) && Number(value) >= -(2 ** 31) && Number(value) < 2 ** 31;
 
-const isId = (value: unknown) => typeof value === 'string' || typeof value === 'bigint' || Number.isInteger(value);
+const isId = (value: unknown) => typeof value === 'string' || typeof value === 'bigint' || Number.isSafeInteger(value);
 
 const inInt64 = (number: bigint) => number >= int64.min && number <= int64.max;

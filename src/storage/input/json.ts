@@ -53,7 +53,9 @@ function exactNumber(_key: string, value: unknown, context?: { source: string })
   if (digits === '') return 0;
   // Not an integer. A double may have lost what says so.
   if (exponent < 0) return Number.isInteger(value) ? new InexactNumber(source) : value;
-  if (Number.isSafeInteger(value) || digits.length + exponent > int64Digits) return value;
+  if (Number.isSafeInteger(value)) return value;
+  // Compiled operations would take a number for an ID.
+  if (digits.length + exponent > int64Digits) return new InexactNumber(source);
   return BigInt(source.startsWith('-') ? `-${digits}` : digits) * 10n ** BigInt(exponent);
 }
 
