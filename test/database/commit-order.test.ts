@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { citusLayout } from '../support/citus.ts';
 import { sql } from '../support/database-access.ts';
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
@@ -36,7 +37,8 @@ onPostgres('ids appear in the order of their commits (skipped on the embedded st
     const creation = rest(store, '/v1/pets', { method: 'POST', json: { name: 'second', categoryId: 2 } });
 
     expect(await Promise.race([creation.then(() => 'created'), someoneWaits()])).toBe('waiting');
-    expect((await rest(store, '/v1/pets')).json).toEqual([]);
+    // A list of a sharded table waits as well.
+    if (typeof citusLayout !== 'number') expect((await rest(store, '/v1/pets')).json).toEqual([]);
     await otherNode.query('commit');
 
     const second = (await creation).json;

@@ -11,14 +11,12 @@ import { enumSchema, int64Schema, moment, nullable, textSchema } from '../../src
 import { pageQueryMembers } from '../../src/storage/input/page.ts';
 import { Records, type Row } from '../../src/storage/records/records.ts';
 import { Table } from '../../src/storage/records/table.ts';
-import { citusLayout } from '../support/citus.ts';
 import { sql } from '../support/database-access.ts';
 import { newFolder } from '../support/folder.ts';
 import { send } from '../support/http.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { migrationOf } from '../support/migrations.ts';
 import { rest } from '../support/rest.ts';
-import { distributionOf } from '../support/servers/citus.ts';
 import { type Store, startStore } from '../support/store.ts';
 
 /** Columns of every kind that the records know, with the names that are most in the way. */
@@ -98,7 +96,6 @@ const crates: Module = {
 let store: Store;
 beforeAll(async () => {
   store = await startStore({}, { more: [crates] });
-  if (citusLayout) await sql(store.database, distributionOf('Order', citusLayout));
 });
 beforeEach(() => sql(store.database, 'truncate "Order" restart identity'));
 afterAll(() => store.close());
