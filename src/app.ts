@@ -15,18 +15,17 @@ import { graphQL } from './api/graphql/graphql.ts';
 import { createSchema } from './api/graphql/schema.ts';
 import { caching } from './api/http/caching.ts';
 import { connections, roomForConnections } from './api/http/connections.ts';
-import { cors } from './api/http/cors.ts';
 import { errors } from './api/http/errors.ts';
-import { jsonBody } from './api/http/json-body.ts';
+import { cors } from './api/http/headers.ts';
+import { jsonBody } from './api/http/input.ts';
 import { lifecycle } from './api/http/lifecycle.ts';
 import { MemoryBudget } from './api/http/memory-budget.ts';
 import { notFound } from './api/http/not-found.ts';
 import { overload } from './api/http/overload.ts';
 import { routes } from './api/http/routes.ts';
 import { oneHost, serverOptions } from './api/http/server.ts';
-import { graphiQL } from './api/pages/graphiql.ts';
+import { graphiQL, sandboxPage } from './api/pages/explorers.ts';
 import { pages } from './api/pages/pages.ts';
-import { sandboxPage } from './api/pages/sandbox.ts';
 import { openApi, openApiDocument, section } from './api/rest/openapi.ts';
 import { subscriptions } from './api/subscriptions/subscriptions.ts';
 import type { Config } from './config.ts';
@@ -79,23 +78,15 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   // Longer than the statement timeout, so that PostgreSQL cancels first and the reason is known.
   const timeout = config.database.statementTimeout + 1000;
   const requestObservers = [...observers.requests, requestLog(log, redactor, presentedHint)];
-  const life = { timeout, observers: requestObservers, active: { count: 0 } };
-  const app = Fastify({
-    ...serverOptions({
-      ...config.http,
-      lifecycle: life,
-      authenticate: (request) => authenticate(keys, request),
-    }),
-    ...loggingOptions(log, redactor),
-  });
+  const app = Fastify({ ...serverOptions(config.http), ...loggingOptions(log, redactor) });
   const { quotaPerMinute, redisUrl } = config.keys;
   const shared = quotaPerMinute && redisUrl ? await CountingInRedis.open(redisUrl, app.log) : counting;
   const quota = quotaPerMinute ? new Quota(quotaPerMinute, shared) : undefined;
 
   // Shared by REST and GraphQL, in the order in which a request passes. Fastify checks the declared dependencies.
-  await app.register(lifecycle, life);
+  await app.register(lifecycle, { timeout, observers: requestObservers });
   await app.register(errors);
-  await app.register(connections, { max: config.http.maxConnections || roomForConnections(needsOf(config)) });
+  await app.register(connections, { max: config.http.maxConnections || roomForConnections(config.database.poolMax) });
   await app.register(cors, { origins: config.http.corsOrigins });
   await app.register(overload, { maxDelay: config.http.maxLoopDelay });
   await app.register(bearer, { keys });
@@ -158,13 +149,4 @@ function assertSameColumns(name: string, columns: Array<{ name: string; kind: st
     const [shows, lacks] = isInRest ? faces : faces.reverse();
     throw new Error(`${name}.${column} is in ${shows}, and not in ${lacks}.`);
   }
-}
-
-/** What a process opens beside the connections of its clients. */
-function needsOf({ database: { url, poolMax, readUrls = [] }, keys: { redisUrl } }: Config) {
-  // Each read node has a pool; the primary has one connection more, for checks.
-  const toServers = poolMax + 1 + readUrls.length * poolMax;
-  // The embedded store has both ends of a connection, and those of other processes on its folder; and its tables' files.
-  const ofStore = url ? 0 : 3 * poolMax + 64;
-  return { connections: toServers + ofStore + (redisUrl ? 1 : 0), files: 32 };
 }

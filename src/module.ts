@@ -1,7 +1,7 @@
 import type { EntityName, MigrationObject } from '@mikro-orm/core';
 import type { TObject } from 'typebox';
 import type { Routes } from './api/http/input.ts';
-import type { Example } from './api/pages/example.ts';
+import type { Example } from './api/pages/explorers.ts';
 import type { Deadline } from './deadline.ts';
 import type { Database } from './storage/database/database.ts';
 import type { Checked } from './storage/input/check.ts';

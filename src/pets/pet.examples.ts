@@ -1,4 +1,4 @@
-import type { Example } from '../api/pages/example.ts';
+import type { Example } from '../api/pages/explorers.ts';
 
 /** Operations that work on a new store, too. */
 export const petExamples: Example[] = [

@@ -1,9 +1,17 @@
-import { readdirSync } from 'node:fs';
-import type { ServerResponse } from 'node:http';
+import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
+import { StoreError } from '../../errors.ts';
 import { Incident } from '../../runtime/log/incident.ts';
+import { dataHeaders } from './headers.ts';
+
+declare module 'node:net' {
+  interface Socket {
+    /** The response to the latest request of a client's connection. */
+    latestResponse?: ServerResponse;
+  }
+}
 
 /** Connections that the kernel queues until the process accepts them; Linux allows 4096 by default. */
 export const backlog = 4096;
@@ -11,27 +19,6 @@ export const backlog = 4096;
 const linger = 1000;
 /** How often (ms) a closing server looks for connections without a request; the first look is after one interval. */
 const interval = 500;
-
-const latest = Symbol('latest response');
-type Connection = Socket & { [latest]?: ServerResponse };
-
-export function setLatestResponse(socket: Connection, response: ServerResponse): void {
-  socket[latest] = response;
-}
-
-/** The response to the latest request of a connection. */
-export function latestResponse(socket: Connection): ServerResponse | undefined {
-  return socket[latest];
-}
-
-/**
- * Ends a connection, and destroys it a moment later: a client that keeps sending would otherwise hold it open, because
- * Node allows half-open connections and each byte restarts their only timer.
- */
-export function endConnection(socket: Socket, lastBytes = ''): void {
-  if (socket.writable) socket.end(lastBytes);
-  setTimeout(() => socket.destroy(), linger).unref();
-}
 
 export interface ConnectionsOptions {
   /** Maximum number of client connections. */
@@ -64,7 +51,7 @@ export const connections = fastifyPlugin<ConnectionsOptions>(
       socket.once('close', () => open.delete(socket));
     });
     const closeUnused = () => {
-      for (const socket of open) if (latestResponse(socket)?.closed ?? true) socket.destroy();
+      for (const socket of open) if (socket.latestResponse?.closed ?? true) socket.destroy();
     };
     app.addHook('preClose', async () => {
       const timer = setInterval(closeUnused, interval);
@@ -74,39 +61,95 @@ export const connections = fastifyPlugin<ConnectionsOptions>(
   { name: 'connections' },
 );
 
-export interface Needs {
-  /** Connections that the process may open itself. */
-  connections: number;
-  /** Files that it may open. */
-  files: number;
+/**
+ * How many client connections fit into the limit of open files (`ulimit -n`): 128 files remain for the process itself,
+ * and four for each connection of a pool, because the embedded store holds both ends, and each replica has a pool.
+ *
+ * @returns 16 to 10,000: more connections than that are not served well
+ */
+export function roomForConnections(poolMax: number): number {
+  // @types/node lacks this option. Without it the report looks up the name of every peer.
+  Object.assign(process.report, { excludeNetwork: true });
+  const { userLimits } = process.report.getReport() as { userLimits?: { open_files?: { soft: number | 'unlimited' } } };
+  const limit = Number(userLimits?.open_files?.soft);
+  return Math.max(16, Math.min(10_000, (limit || Number.POSITIVE_INFINITY) - 128 - 4 * poolMax));
+}
+
+const ofParser: Record<string, StoreError> = {
+  HPE_HEADER_OVERFLOW: new StoreError('REQUEST_HEADER_FIELDS_TOO_LARGE', 'The headers have more than 16384 bytes.'),
+  ERR_HTTP_REQUEST_TIMEOUT: new StoreError(
+    'REQUEST_TIMEOUT',
+    'The request took too long to arrive: nothing was done. Send it again.',
+  ),
+};
+const malformed = new StoreError('BAD_USER_INPUT', 'This is not a well-formed HTTP/1.1 request.');
+const unknownMethod = new StoreError(
+  'NOT_IMPLEMENTED',
+  'This method is not implemented here: there are GET, HEAD, OPTIONS and POST.',
+);
+
+const failed = new WeakSet<Socket>();
+
+interface ParserError extends Error {
+  code?: string;
+  /** A Buffer, although Fastify's type says otherwise. */
+  rawPacket?: unknown;
+  bytesParsed?: number;
 }
 
 /**
- * How many client connections fit into the soft limit of open files (`ulimit -n`), beside the open files and the needs
- * of the process. A process serves no more than 10,000 well; each takes some 20 kB.
- *
- * @returns 16 to 10,000
+ * Answers bytes that are not HTTP, and requests that never end, and closes the connection. There is no request object,
+ * so no observer sees it: the log line is written here.
  */
-export function roomForConnections({ connections, files }: Needs, limit = openFilesLimit()): number {
-  return Math.max(16, Math.min(10_000, limit - openFiles() - connections - files));
+export function answerMalformed(this: Pick<FastifyInstance, 'log'>, error: ParserError, socket: Socket): void {
+  if (error.code === 'ECONNRESET') return void socket.destroy();
+  // The parser fails again at whatever the client sends next.
+  if (failed.has(socket)) return;
+  failed.add(socket);
+  const isUnknown = error.code === 'HPE_INVALID_METHOD' && isRequestLine(error);
+  const failure = isUnknown ? unknownMethod : (ofParser[error.code ?? ''] ?? malformed);
+  const response = socket.latestResponse;
+  const isActive = response && !response.writableFinished && !response.destroyed;
+  const answer = () => {
+    const { status, code } = failure;
+    this.log.info({ address: socket.remoteAddress, face: 'other', status, code }, 'malformed request rejected');
+    endConnection(socket, responseOf(failure));
+  };
+  const afterResponse = (work: () => void) => (isActive ? response.once('close', work) : work());
+  // The body of an answered request is malformed: a second answer would be taken for that to another request.
+  if (response?.headersSent && !response.req.complete) afterResponse(() => endConnection(socket));
+  // The malformed part follows a complete request, which is answered first.
+  else if (response?.req.complete) afterResponse(answer);
+  else answer();
 }
 
-/** @returns the soft limit of open files; infinity for none */
-export function openFilesLimit(): number {
-  // @types/node lacks this option. Without it the report looks up the name of every peer.
-  const report = process.report as NodeJS.ProcessReport & { excludeNetwork: boolean };
-  const { excludeNetwork } = report;
-  report.excludeNetwork = true;
-  const { userLimits } = report.getReport() as { userLimits?: { open_files?: { soft: number | 'unlimited' } } };
-  report.excludeNetwork = excludeNetwork;
-  const soft = userLimits?.open_files?.soft;
-  return typeof soft === 'number' ? soft : Number.POSITIVE_INFINITY;
+/** An unknown method is 501 (RFC 9110 section 9.1); anything else that is not a method is not HTTP. */
+function isRequestLine({ rawPacket, bytesParsed = 0 }: ParserError): boolean {
+  if (!Buffer.isBuffer(rawPacket)) return false;
+  // Complete requests may precede it.
+  const begin = rawPacket.lastIndexOf('\n', Math.max(0, bytesParsed - 1)) + 1;
+  const text = rawPacket.toString('latin1', begin, begin + 16_384);
+  return /^[\w!#$%&'*+.^`|~-]{1,40} \S+ HTTP\/1\.[01]\r?\n/.test(text);
 }
 
-function openFiles(): number {
-  try {
-    return readdirSync('/dev/fd').length;
-  } catch {
-    return 64;
-  }
+/** The bytes of a response: there is no response object. */
+function responseOf(failure: StoreError): string {
+  const body = JSON.stringify(failure.toBody());
+  const headers = Object.entries({
+    ...dataHeaders,
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': Buffer.byteLength(body),
+    connection: 'close',
+  });
+  const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
+  return `HTTP/1.1 ${failure.status} ${STATUS_CODES[failure.status]}\r\n${lines}\r\n${body}`;
+}
+
+/**
+ * Ends a connection, and destroys it a moment later: a client that keeps sending would otherwise hold it open, because
+ * Node allows half-open connections and each byte restarts their only timer.
+ */
+function endConnection(socket: Socket, lastBytes = ''): void {
+  if (socket.writable) socket.end(lastBytes);
+  setTimeout(() => socket.destroy(), linger).unref();
 }

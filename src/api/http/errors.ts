@@ -12,22 +12,18 @@ export const errors = fastifyPlugin(
   { name: 'errors', dependencies: ['lifecycle'] },
 );
 
+/** Logs a failure, and sends its Error body. */
 export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  sendFailure(error, request, reply, (failure) => failure.toBody());
-}
-
-/** Logs a failure and sends it in the format of one API. */
-export function sendFailure(
-  error: unknown,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  toBody: (failure: StoreError) => unknown,
-  mediaType = 'application/json; charset=utf-8',
-): void {
   const failure = toStoreError(error, request.routeOptions.bodyLimit);
   logFailure(failure, request);
+  // The operations port has no calls.
   if (request.call) request.call.code ??= failure.code;
-  reply.code(failure.status).headers(failure.headers).type(mediaType).serializer(JSON.stringify).send(toBody(failure));
+  reply
+    .code(failure.status)
+    .headers(failure.headers)
+    .type('application/json; charset=utf-8')
+    .serializer(JSON.stringify)
+    .send(failure.toBody());
 }
 
 /**
@@ -51,7 +47,6 @@ const ofFastify: Record<string, [ErrorCode, string]> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: ['UNSUPPORTED_MEDIA_TYPE', noJson],
   FST_ERR_CTP_INVALID_TYPE: ['UNSUPPORTED_MEDIA_TYPE', noJson],
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['BAD_USER_INPUT', 'The body is shorter or longer than its Content-Length.'],
-  FST_ERR_BAD_URL: ['NOT_FOUND', 'There is nothing at this address.'],
 };
 
 /**

@@ -1,9 +1,10 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import fastifyCors from '@fastify/cors';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import fastifyPlugin from 'fastify-plugin';
 import Negotiator from 'negotiator';
 
-/** The headers of every answer: security, and who may keep it. And what requests say about themselves. */
-
-const common = {
+/** Security headers of every answer. */
+export const securityHeaders = {
   'cross-origin-resource-policy': 'same-origin',
   'referrer-policy': 'no-referrer',
   'strict-transport-security': 'max-age=31536000; includeSubDomains',
@@ -14,20 +15,8 @@ const common = {
 export const dataHeaders = {
   'content-security-policy': "default-src 'none';frame-ancestors 'none'",
   'cache-control': 'no-store',
-  ...common,
+  ...securityHeaders,
 };
-
-/** For pages, which may load what their policy says, and may not be framed. */
-export const pageHeaders = (policy: string) => ({
-  ...common,
-  'content-security-policy': `${policy};frame-ancestors 'none'`,
-  'origin-agent-cluster': '?1',
-  'x-dns-prefetch-control': 'off',
-  'x-download-options': 'noopen',
-  'x-frame-options': 'SAMEORIGIN',
-  'x-permitted-cross-domain-policies': 'none',
-  'x-xss-protection': '0',
-});
 
 /** Names a header of the request by which the answer was chosen (RFC 9110 section 12.5.5). */
 export function varyBy(reply: FastifyReply, name: string): void {
@@ -54,3 +43,26 @@ export function acceptedTypes<Type extends string>(
 export function isRead(method: string): boolean {
   return method === 'GET' || method === 'HEAD';
 }
+
+const exposedHeaders =
+  'Link, ETag, Deprecation, Sunset, X-Request-Id, WWW-Authenticate, Allow, Retry-After, Idempotent-Replayed, RateLimit, RateLimit-Policy';
+
+export interface CorsOptions {
+  /** Origins whose scripts may send requests; none when empty. */
+  origins: string[];
+}
+
+/** Lets browser frontends on the given origins send requests. Preflights carry no key: register it before `bearer`. */
+export const cors = fastifyPlugin<CorsOptions>(
+  async (app: FastifyInstance, { origins }) => {
+    if (origins.length === 0) return;
+    await app.register(fastifyCors, () => async ({ method, headers }: FastifyRequest) => {
+      const isPreflight = headers['access-control-request-method'] !== undefined;
+      // An OPTIONS request that is not a preflight is an ordinary request, handled by `notFound`.
+      const concerned = headers.origin !== undefined && (method !== 'OPTIONS' || isPreflight);
+      const methods = [...app.allowedMethods.all].filter((method) => method !== 'OPTIONS').sort();
+      return { origin: concerned ? origins : false, exposedHeaders, methods, maxAge: 600 };
+    });
+  },
+  { name: 'cors', dependencies: ['lifecycle'] },
+);

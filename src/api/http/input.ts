@@ -1,14 +1,29 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
 import type {
   FastifyBaseLogger,
   FastifyInstance,
+  FastifyRequest,
   FastifyTypeProvider,
+  preParsingHookHandler,
   preValidationHookHandler,
   RawServerDefault,
   RouteOptions,
 } from 'fastify';
+import fastifyPlugin from 'fastify-plugin';
 import type { Static, TObject, TSchema } from 'typebox';
+import { StoreError } from '../../errors.ts';
 import { type Checked, checker } from '../../storage/input/check.ts';
+import { parseExactJson } from '../../storage/input/json.ts';
+import { isRead } from './headers.ts';
+import { large, type MemoryBudget } from './memory-budget.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The route validates its input itself. */
+    checksItself?: boolean;
+  }
+}
 
 /** Types the input of handlers: query strings and bodies as their schemas say, validated. Path parameters stay text. */
 interface InputTypes extends FastifyTypeProvider {
@@ -18,10 +33,70 @@ interface InputTypes extends FastifyTypeProvider {
 /** Where a module adds its routes: handlers get validated, typed input. */
 export type Routes = FastifyInstance<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger, InputTypes>;
 
+/** Counts large bodies while they arrive. Requests without a key never get here. */
+export function bodyHooks({ method }: RouteOptions, budget: MemoryBudget): { preParsing?: preParsingHookHandler } {
+  if ([method].flat().every(isRead)) return {};
+  return {
+    preParsing({ headers, routeOptions }, reply, payload, done) {
+      // A body in chunks counts as the largest possible one.
+      const length = Number(headers['content-length'] ?? routeOptions.bodyLimit);
+      if (headers['transfer-encoding'] === undefined && !(length > large)) return done(null, payload);
+      const body = Readable.from(counted(payload, () => budget.hold(length, reply.raw)));
+      // Fastify no longer listens once it has rejected the body.
+      body.on('error', () => undefined);
+      done(null, body);
+    },
+  };
+}
+
+/** The same bytes. @param onLarge called when they turn out to be many */
+async function* counted(payload: Readable, onLarge: () => void) {
+  let arrived = 0;
+  // The connection is needed for the answer.
+  for await (const chunk of payload.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    const before = arrived;
+    arrived += chunk.length;
+    if (before <= large && arrived > large) onLarge();
+    yield chunk;
+  }
+}
+
+/** Parses JSON bodies of both APIs without losing a digit of an integer. */
+export const jsonBody = fastifyPlugin(
+  async (app: FastifyInstance) => {
+    app.removeAllContentTypeParsers();
+    app.addContentTypeParser(
+      'application/json',
+      { parseAs: 'buffer' },
+      async ({ headers, call }: FastifyRequest, body: Buffer) => {
+        call.restart();
+        assertPlainUtf8(headers);
+        return body.length === 0 ? undefined : parseExactJson(body);
+      },
+    );
+  },
+  { name: 'json-body', dependencies: ['bearer'] },
+);
+
+const foreignCharset = /;\s*charset\s*=(?!\s*"?utf-?8"?\s*(?:;|$))/i;
+
+/** @throws StoreError UNSUPPORTED_MEDIA_TYPE */
+function assertPlainUtf8(headers: IncomingHttpHeaders): void {
+  if (foreignCharset.test(headers['content-type'] ?? '')) {
+    throw new StoreError('UNSUPPORTED_MEDIA_TYPE', 'The body must be UTF-8, the one charset of JSON.');
+  }
+  const isCompressed = !/^(?:identity)?$/i.test(headers['content-encoding'] ?? '');
+  if (isCompressed || !/^(?:chunked)?$/i.test(headers['transfer-encoding'] ?? '')) {
+    const message = 'The body must not be compressed: send it without Content-Encoding.';
+    // RFC 9110 section 12.5.3
+    throw new StoreError('UNSUPPORTED_MEDIA_TYPE', message, { headers: { 'accept-encoding': 'identity' } });
+  }
+}
+
 /** Makes Fastify validate input with `checker`: a schema means the same here as in OpenAPI. */
 export function buildValidator() {
   return ({ schema, httpPart }: { schema: TObject; httpPart?: string }) => {
-    // An invalid path parameter is a 404, which its route sends; who reads a header judges it.
+    // An invalid path parameter is a 404, which its route sends; the reader of a header checks it.
     if (httpPart === 'params' || httpPart === 'headers') return () => true;
     const check = checker(schema, { isText: httpPart !== 'body' });
     return (input: unknown) => {
@@ -53,11 +128,4 @@ export function inputHooks({ url, method, schema, config }: RouteOptions): {
       done();
     },
   };
-}
-
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** The route validates its input itself. */
-    checksItself?: boolean;
-  }
 }

@@ -1,19 +1,19 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import type { RequestTrace } from '../../deadline.ts';
 import type { ObservedCall, ObservedRoute, RequestObserver } from '../../runtime/telemetry/observers.ts';
-import { setLatestResponse } from './connections.ts';
 import { dataHeaders, isRead } from './headers.ts';
-import { isLarge, MemoryBudget } from './memory-budget.ts';
+import { large, MemoryBudget } from './memory-budget.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
     call: RequestCall;
   }
   interface FastifyInstance {
-    activeRequests: ActiveRequests;
+    /** Requests whose responses are not complete. */
+    activeRequests: { count: number };
     /** True from the moment when no new clients should come. */
     isDraining: boolean;
     /** Tells proxies and clients to go elsewhere, while requests are still served. */
@@ -76,13 +76,7 @@ export class RequestCall implements ObservedCall {
   }
 }
 
-/** Requests whose responses are not complete. */
-export interface ActiveRequests {
-  count: number;
-}
-
 export interface LifecycleOptions {
-  active: ActiveRequests;
   /** Time limit (ms) of a request. */
   timeout: number;
   observers: RequestObserver[];
@@ -93,8 +87,9 @@ const maxUnsentBytes = 64 * 1024 * 1024;
 
 /** The first and last steps of every request: deadline, observers, headers, and the end of its connection. */
 export const lifecycle = fastifyPlugin<LifecycleOptions>(
-  async (app: FastifyInstance, options) => {
-    app.decorate('activeRequests', options.active);
+  async (app: FastifyInstance, { timeout, observers }) => {
+    const active = { count: 0 };
+    app.decorate('activeRequests', active);
     app.decorate('isDraining', false);
     app.decorate('startDraining', () => {
       app.isDraining = true;
@@ -103,7 +98,26 @@ export const lifecycle = fastifyPlugin<LifecycleOptions>(
 
     app.decorateRequest('call', null as never);
     app.addHook('onRequest', (request, reply, done) => {
-      begin(request, reply, options);
+      const call = new RequestCall(request.raw, timeout);
+      request.call = call;
+      request.raw.socket.latestResponse = reply.raw;
+      reply.headers(dataHeaders).header('x-request-id', request.id);
+      active.count += 1;
+      for (const observer of observers) observer.began?.(request, call);
+      reply.raw.on('close', () => {
+        active.count -= 1;
+        const { caller } = request;
+        // A stream normally ends when its client disconnects.
+        const isAnswered = reply.raw.writableFinished || call.streamedAfter !== undefined;
+        const end = {
+          milliseconds: performance.now() - call.arrived,
+          isAnswered,
+          call,
+          caller,
+          route: routeOf(request),
+        };
+        for (const observer of observers) observer.ended(request, reply, end);
+      });
       done();
     });
 
@@ -113,7 +127,8 @@ export const lifecycle = fastifyPlugin<LifecycleOptions>(
       if (app.isDraining || isUnread(request)) reply.header('connection', 'close');
       // Also where Apollo Server names the methods of one operation.
       if (reply.statusCode === 405) reply.header('allow', `${app.allowedMethods.of(request)?.join(', ')}`);
-      if (!isLarge(payload)) return done(null, payload);
+      const isContent = typeof payload === 'string' || Buffer.isBuffer(payload);
+      if (!isContent || payload.length <= large) return done(null, payload);
       try {
         unsent.hold(Buffer.byteLength(payload), reply.raw, request.call.isWrite);
         done(null, payload);
@@ -124,26 +139,6 @@ export const lifecycle = fastifyPlugin<LifecycleOptions>(
   },
   { name: 'lifecycle' },
 );
-
-/** The first step of every request. */
-export function begin(request: FastifyRequest, reply: FastifyReply, options: LifecycleOptions): void {
-  const { active, timeout, observers } = options;
-  const { raw } = request;
-  const call = new RequestCall(raw, timeout);
-  request.call = call;
-  setLatestResponse(raw.socket, reply.raw);
-  reply.headers(dataHeaders).header('x-request-id', request.id);
-  active.count += 1;
-  for (const observer of observers) observer.began?.(request, call);
-  reply.raw.on('close', () => {
-    active.count -= 1;
-    const { caller } = request;
-    // A stream normally ends when its client disconnects.
-    const isAnswered = reply.raw.writableFinished || call.streamedAfter !== undefined;
-    const end = { milliseconds: performance.now() - call.arrived, isAnswered, call, caller, route: routeOf(request) };
-    for (const observer of observers) observer.ended(request, reply, end);
-  });
-}
 
 const known = new WeakMap<object, ObservedRoute>();
 
@@ -157,7 +152,7 @@ function routeOf({ routeOptions: { config, url, schema } }: FastifyRequest): Obs
 }
 
 /** True when part of the body is unread: it would be read as the next request, or time out and be answered again. */
-export function isUnread({ raw, headers }: FastifyRequest): boolean {
+function isUnread({ raw, headers }: FastifyRequest): boolean {
   const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0;
   return hasBody && !raw.complete;
 }

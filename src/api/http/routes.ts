@@ -6,9 +6,9 @@ import { idempotencyHooks } from '../../access/idempotency/idempotency-key.ts';
 import { requireScope } from '../../access/keys/bearer.ts';
 import { quotaHooks } from '../../access/quotas/meter.ts';
 import { describeRoute } from '../rest/describe-route.ts';
-import { origin } from '../rest/pages.ts';
-import { inputHooks } from './input.ts';
-import { bodyHooks, type MemoryBudget } from './memory-budget.ts';
+import { bodyHooks, inputHooks } from './input.ts';
+import type { MemoryBudget } from './memory-budget.ts';
+import { origin } from './server.ts';
 
 export interface RoutesOptions {
   usage: DeprecationUsage;

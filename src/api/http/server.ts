@@ -2,10 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { StoreError } from '../../errors.ts';
-import { sendError } from './errors.ts';
+import { answerMalformed } from './connections.ts';
 import { buildValidator } from './input.ts';
-import { begin, isUnread, type LifecycleOptions } from './lifecycle.ts';
-import { answerMalformed } from './malformed.ts';
 
 export interface ServerOptions {
   trustProxy: false | number | string[];
@@ -14,16 +12,15 @@ export interface ServerOptions {
   keepAliveTimeout: number;
   /** In bytes. */
   bodyLimit: number;
-  lifecycle: LifecycleOptions;
-  /** For requests that pass no hook. @throws StoreError UNAUTHENTICATED and similar */
-  authenticate(request: FastifyRequest): Promise<unknown>;
 }
 
 const maxHeaderSize = 16_384;
+/** A path without a route. */
+const nowhere = '//';
 
 /** Fastify's options for the HTTP server: its limits, and the handling of malformed requests. */
 export function serverOptions(options: ServerOptions): FastifyServerOptions {
-  const { trustProxy, requestTimeout, keepAliveTimeout, bodyLimit, lifecycle, authenticate } = options;
+  const { trustProxy, requestTimeout, keepAliveTimeout, bodyLimit } = options;
   return {
     bodyLimit,
     requestTimeout,
@@ -47,16 +44,10 @@ export function serverOptions(options: ServerOptions): FastifyServerOptions {
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     clientErrorHandler: answerMalformed,
-    // A path that cannot be decoded passes no hooks, so their work is done here. Authentication comes first, too.
-    frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
-      begin(request, reply, lifecycle);
-      if (isUnread(request)) reply.header('connection', 'close');
-      void authenticate(request)
-        .then(
-          () => error,
-          (refusal: unknown) => refusal,
-        )
-        .then((failure) => sendError(failure, request, reply));
+    // A path that cannot be decoded would pass no hook: it goes the way of an unknown one.
+    frameworkErrors: (_error: unknown, { raw, server }: FastifyRequest, reply: FastifyReply) => {
+      raw.url = nowhere;
+      server.routing(raw, reply.raw);
     },
   } as FastifyServerOptions;
 }
@@ -116,4 +107,19 @@ export function isHost(text: string): boolean {
 /** Fastify takes the last of several values. */
 function lastOf(header: string | string[] | undefined): string {
   return `${header ?? ''}`.split(',').at(-1)?.trim() ?? '';
+}
+
+/**
+ * Scheme, host and, behind a proxy that strips one, the prefix of the path, as the client used them. Forwarded headers
+ * count only when `TRUST_PROXY` trusts the proxy.
+ */
+export function origin(request: FastifyRequest): string {
+  const { protocol, host } = request;
+  return `${protocol}://${isHost(host) && URL.canParse(`http://${host}`) ? host : 'localhost'}${prefix(request)}`;
+}
+
+function prefix({ ips, headers }: FastifyRequest): string {
+  // Fastify returns more than the socket's own address only when it trusts that address.
+  const given = ips && ips.length > 1 ? headers['x-forwarded-prefix'] : undefined;
+  return typeof given === 'string' && /^(?:\/[\w.~-]+)+$/.test(given) ? given : '';
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import { pageHeaders } from '../http/headers.ts';
+import { securityHeaders } from '../http/headers.ts';
 
 /** The repository or the installed package: `assets/` and `dist/` are in it. */
 export const root = join(import.meta.dirname, '../../../..');
@@ -12,6 +12,18 @@ export interface Page {
   html: string;
   policy: string;
 }
+
+/** A page may load what its policy says, and may not be framed. */
+export const pageHeaders = (policy: string) => ({
+  ...securityHeaders,
+  'content-security-policy': `${policy};frame-ancestors 'none'`,
+  'origin-agent-cluster': '?1',
+  'x-dns-prefetch-control': 'off',
+  'x-download-options': 'noopen',
+  'x-frame-options': 'SAMEORIGIN',
+  'x-permitted-cross-domain-policies': 'none',
+  'x-xss-protection': '0',
+});
 
 /** A file of `assets/`: the styles, scripts, icons and pages. */
 export function asset(name: string): Buffer {

@@ -3,6 +3,13 @@ import type { FastifyInstance, FastifySchema } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import type { Routes } from '../http/input.ts';
 
+export const info = {
+  title: 'Animal Store',
+  version: '1.0.0',
+  description: 'The catalogue of animals offered by a store. Every operation needs an API key.',
+  license: { name: 'MIT', identifier: 'MIT' },
+};
+
 export interface OpenApiOptions {
   tags: Array<{ name: string; description: string }>;
 }
@@ -13,12 +20,7 @@ export const openApi = fastifyPlugin<OpenApiOptions>(
     await app.register(swagger, {
       openapi: {
         openapi: '3.1.0',
-        info: {
-          title: 'Animal Store',
-          version: '1.0.0',
-          description: 'The catalogue of animals offered by a store. Every operation needs an API key.',
-          license: { name: 'MIT', identifier: 'MIT' },
-        },
+        info,
         servers: [{ url: '/v1', description: 'This service' }],
         tags,
         components: {

@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Int64 } from '../../storage/input/int64.ts';
 import { type Page, writtenOnce } from '../../storage/input/page.ts';
 import { contentTag } from '../http/caching.ts';
-import { isHost } from '../http/server.ts';
+import { origin } from '../http/server.ts';
 
 /**
  * Sends a page: a bare array, and `Link: <...>; rel="next"` (RFC 8288) when there are more items. Its entity tag changes
@@ -43,19 +43,4 @@ const target = /^(?:https?:\/\/[^/?#]*)?([^?#]*)[?#]?(.*)$/is;
 function nameOf(part: string): string {
   const name = part.split('=', 1)[0] ?? '';
   return name.includes('%') ? ([...new URLSearchParams(`${name}=`).keys()][0] ?? '') : name;
-}
-
-/**
- * Scheme, host and, behind a proxy that strips one, the prefix of the path, as the client used them. Forwarded headers
- * count only when `TRUST_PROXY` trusts the proxy.
- */
-export function origin(request: FastifyRequest): string {
-  const { protocol, host } = request;
-  return `${protocol}://${isHost(host) && URL.canParse(`http://${host}`) ? host : 'localhost'}${prefix(request)}`;
-}
-
-function prefix({ ips, headers }: FastifyRequest): string {
-  // Fastify returns more than the socket's own address only when it trusts that address.
-  const given = ips && ips.length > 1 ? headers['x-forwarded-prefix'] : undefined;
-  return typeof given === 'string' && /^(?:\/[\w.~-]+)+$/.test(given) ? given : '';
 }

@@ -42,7 +42,7 @@ export function requestLog(
       // Quoted by hand is what cannot have a quotation mark: ids, addresses, hints, names.
       let line = `,"reqId":"${request.id}"`;
       if (traceId) line += `,"traceId":"${traceId}"`;
-      line += `,"req":{"method":"${method}","path":${JSON.stringify(redactor.redactPath(request.url))}}`;
+      line += `,"req":{"method":"${method}","path":${JSON.stringify(redactor.redactPath(request.originalUrl))}}`;
       if (address) line += `,"address":"${address}"`;
       if (userAgent) line += `,"userAgent":${JSON.stringify(redactor.redact(userAgent, longestUserAgent))}`;
       if (caller) line += `,"key":${caller.id}`;

@@ -36,7 +36,7 @@ export function requestSpans({ tracer, extract }: Tracing, redactor: Redactor): 
       const attributes: Attributes = {
         'http.request.method': label === other ? '_OTHER' : label,
         'url.scheme': protocol,
-        'url.path': redactor.redactPath(request.url),
+        'url.path': redactor.redactPath(request.originalUrl),
         'network.protocol.version': request.raw.httpVersion,
       };
       const address = addressOf(request);
