@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT_CONTEXT, SpanKind, TraceFlags, trace } from '@opentelemetry/api';
 import { SamplingDecision } from '@opentelemetry/sdk-trace';
-import { samplerFromEnv } from '../../src/runtime/telemetry/tracing.ts';
+import { samplerFromEnv } from '../../src/runtime/telemetry/traces.ts';
 import { createTestDatabase, newFolder } from '../support/database.ts';
 import { databaseForEach } from '../support/each.ts';
 import { graphqlText } from '../support/graphql.ts';

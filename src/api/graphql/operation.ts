@@ -46,7 +46,7 @@ export function operations(options: OperationOptions): ApolloServerPlugin<GraphQ
       const fields = rootFieldsOf(operation, fragmentsOf(document));
       call.operation = { name: operation.name?.value, fields: fields.names };
       call.isWrite = operation.operation === OperationTypeNode.MUTATION;
-      for (const one of observers) one.began(observedOperation(document, operation, call));
+      for (const one of observers) one.began?.(observedOperation(document, operation, call));
       assertMethod(operation, contextValue);
       if (hasKey(contextValue)) assertRepeatable(schema, document, operation);
       const estimate = cost.check(document, operation, request.variables ?? {});

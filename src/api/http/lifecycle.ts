@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
-import type { RequestTrace } from '../../deadline.ts';
-import type { ObservedCall, ObservedRoute, RequestObserver } from '../../runtime/telemetry/observers.ts';
+import type { Deadline, RequestTrace } from '../../deadline.ts';
+import type { ObservedRoute, RequestObserver } from '../../runtime/telemetry/observers.ts';
 import { dataHeaders, isRead } from './headers.ts';
 import { large, MemoryBudget } from './memory-budget.ts';
 
@@ -22,23 +22,30 @@ declare module 'fastify' {
 }
 
 /** The deadline of a request, counted from its arrival or the last byte of its body; and what its log line reports. */
-export class RequestCall implements ObservedCall {
+export class RequestCall implements Deadline {
   readonly #socket: Socket;
   readonly #timeout: number;
+  /** When the request arrived (`performance.now()`). */
   readonly arrived = performance.now();
   at: number;
+  /** After how long (ms) its response began to stream; undefined for a response with an end of its own. */
   streamedAfter: number | undefined;
+  /** How many items were read or written. */
   items = 0;
+  /** The server that answered the last read, where there are several. */
   node: string | undefined;
+  /** How long (ms) its inputs waited until their batches left; undefined when it needed no database. */
   waited: number | undefined;
+  /** The size of its largest batch. */
   batch: number | undefined;
   /** True when an earlier request had created everything that this one asked for; undefined without a key. */
   isReplay: boolean | undefined;
   /** True for a request that may have changed something: its answer cannot be refused. */
   isWrite: boolean;
+  /** The GraphQL operation: the name that the client gave it, and its root fields, each once, of a valid document. */
   operation: { name: string | undefined; fields: readonly string[] | undefined } | undefined;
+  /** The error code of the response; the first of several. */
   code: string | undefined;
-  operationBegan: number | undefined;
   trace: RequestTrace | undefined;
 
   /** @param timeout in milliseconds */
@@ -103,19 +110,12 @@ export const lifecycle = fastifyPlugin<LifecycleOptions>(
       request.raw.socket.latestResponse = reply.raw;
       reply.headers(dataHeaders).header('x-request-id', request.id);
       active.count += 1;
-      for (const observer of observers) observer.began?.(request, call);
+      for (const observer of observers) observer.began?.(request);
       reply.raw.on('close', () => {
         active.count -= 1;
-        const { caller } = request;
         // A stream normally ends when its client disconnects.
         const isAnswered = reply.raw.writableFinished || call.streamedAfter !== undefined;
-        const end = {
-          milliseconds: performance.now() - call.arrived,
-          isAnswered,
-          call,
-          caller,
-          route: routeOf(request),
-        };
+        const end = { milliseconds: performance.now() - call.arrived, isAnswered, route: routeOf(request) };
         for (const observer of observers) observer.ended(request, reply, end);
       });
       done();

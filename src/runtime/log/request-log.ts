@@ -25,7 +25,8 @@ export function requestLog(
     ended(request: FastifyRequest, reply: FastifyReply, end: RequestEnd): void {
       if (!log.logger.isLevelEnabled('info')) return;
       const { method, headers } = request;
-      const { milliseconds, isAnswered, call, caller } = end;
+      const { call, caller } = request;
+      const { milliseconds, isAnswered } = end;
       const { statusCode: status } = reply;
       const { sample } = log;
       const isSampled = sample < 1 && isAnswered && status < 400 && call.code === undefined;

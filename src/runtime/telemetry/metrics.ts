@@ -2,6 +2,8 @@ import { type Aggregator, Counter, Gauge, Histogram, Registry } from '@prometheu
 
 /** A value with those of the labels, in their order. */
 export type Reading = [value: number, ...labels: string[]];
+/** Reads a value that is kept elsewhere: called at each scrape. */
+type Read = () => Reading[] | Promise<Reading[]>;
 
 /**
  * All metrics of one process, each by its name in Prometheus: OpenTelemetry's stable name where there is one. Tests hold
@@ -11,14 +13,9 @@ export class Metrics {
   readonly registry = new Registry();
   readonly #registers = [this.registry];
 
-  /** @param read for a counter that is kept elsewhere: called at each scrape */
-  counter(name: string, help: string, labelNames: string[] = [], read?: () => Reading[]): Counter<string> {
-    const collect = () => {
-      if (!read) return;
-      counter.reset();
-      for (const [value, ...labels] of read()) counter.labels(...labels).inc(value);
-    };
-    const counter = new Counter<string>({ name, help, labelNames, registers: this.#registers, collect });
+  counter(name: string, help: string, labelNames: string[] = [], read?: Read): Counter<string> {
+    const collect = () => (read ? refill(counter, 'sum', read) : undefined);
+    const counter: Counter<string> = new Counter({ name, help, labelNames, registers: this.#registers, collect });
     return counter;
   }
 
@@ -27,23 +24,19 @@ export class Metrics {
     return new Histogram<string>({ name, help, labelNames, buckets, registers: this.#registers });
   }
 
-  /**
-   * @param read is called at each scrape; of readings with the same labels the gauge is the sum, or the greatest for `max`
-   * @param aggregator how the values of several processes become one
-   */
-  gauge(
-    name: string,
-    help: string,
-    read: () => Reading[] | Promise<Reading[]>,
-    labelNames: string[] = [],
-    aggregator: Aggregator = 'sum',
-  ): void {
-    const collect = async () => {
-      const readings = await read();
-      gauge.reset();
-      const add = aggregator === 'max' ? 'set' : 'inc';
-      for (const [value, ...labels] of readings.sort(([a], [b]) => a - b)) gauge.labels(...labels)[add](value);
-    };
-    const gauge = new Gauge<string>({ name, help, labelNames, aggregator, registers: this.#registers, collect });
+  /** @param aggregator how readings with the same labels, and the values of several processes, become one */
+  gauge(name: string, help: string, read: Read, labelNames: string[] = [], aggregator: Aggregator = 'sum'): void {
+    const collect = () => refill(gauge, aggregator, read);
+    const registers = this.#registers;
+    const gauge: Gauge<string> = new Gauge({ name, help, labelNames, aggregator, registers, collect });
+  }
+}
+
+async function refill(metric: Counter<string> | Gauge<string>, aggregator: Aggregator, read: Read): Promise<void> {
+  const readings = await read();
+  metric.reset();
+  for (const [value, ...labels] of readings.sort(([a], [b]) => a - b)) {
+    if (aggregator === 'max') (metric as Gauge<string>).labels(...labels).set(value);
+    else metric.labels(...labels).inc(value);
   }
 }

@@ -1,7 +1,6 @@
-import type { Server } from 'node:http';
-import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { GraphQLFormattedError, GraphQLSchema } from 'graphql';
-import type { Deadline, RequestTrace } from '../../deadline.ts';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { GraphQLFormattedError } from 'graphql';
+import type { Deadline } from '../../deadline.ts';
 
 /**
  * What the service reports to its log, metrics and traces. Every observer sees every event once, returns quickly and
@@ -13,13 +12,16 @@ export interface Observers {
   databases: DatabaseObserver[];
   keys?: KeyObserver;
   /** The service has been assembled. */
-  onBuilt?(app: ObservedApp, database: ObservedDatabase): void;
+  onBuilt?(app: FastifyInstance, database: ObservedDatabase): void;
 }
+
+/** What becomes known of a request while it is processed. */
+export type ObservedCall = FastifyRequest['call'];
 
 /** Observes requests of both APIs. */
 export interface RequestObserver {
   /** A request has arrived. Its route is known, its caller is not yet. */
-  began?(request: FastifyRequest, call: ObservedCall): void;
+  began?(request: FastifyRequest): void;
   /** The system has taken the whole response, or the connection is closed. */
   ended(request: FastifyRequest, reply: FastifyReply, end: RequestEnd): void;
 }
@@ -29,9 +31,6 @@ export interface RequestEnd {
   milliseconds: number;
   /** False when the client disconnected before it had the whole response. */
   isAnswered: boolean;
-  call: ObservedCall;
-  /** The owner of the key; null without a valid key. */
-  caller: { id: number | bigint; hint?: string | undefined } | null;
   route: ObservedRoute;
 }
 
@@ -43,39 +42,13 @@ export interface ObservedRoute {
   id: string | undefined;
 }
 
-/** What becomes known of a request while it is processed. */
-export interface ObservedCall extends Deadline {
-  /** When the request arrived (`performance.now()`). */
-  readonly arrived: number;
-  /** After how long (ms) its response began to stream; undefined for a response with an end of its own. */
-  readonly streamedAfter: number | undefined;
-  /** How many items were read or written. */
-  readonly items: number;
-  /** The server that answered the last read, where there are several. */
-  readonly node: string | undefined;
-  /** How long (ms) its inputs waited until their batches left; undefined when it needed no database. */
-  readonly waited: number | undefined;
-  /** The size of its largest batch. */
-  readonly batch: number | undefined;
-  /** The GraphQL operation: the name that the client gave it, and its root fields, each once. */
-  readonly operation: { name: string | undefined; fields: readonly string[] | undefined } | undefined;
-  /** The error code of the response; the first of several. */
-  readonly code: string | undefined;
-  /** The trace that the request is part of; undefined when none is kept. */
-  readonly traceId: string | undefined;
-  /** Set by observers: when the GraphQL operation began (`performance.now()`). */
-  operationBegan: number | undefined;
-  /** Set by observers. */
-  trace: RequestTrace | undefined;
-}
-
 /**
  * Observes GraphQL operations. Compiled operations never reach graphql-js's `execute`, so this is the place that sees
  * all of them.
  */
 export interface OperationObserver {
-  began(operation: ObservedOperation): void;
-  /** Its response is about to be sent. An operation that its method forbids ends without having begun. */
+  began?(operation: ObservedOperation): void;
+  /** Its response is about to be sent. */
   ended(operation: ObservedOperation, errors: readonly GraphQLFormattedError[] | undefined): void;
 }
 
@@ -117,6 +90,21 @@ export interface DatabaseFailure {
   type: string;
 }
 
+/** Observes API keys. */
+export interface KeyObserver {
+  /** A key was looked up in the database. */
+  lookedUp(result: 'known' | 'unknown' | 'failed'): void;
+  /** A deprecated operation was called with the key of this name. */
+  deprecatedCall(operation: string, key: string): void;
+}
+
+/** The parts of the database that metrics read. */
+export interface ObservedDatabase {
+  readonly queues: readonly QueueState[];
+  readonly pools: readonly PoolState[];
+  ping(): Promise<unknown>;
+}
+
 /** A queue at this moment. */
 export interface QueueState extends QueueName {
   readonly waiting: number;
@@ -135,35 +123,4 @@ export interface PoolState {
   readonly max: number;
   /** How many statements wait for a connection. */
   readonly pending: number;
-}
-
-/** Observes API keys. */
-export interface KeyObserver {
-  /** A key was looked up in the database. */
-  lookedUp(result: LookUpResult): void;
-  /** A deprecated operation was called with the key of this name. */
-  deprecatedCall(operation: string, key: string): void;
-}
-
-export type LookUpResult = 'known' | 'unknown' | 'failed';
-
-/** The parts of the HTTP server that metrics read. */
-export interface ObservedApp {
-  readonly server: Server;
-  readonly activeRequests: { readonly count: number };
-  readonly isDraining: boolean;
-  /** Requests refused so far because the event loop was full. */
-  readonly shedRequests: number;
-  readonly subscriptions: { readonly count: number; readonly delivered: number };
-  readonly graphqlSchema: GraphQLSchema;
-  /** The OpenAPI document. */
-  swagger(): object;
-  addHook(name: 'onReady', hook: () => Promise<void>): unknown;
-}
-
-/** The parts of the database that metrics read. */
-export interface ObservedDatabase {
-  readonly queues: readonly QueueState[];
-  readonly pools: readonly PoolState[];
-  ping(): Promise<unknown>;
 }

@@ -2,13 +2,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { constants, monitorEventLoopDelay, PerformanceObserver, performance } from 'node:perf_hooks';
 import type { Metrics, Reading } from './metrics.ts';
 
-const ofGc = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1];
 /** Milliseconds between two measurements of the event loop's delay. */
 const resolution = 10;
-const quantiles = [0.5, 0.99, 1];
-/** Milliseconds; a scrape sees one to two windows, whoever else scrapes. Prometheus asks every 15 s by default. */
+/** Milliseconds; a scrape sees the last whole window, whoever else scrapes. Prometheus asks every 15 s by default. */
 const window = 10_000;
 
+const ofGc = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1];
 const gcTypes: Record<number, string> = {
   [constants.NODE_PERFORMANCE_GC_MAJOR]: 'major',
   [constants.NODE_PERFORMANCE_GC_MINOR]: 'minor',
@@ -31,9 +30,11 @@ export function measureProcess(metrics: Metrics): () => void {
   metrics.gauge('process_open_fds', 'Open file descriptors; of several processes the most.', open, [], 'max');
   const limit = fromProc(() => Number(/^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]));
   metrics.gauge('process_max_fds', 'File descriptors that a process may open.', () => limit, [], 'min');
-  const ends = [measureEventLoop(metrics), measureGarbageCollection(metrics)];
+  const timer = measureEventLoop(metrics);
+  const collections = measureGarbageCollection(metrics);
   return () => {
-    for (const end of ends) end();
+    clearInterval(timer);
+    collections.disconnect();
   };
 }
 
@@ -46,39 +47,32 @@ function fromProc(read: () => number): Reading[] {
   }
 }
 
-function measureEventLoop(metrics: Metrics): () => void {
-  const begin = () => {
-    const delay = monitorEventLoopDelay({ resolution });
-    delay.enable();
-    return { delay, utilization: performance.eventLoopUtilization() };
-  };
-  let [previous, current] = [begin(), begin()];
-  const timer = setInterval(() => {
-    previous.delay.disable();
-    [previous, current] = [current, begin()];
+function measureEventLoop(metrics: Metrics): NodeJS.Timeout {
+  const delay = monitorEventLoopDelay({ resolution });
+  delay.enable();
+  // Node counts the time between two measurements as delay.
+  const seconds = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - resolution / 1000) || 0;
+  let began = performance.eventLoopUtilization();
+  const now = () => ({
+    delays: [
+      [seconds(delay.percentile(50)), '0.5'],
+      [seconds(delay.percentile(99)), '0.99'],
+      [seconds(delay.count && delay.max), '1'],
+    ] as Reading[],
+    busy: performance.eventLoopUtilization(began).utilization,
+  });
+  let last: ReturnType<typeof now> | undefined;
+  const [late, busy] = ['Delay of the event loop in the last 10 s.', 'Share of the last 10 s that it was busy.'];
+  metrics.gauge('nodejs_eventloop_delay_seconds', late, () => (last ?? now()).delays, ['quantile'], 'max');
+  metrics.gauge('nodejs_eventloop_utilization_ratio', busy, () => [[(last ?? now()).busy]], [], 'max');
+  return setInterval(() => {
+    last = now();
+    delay.reset();
+    began = performance.eventLoopUtilization();
   }, window).unref();
-  const delays = (): Reading[] => {
-    const { delay } = previous;
-    // Node counts the time between two measurements as delay.
-    const seconds = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - resolution / 1000);
-    return quantiles.map((of) => {
-      return [delay.count === 0 ? 0 : seconds(of === 1 ? delay.max : delay.percentile(100 * of)), `${of}`];
-    });
-  };
-  const utilization = (): Reading[] => [[performance.eventLoopUtilization(previous.utilization).utilization]];
-  const [late, busy] = [
-    'Delay of the event loop in the last 10 to 20 s.',
-    'Share of the last 10 to 20 s that it was busy.',
-  ];
-  metrics.gauge('nodejs_eventloop_delay_seconds', late, delays, ['quantile'], 'max');
-  metrics.gauge('nodejs_eventloop_utilization_ratio', busy, utilization, [], 'max');
-  return () => {
-    clearInterval(timer);
-    for (const { delay } of [previous, current]) delay.disable();
-  };
 }
 
-function measureGarbageCollection(metrics: Metrics): () => void {
+function measureGarbageCollection(metrics: Metrics): PerformanceObserver {
   const pauses = metrics.histogram('v8js_gc_duration_seconds', 'Pauses of the garbage collector.', ofGc, ['type']);
   for (const type of Object.values(gcTypes)) pauses.zero({ type });
   const observer = new PerformanceObserver((list) => {
@@ -89,5 +83,5 @@ function measureGarbageCollection(metrics: Metrics): () => void {
     }
   });
   observer.observe({ entryTypes: ['gc'] });
-  return () => observer.disconnect();
+  return observer;
 }

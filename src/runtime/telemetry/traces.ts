@@ -1,0 +1,209 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import { hostname } from 'node:os';
+import {
+  type Attributes,
+  type Context,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api';
+import {
+  getNumberFromEnv,
+  getStringFromEnv,
+  setGlobalErrorHandler,
+  W3CTraceContextPropagator,
+} from '@opentelemetry/core';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
+import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type Sampler,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
+import type { RequestTrace } from '../../deadline.ts';
+import { type ErrorCode, httpStatusOf } from '../../errors.ts';
+import { Incident } from '../log/incident.ts';
+import { addressOf } from '../log/request-log.ts';
+import { codeLabel, methodLabel, other, routeLabel } from './labels.ts';
+import type { DatabaseObserver, Observers, OperationObserver, RequestObserver } from './observers.ts';
+import type { TelemetryOptions } from './telemetry.ts';
+
+/** The largest batch has as many inputs. */
+const maxLinks = 256;
+
+/** Reports spans to OpenTelemetry's provider. @returns what sends the last ones */
+export function traceTo(observers: Observers, options: TelemetryOptions): () => Promise<void> {
+  const { version, log, hasTrustedDocuments } = options;
+  // The exporter and the resource read their standard variables themselves.
+  const delay = getNumberFromEnv('OTEL_BSP_SCHEDULE_DELAY') ?? 5000;
+  const processor = new BatchSpanProcessor({
+    exporter: new OTLPTraceExporter(),
+    scheduledDelayMillis: delay,
+    maxQueueSize: getNumberFromEnv('OTEL_BSP_MAX_QUEUE_SIZE') ?? 2048,
+    maxExportBatchSize: getNumberFromEnv('OTEL_BSP_MAX_EXPORT_BATCH_SIZE') ?? 512,
+    exportTimeoutMillis: getNumberFromEnv('OTEL_BSP_EXPORT_TIMEOUT') ?? 30_000,
+  });
+  const identity = {
+    'service.name': 'animal-store',
+    'service.version': version,
+    'service.instance.id': randomUUID(),
+    'host.name': hostname(),
+    'process.pid': process.pid,
+  };
+  const provider = new TracerProvider({
+    resource: defaultResource()
+      .merge(resourceFromAttributes(identity))
+      .merge(detectResources({ detectors: [envDetector] })),
+    sampler: samplerFromEnv(),
+    spanLimits: { linkCountLimit: maxLinks },
+    spanProcessors: [processor],
+  });
+  const callbacks = {
+    onStart: (fields: object) => log.warn(fields, 'spans cannot be sent, and are lost'),
+    onEnd: (ms: number, batches: number) => log.info({ ms, batches }, 'spans are no longer lost'),
+  };
+  const losses = new Incident(callbacks, 2 * (delay + (getNumberFromEnv('OTEL_EXPORTER_OTLP_TIMEOUT') ?? 10_000)));
+  // The SDK reports each batch. Only the reason is logged, because the error holds the collector's answer.
+  setGlobalErrorHandler((error) => {
+    losses.occurred({ reason: error instanceof Error ? error.message || error.name : String(error) });
+    losses.recovered();
+  });
+  const tracer = provider.getTracer('animal-store', version);
+  observers.requests.push(requestSpans(tracer, options));
+  observers.operations.push(operationSpans(tracer, hasTrustedDocuments));
+  observers.databases.push(databaseSpans(tracer));
+  return () => provider.shutdown();
+}
+
+/** The sampler that OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG name. */
+export function samplerFromEnv(): Sampler {
+  const name = getStringFromEnv('OTEL_TRACES_SAMPLER') ?? 'parentbased_always_on';
+  const root = name.endsWith('always_off')
+    ? new AlwaysOffSampler()
+    : name.endsWith('traceidratio')
+      ? new TraceIdRatioBasedSampler(getNumberFromEnv('OTEL_TRACES_SAMPLER_ARG') ?? 1)
+      : new AlwaysOnSampler();
+  return name.startsWith('parentbased_') ? new ParentBasedSampler({ root }) : root;
+}
+
+const propagator = new W3CTraceContextPropagator();
+/** The client chooses the content of `tracestate`, which would be sent with each span: it is not read. */
+const onlyTraceparent = {
+  get: (headers: IncomingHttpHeaders, name: string) => (name === 'traceparent' ? headers[name] : undefined),
+  keys: () => ['traceparent'],
+};
+
+/** One SERVER span for each request (OpenTelemetry's conventions for HTTP spans, v1.44.0). */
+function requestSpans(tracer: Tracer, { redactor }: TelemetryOptions): RequestObserver {
+  return {
+    began(request) {
+      const { headers, method, protocol } = request;
+      const route = routeLabel(request);
+      const label = methodLabel(method);
+      // No query, no header, no host: a client may send anything there, a key too.
+      const attributes: Attributes = {
+        'http.request.method': label === other ? '_OTHER' : label,
+        'url.scheme': protocol,
+        'url.path': redactor.redactPath(request.originalUrl),
+        'network.protocol.version': request.raw.httpVersion,
+      };
+      const address = addressOf(request);
+      if (address) attributes['client.address'] = address;
+      if (route !== other) attributes['http.route'] = route;
+      const name = `${label === other ? 'HTTP' : label}${route === other ? '' : ` ${route}`}`;
+      const context = headers.traceparent ? propagator.extract(ROOT_CONTEXT, headers, onlyTraceparent) : ROOT_CONTEXT;
+      request.call.trace = { request: tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, context) };
+    },
+    ended({ call }, reply, { isAnswered }) {
+      const span = call.trace?.request;
+      if (!span) return;
+      if (isAnswered) span.setAttribute('http.response.status_code', reply.statusCode);
+      fail(span, isAnswered ? call.code : 'aborted');
+      span.end();
+    },
+  };
+}
+
+/** One INTERNAL span for each GraphQL operation. @param isTrusted whether names of operations are the operator's own */
+function operationSpans(tracer: Tracer, isTrusted: boolean): OperationObserver {
+  return {
+    began({ type, name, call }) {
+      if (!call.trace) return;
+      const attributes: Attributes = { 'graphql.operation.type': type };
+      // Any client can send as many names as it likes.
+      if (isTrusted && name) attributes['graphql.operation.name'] = name;
+      call.trace.operation = tracer.startSpan(type, { attributes }, within(call.trace.request));
+    },
+    ended({ call }, errors) {
+      const span = call.trace?.operation;
+      if (errors && span) fail(span, errors[0]?.extensions?.code);
+      span?.end();
+    },
+  };
+}
+
+/**
+ * One CLIENT span for each round trip that serves a traced request, as its child. A round trip that serves several is
+ * the child of the first, whose sampling it follows. It has a link to each request, and each request has one to it.
+ */
+function databaseSpans(tracer: Tracer): DatabaseObserver {
+  return {
+    sent({ collection, operation, size, deadlines }) {
+      const served = new Set<RequestTrace>();
+      for (const { trace: one } of deadlines) if (one && isSampled(one.request)) served.add(one);
+      const [first] = served;
+      if (!first) return ignore;
+      const attributes: Attributes = {
+        'db.system.name': 'postgresql',
+        'db.collection.name': collection,
+        'db.operation.name': operation,
+      };
+      // The conventions leave it out where there is only one.
+      if (size > 1) attributes['db.operation.batch.size'] = size;
+      const isShared = served.size > 1;
+      const links = isShared ? [...served].map(({ request }) => ({ context: request.spanContext() })) : [];
+      const context = within(first.operation ?? first.request);
+      const span = tracer.startSpan(
+        `${operation} ${collection}`,
+        { kind: SpanKind.CLIENT, attributes, links },
+        context,
+      );
+      if (isShared) for (const { request } of served) request.addLink({ context: span.spanContext() });
+      return (failure) => {
+        if (failure) {
+          const { state, type } = failure;
+          if (state) span.setAttribute('db.response.status_code', state);
+          // Without the message, which may quote data.
+          span.setAttribute('error.type', state ?? type).setStatus({ code: SpanStatusCode.ERROR });
+        }
+        span.end();
+      };
+    },
+  };
+}
+
+const ignore = () => undefined;
+
+function within(span: Span): Context {
+  return trace.setSpan(ROOT_CONTEXT, span);
+}
+
+function isSampled(span: Span): boolean {
+  return (span.spanContext().traceFlags & TraceFlags.SAMPLED) !== 0;
+}
+
+/** Adds our error code. The status is an error only for a code that stands for 5xx, also where GraphQL answers 200. */
+function fail(span: Span, code: unknown): void {
+  if (code === undefined) return;
+  span.setAttribute('error.type', code === 'aborted' ? code : codeLabel(code));
+  if (httpStatusOf[code as ErrorCode] >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
+}
