@@ -2,7 +2,6 @@ import {
   type DocumentNode,
   type ExecutionResult,
   execute,
-  type FormattedExecutionResult,
   GraphQLError,
   type GraphQLSchema,
   Kind,
@@ -13,7 +12,6 @@ import {
 } from 'graphql';
 import { type CompiledQuery, compileQuery, isCompiledQuery } from 'graphql-jit';
 import { LRUCache } from 'lru-cache';
-import { JsonCompiler, writtenData } from './json-compiler.ts';
 
 /**
  * Limits of the cache: the number of operations, and the total length of their documents in characters. One of two
@@ -37,17 +35,8 @@ export interface Execution {
   variables: Record<string, unknown> | undefined;
 }
 
-/** How the `data` of a result becomes JSON: it is JSON already, or a function of graphql-jit makes it. */
-const json = Symbol('json');
-type Data = Record<string, unknown> & { [json]?: string | ((result: FormattedExecutionResult) => string) };
-
-interface Compiled {
-  query: CompiledQuery['query'];
-  /** Completes what graphql-jit returns. @param errors gets those of values that are not of their type */
-  dataOf(values: Data | null, errors: GraphQLError[]): Data | null;
-}
-
 /** An operation is compiled at its second use; some cannot be compiled. */
+type Compiled = CompiledQuery['query'];
 type Known = Compiled | 'seen' | 'impossible';
 
 /**
@@ -57,33 +46,22 @@ type Known = Compiled | 'seen' | 'impossible';
 export class Executor {
   readonly #schema: GraphQLSchema;
   readonly #options: ExecutorOptions;
-  readonly #json: JsonCompiler;
   readonly #known = new LRUCache<OperationDefinitionNode, Known>(capacity);
 
   constructor(schema: GraphQLSchema, options: ExecutorOptions) {
     this.#schema = schema;
     this.#options = options;
-    this.#json = new JsonCompiler(schema);
   }
 
   async execute(execution: Execution): Promise<ExecutionResult> {
     const { document, operation, context, variables } = execution;
     const compiled = this.#options.jit && operation ? this.#compiled(document, operation) : undefined;
     if (!compiled) return this.#interpret(execution);
-    const result = await compiled.query(undefined, context, variables ?? {});
+    const result = await compiled(undefined, context, variables ?? {});
     // Without data nothing has run: graphql-jit rejected the variables. graphql-js supports more of them (defaults of
     // non-null input fields, int64 as bigint), and reports errors in its own words.
     if (result.data === undefined) return this.#interpret(execution);
-    const errors = (result.errors ?? []).map(asGraphQLError);
-    const data = compiled.dataOf(result.data as Data | null, errors);
-    return errors.length > 0 ? { data, errors } : { data };
-  }
-
-  /** Serialises a result as JSON. */
-  stringify({ errors, data, extensions }: FormattedExecutionResult): string {
-    const known = (data as Data | null | undefined)?.[json];
-    if (typeof known === 'string') return `{${errors ? `"errors":${JSON.stringify(errors)},` : ''}"data":${known}}`;
-    return known && !errors ? known({ data }) : JSON.stringify({ errors, data, extensions });
+    return result.errors ? { data: result.data, errors: result.errors.map(asGraphQLError) } : result;
   }
 
   #interpret({ document, operationName, context, variables }: Execution) {
@@ -114,23 +92,10 @@ export class Executor {
   }
 
   #compile(document: DocumentNode, operation: OperationDefinitionNode): Compiled | undefined {
-    const cut = this.#json.of(document, operation);
-    const [schema, source] = cut ? [this.#json.schema, cut.document] : [this.#schema, document];
-    const compiled = compileQuery(schema, source, operation.name?.value, {
-      customJSONSerializer: !cut,
+    const compiled = compileQuery(this.#schema, document, operation.name?.value, {
       disablingCapturingStackErrors: true,
     });
-    if (!isCompiledQuery(compiled)) return undefined;
-    const { query, stringify } = compiled;
-    // Not in a WeakMap: with one entry per response, garbage collection becomes the most expensive part of a response.
-    if (!cut) return { query, dataOf: (data) => data && Object.assign(data, { [json]: stringify }) };
-    return {
-      query,
-      dataOf(values, errors) {
-        const text = values && writtenData(values, cut.writes, errors);
-        return text ? { [json]: text } : null;
-      },
-    };
+    return isCompiledQuery(compiled) ? compiled.query : undefined;
   }
 }
 

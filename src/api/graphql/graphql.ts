@@ -81,7 +81,7 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
     if (events?.refusal) throw events.refusal;
     if (events?.stream) return events.stream.sendTo(reply);
     const { status = 200, headers } = http;
-    const text = executor.stringify(body.singleResult);
+    const text = JSON.stringify(body.singleResult);
     const isEvent = events && accepted.prefersEvents && status < 400 && !request.meter?.refusal;
     if (isEvent) return sendFramed(reply, events.framing, text);
     for (const [name, value] of headers) reply.header(name, value);
