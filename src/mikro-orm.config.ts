@@ -7,9 +7,8 @@ import { ApiKey, KeyEvent } from './access/keys/api-key.entity.ts';
 import { loadConfig } from './config.ts';
 import type { Module } from './module.ts';
 import { modules } from './modules.ts';
-import { openEmbeddedPostgres } from './storage/database/embedded.ts';
+import { openEmbedded, sessionsFor } from './storage/database/connections.ts';
 import { type Model, ormOptions } from './storage/database/options.ts';
-import { sessionsFor } from './storage/database/sessions.ts';
 
 /** The tables and migrations of all modules, and of the code that they share. */
 export function modelOf(modules: Module[]): Model {
@@ -27,7 +26,7 @@ export function modelOf(modules: Module[]): Model {
 /** For MikroORM's command line (`npx mikro-orm ...`), which uses the same database as the service. */
 export default async () => {
   const { database } = loadConfig(process.env);
-  const embedded = database.url ? undefined : await openEmbeddedPostgres(database.dataDir);
+  const embedded = database.url ? undefined : await openEmbedded(database);
   embedded?.closeAtEnd();
   const { config } = await sessionsFor(database, embedded);
   return ormOptions(database, modelOf(modules), config);

@@ -7,7 +7,7 @@ import type { Database } from './storage/database/database.ts';
 import type { Checked } from './storage/input/check.ts';
 import type { Int64 } from './storage/input/int64.ts';
 import type { Page, PageQuery } from './storage/input/page.ts';
-import type { Once } from './storage/records/once.ts';
+import type { IdempotencyClaim } from './storage/records/insertions.ts';
 
 /** What a module gets when the service starts. */
 export interface ModuleContext {
@@ -55,4 +55,4 @@ export interface Collection {
 
 export type Pick = <Member>(members: readonly Member[]) => Member;
 
-type Create = (input: never, deadline?: Deadline, once?: Once) => Promise<object>;
+type Create = (input: never, deadline?: Deadline, once?: IdempotencyClaim) => Promise<object>;

@@ -1,6 +1,6 @@
 import { Arg, Args, Authorized, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';
 import type { DeprecatedField } from '../access/deprecations/fields.ts';
-import { type Once, Repeatable } from '../api/graphql/repeatable.ts';
+import { type IdempotencyClaim, Repeatable } from '../api/graphql/repeatable.ts';
 import type { GraphQLContext } from '../api/graphql/request.ts';
 import { ConnectionArgs, connectionChecker, ID, ListArgs, toConnection } from '../api/graphql/types.ts';
 import { FollowArgs, Live } from '../api/subscriptions/live-field.ts';
@@ -64,7 +64,7 @@ export class PetResolver {
   async createPet(
     @Arg('input', () => NewPetInput, { description: 'The animal.' }) input: NewPetInput,
     @Ctx() { call }: GraphQLContext,
-    @Repeatable() once: Once | undefined,
+    @Repeatable() once: IdempotencyClaim | undefined,
   ): Promise<PetType> {
     return this.service.create(newPetOf(input), call, once);
   }

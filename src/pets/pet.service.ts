@@ -2,8 +2,8 @@ import type { Deadline } from '../deadline.ts';
 import type { Database } from '../storage/database/database.ts';
 import type { Int64 } from '../storage/input/int64.ts';
 import type { Page } from '../storage/input/page.ts';
+import type { IdempotencyClaim } from '../storage/records/insertions.ts';
 import { type Addition, type FollowQuery, LiveList } from '../storage/records/live-list.ts';
-import type { Once } from '../storage/records/once.ts';
 import { Records } from '../storage/records/records.ts';
 import { type Pet, PetEntity } from './pet.entity.ts';
 import type { NewPet, PetQuery } from './pet.schemas.ts';
@@ -43,7 +43,7 @@ export class PetService {
    * @throws StoreError SERVICE_UNAVAILABLE, with `Retry-After` when it may be sent again; IDEMPOTENCY_KEY_REUSED,
    *   IDEMPOTENCY_KEY_IN_USE
    */
-  create(newPet: NewPet, deadline?: Deadline, once?: Once): Promise<Pet> {
+  create(newPet: NewPet, deadline?: Deadline, once?: IdempotencyClaim): Promise<Pet> {
     return this.#pets.insert(newPet, deadline, once);
   }
 

@@ -62,21 +62,6 @@ onServer('the lock for migrations (PostgreSQL only: the embedded store has a fil
     });
   });
 
-  (process.env.TEST_POOLER_URL ? test.skip : test)(
-    'a lock that PostgreSQL does not hold after all is noticed (not through a pooler: old sessions do not learn of it)',
-    async () => {
-      const name = (await session.query('select current_database() as name')).rows[0].name;
-      await session.query(`create schema broken; create function broken.pg_try_advisory_xact_lock(bigint)
-      returns bool language sql as 'select true'; alter database ${name} set search_path = broken, pg_catalog`);
-      let isWorking = false;
-      const work = async () => {
-        isWorking = true;
-      };
-      await expect(node.database.exclusively(work)).rejects.toThrow('PostgreSQL does not hold the lock for migrations');
-      expect(isWorking).toBe(false);
-    },
-  );
-
   test('a lock that is lost during the work is noticed, at once and at the end', async () => {
     const lost = 'The lock for migrations was lost';
     const work = node.database.exclusively(async (assertHeld) => {

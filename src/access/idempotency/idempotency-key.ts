@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto';
 import type { FastifyRequest, onSendHookHandler, preValidationHookHandler, RouteOptions } from 'fastify';
 import { type ErrorCode, httpStatusOf, StoreError } from '../../errors.ts';
-import type { Once } from '../../storage/records/once.ts';
+import type { IdempotencyClaim } from '../../storage/records/insertions.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** The client's claim to what the request does; undefined without an `Idempotency-Key`. */
-    once: Once | undefined;
+    once: IdempotencyClaim | undefined;
   }
   interface FastifyContextConfig {
     /** Takes `Idempotency-Key`: the handler passes `request.once` to the service. */
@@ -29,7 +29,11 @@ const visible = /^[\x21-\x7e]+$/;
  * @param path of the field, where a request has several of this operation
  * @throws StoreError BAD_USER_INPUT
  */
-export function claimOf({ headers, caller, call }: FastifyRequest, operation: string, path = ''): Once | undefined {
+export function claimOf(
+  { headers, caller, call }: FastifyRequest,
+  operation: string,
+  path = '',
+): IdempotencyClaim | undefined {
   const given = headers[idempotencyKey];
   if (given === undefined) return undefined;
   const key = keyIn(`${given}`);

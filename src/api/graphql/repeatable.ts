@@ -8,11 +8,11 @@ import {
 } from 'graphql';
 import { createParameterDecorator, Extensions } from 'type-graphql';
 import { claimOf, notRepeatable } from '../../access/idempotency/idempotency-key.ts';
-import type { Once } from '../../storage/records/once.ts';
+import type { IdempotencyClaim } from '../../storage/records/insertions.ts';
 import type { GraphQLContext } from './request.ts';
 import { fragmentsOf, rootFieldsOf } from './selections.ts';
 
-export type { Once };
+export type { IdempotencyClaim };
 
 interface RepeatableField {
   isRepeatable?: boolean;
@@ -23,7 +23,7 @@ interface RepeatableField {
  * it has none. The resolver passes it to the service.
  */
 export function Repeatable(): ParameterDecorator {
-  const inject = createParameterDecorator<GraphQLContext>(({ context, info }): Once | undefined =>
+  const inject = createParameterDecorator<GraphQLContext>(({ context, info }): IdempotencyClaim | undefined =>
     claimOf(context.request, info.fieldName, placeOf(info)),
   );
   return (prototype, name, index) => {

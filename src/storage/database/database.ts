@@ -1,25 +1,23 @@
 import { MikroORM } from '@mikro-orm/postgresql';
-import { Client, type ClientConfig } from 'pg';
+import { Client } from 'pg';
 import { StoreError, tryAgain } from '../../errors.ts';
 import { retry } from '../../runtime/retry.ts';
 import type { PoolState, QueueState } from '../../runtime/telemetry/observers.ts';
 import { Batches, type BatchOptions, type Run } from '../records/batches.ts';
 import type { Statement } from '../records/sql.ts';
+import { endPool, findSessions, openEmbedded, poolOf, poolWith, type Sessions, sessionsFor } from './connections.ts';
 import { advanceCounters } from './counters.ts';
-import { type EmbeddedPostgres, openEmbedded } from './embedded.ts';
 import { isUnmigrated, unavailable } from './errors.ts';
-import { type AssertHeld, exclusivelyOn } from './exclusive.ts';
+import { type AssertHeld, exclusivelyIn } from './exclusive.ts';
 import { applyMigrations, lacksMigration, migrationPatience } from './migrations.ts';
-import { type DatabaseOptions, type Model, ormOptions } from './options.ts';
-import { endPool, poolOf, poolWith, stateOfPool } from './pool.ts';
-import { assertServable, citusNode, isWorkerOfCitus, pendingMigrations } from './readiness.ts';
+import { type DatabaseOptions, type EmbeddedPostgres, type Model, ormOptions } from './options.ts';
+import { assertServable, pendingMigrations } from './readiness.ts';
 import { Replicas } from './replicas.ts';
 import { Server } from './server.ts';
-import { findSessions, type Sessions, sessionsFor } from './sessions.ts';
 
 /** PostgreSQL through MikroORM: entities and migrations. The statements of hot paths use the same connection pool. */
 export class Database {
-  #isCluster = false;
+  #hasCitus: boolean | undefined;
   readonly #queues: Array<{ isStuck: boolean; state: QueueState }> = [];
 
   private constructor(
@@ -39,7 +37,7 @@ export class Database {
     const embedded = options.url ? undefined : await openEmbedded(options);
     const sessions = await sessionsFor(options, embedded);
     const orm = new MikroORM(ormOptions(options, model, sessions.config));
-    const primary = new Server(await poolOf(orm), { ...sessions, log: options.log });
+    const primary = new Server(await poolOf(orm), sessions, options.log);
     const replicas = options.readUrls && new Replicas(options.readUrls, primary, options);
     const checks = new Server(poolWith({ ...sessions.config, max: 1 }), sessions);
     return new Database(orm, primary, checks, replicas, sessions, options, model, embedded);
@@ -86,18 +84,20 @@ export class Database {
     return this.rows(statement, values);
   }
 
-  /** True for a table that is spread over several nodes, each of which has a snapshot of its own. */
+  /** True for a table that is spread over the nodes of a Citus cluster, each of which has a snapshot of its own. */
   async isSharded(table: string): Promise<boolean> {
     const text = `
       select exists (select from pg_catalog.pg_dist_partition
         where logicalrelid = to_regclass(quote_ident($1)) and partmethod = 'h')`;
-    const [[isSharded] = []] = await this.rows<[string]>({ name: 'is_sharded', text }, [table]);
-    return isSharded === 't';
+    return (await this.#askCitus({ name: 'is_sharded', text }, [table])) === 't';
   }
 
-  /** True where tables may be spread over several nodes; known after `reach`. */
-  get isCluster(): boolean {
-    return this.#isCluster;
+  /** What Citus says; undefined where it is not installed: a statement that names its tables is refused there. */
+  async #askCitus(statement: Statement, values: unknown[]): Promise<string | undefined> {
+    if (this.isEmbedded) return undefined;
+    const text = `select to_regclass('pg_catalog.pg_dist_partition') is not null`;
+    this.#hasCitus ??= (await this.rows<[string]>({ name: 'has_citus', text }, []))[0]?.[0] === 't';
+    return this.#hasCitus ? (await this.rows<[string]>(statement, values))[0]?.[0] : undefined;
   }
 
   /** Creates the batches of a read or write. Their maximum waiting time follows from the statement timeout. */
@@ -120,7 +120,7 @@ export class Database {
   }
 
   get pools(): PoolState[] {
-    return [stateOfPool('primary', this.primary.pool), ...(this.replicas?.pools ?? [])];
+    return [this.primary.state('primary'), ...(this.replicas?.pools ?? [])];
   }
 
   /**
@@ -139,7 +139,7 @@ export class Database {
       throw new Error('DATABASE_DIRECT_URL has been migrated, and is not the database that DATABASE_URL leads to.');
     }
     await advanceCounters(this.primary.ask, this.orm, this.options.log).catch((error) => {
-      throw isUnmigrated(error) ? lacksMigration(error, model) : error;
+      throw isUnmigrated(error) ? lacksMigration(error) : error;
     });
     return applied;
   }
@@ -152,13 +152,16 @@ export class Database {
   /**
    * Used at start: waits while the embedded store changes owner.
    *
-   * @throws StoreError SERVICE_UNAVAILABLE; Error when this is a node that takes no writes
+   * @throws StoreError SERVICE_UNAVAILABLE, also for a node of Citus that takes no writes
    */
   async reach(): Promise<void> {
     if (this.isEmbedded) return whileItMoves(() => this.ping());
-    const node = await citusNode(this.primary.ask);
-    if (node === 'worker') throw new Error(isWorkerOfCitus);
-    this.#isCluster = node === 'coordinator';
+    // https://docs.citusdata.com/en/stable/develop/api_metadata.html: the coordinator's group is 0. Ids of a worker would
+    // not ascend: its sequences begin at 281474976710657.
+    const text = 'select groupid from pg_catalog.pg_dist_local_group';
+    const group = await this.#askCitus({ name: 'citus_group', text }, []);
+    if (group === undefined || group === '0') return;
+    throw tryAgain('DATABASE_URL names a worker of a Citus cluster; it has to name the coordinator.');
   }
 
   /** @throws StoreError SERVICE_UNAVAILABLE */
@@ -170,7 +173,15 @@ export class Database {
   async assertReady(): Promise<void> {
     if (this.#queues.some(({ isStuck }) => isStuck))
       throw tryAgain('Requests queued for the database are not making progress.');
-    await assertServable(this.orm, this.checks, this.model, () => this.primary.renew());
+    const renew = () => {
+      // The way to the primary may lead to another server by now.
+      for (const server of [this.primary, this.checks]) server.renew();
+    };
+    await assertServable(this.orm, this.checks, this.model, renew).catch(async (error) => {
+      // A worker of Citus has no table of migrations.
+      if (isUnmigrated(error)) await this.reach();
+      throw error;
+    });
   }
 
   async close(): Promise<void> {
@@ -193,13 +204,18 @@ export class Database {
       // A process holds a file for as long as it lives.
       return whileItMoves(() => work(async () => undefined)).finally(release);
     }
-    // A connection outside the pool, which waits without a timeout.
-    return exclusivelyOn({ ...(await this.#direct()), stream: undefined }, this.options.log, work);
+    return this.withSession((holder) => exclusivelyIn(holder, this.options.log, work));
   }
 
-  /** Runs work in a session outside the pool, on whole tables for instance: no silence of the server ends it. */
+  /** Runs work in a session outside the pool, and without a pooler where possible: no silence of the server ends it. */
   async withSession<T>(work: (session: Client) => Promise<T>): Promise<T> {
-    const session = new Client({ ...(await this.#direct()), stream: undefined });
+    const { directUrl } = this.options;
+    const { config } = directUrl
+      ? await findSessions(directUrl, this.options).catch((error) => {
+          throw new Error(`The database (DATABASE_DIRECT_URL) cannot be reached: ${error.message}`, { cause: error });
+        })
+      : this.sessions;
+    const session = new Client({ ...config, stream: undefined });
     // A statement reports the error of a connection that breaks.
     session.on('error', () => undefined);
     try {
@@ -207,18 +223,6 @@ export class Database {
       return await work(session);
     } finally {
       await session.end();
-    }
-  }
-
-  /** How to reach the database without a pooler in between, if there is one. */
-  async #direct(): Promise<ClientConfig> {
-    const { directUrl } = this.options;
-    if (!directUrl) return this.sessions.config;
-    try {
-      return (await findSessions(directUrl, this.options)).config;
-    } catch (cause) {
-      const why = (cause as Error).message;
-      throw new Error(`The database past the pooler (DATABASE_DIRECT_URL) cannot be reached: ${why}`, { cause });
     }
   }
 }

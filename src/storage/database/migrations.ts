@@ -1,16 +1,13 @@
-import { readdirSync } from 'node:fs';
-import { join, parse } from 'node:path';
 import type { Constructor, MigrationObject } from '@mikro-orm/core';
 import type { Migration } from '@mikro-orm/migrations';
 import { MikroORM } from '@mikro-orm/postgresql';
 import { retry } from '../../runtime/retry.ts';
-import type { EmbeddedPostgres } from './embedded.ts';
+import { endPool, poolOf, sessionsFor } from './connections.ts';
+import { sqlState } from './errors.ts';
 import { type AssertHeld, withoutLimits } from './exclusive.ts';
-import { type DatabaseOptions, type Log, type Model, ormOptions } from './options.ts';
-import { endPool, poolOf } from './pool.ts';
-import { sessionsFor } from './sessions.ts';
+import { type DatabaseOptions, type EmbeddedPostgres, type Log, type Model, ormOptions } from './options.ts';
 
-/** How patient a migration is that needs a lock which somebody holds. */
+/** How patiently a migration waits for a lock. */
 export interface MigrationPatience {
   /** How long (ms) it waits at a time. */
   lockTimeout: number;
@@ -20,8 +17,8 @@ export interface MigrationPatience {
 }
 
 /**
- * Whoever comes after a statement that waits for a table waits behind it, even to read. Two seconds are a fifth of what
- * a statement may take (DATABASE_STATEMENT_TIMEOUT_MS), so that all of them are answered; in the pauses they are served.
+ * A statement that waits for a table makes all later ones wait behind it, even reads. Two seconds are a fifth of what a
+ * statement may take (DATABASE_STATEMENT_TIMEOUT_MS), so that all of them are answered; in the pauses they are served.
  * All attempts together outlast a slow report, but not a backup.
  */
 export const migrationPatience: MigrationPatience = { lockTimeout: 2000, attempts: 30, pause: 1500 };
@@ -109,35 +106,23 @@ async function patiently(
   await retry(up, {
     pause: () => pause,
     isWorthIt(error, attempt) {
-      if (lacksLock(error) && attempt >= attempts) throw gaveUp(migration, attempts, error);
-      return lacksLock(error);
+      // lock_not_available, deadlock_detected, serialization_failure
+      const lacksLock = ['55P03', '40P01', '40001'].includes(`${sqlState(error)}`);
+      if (!lacksLock || attempt < attempts) return lacksLock;
+      const message =
+        `The migration ${migration} did not get its locks in ${attempts} attempts; nothing of it was applied. ` +
+        'A session holds a table that it changes: see pg_stat_activity, end that, and start again.';
+      throw new Error(message, { cause: error });
     },
     onFailure: (_error, attempt) => log?.warn({ migration, attempt }, 'a migration waits for a lock'),
   });
 }
 
-/** SQLSTATE 55P03 lock_not_available, 40P01 deadlock_detected, 40001 serialization_failure. */
-function lacksLock(error: unknown): boolean {
-  return /^(?:55P03|40P01|40001)$/.test(`${(error as { code?: unknown }).code}`);
-}
-
-function gaveUp(migration: string, attempts: number, cause: unknown): Error {
-  const message =
-    `The migration ${migration} did not get its locks in ${attempts} attempts; nothing of it was applied. ` +
-    'Somebody holds a table that it changes: see pg_stat_activity, end that, and start again.';
-  return new Error(message, { cause });
-}
-
 /** The error when a table or column is missing although every listed migration is applied. */
-export function lacksMigration(error: Error, { migrations }: Model): Error {
+export function lacksMigration(error: Error): Error {
   const { message } = (error.cause ?? error) as Error;
-  const listed = migrations.map(({ name }) => name);
-  // Beside the build of this file.
-  const files = readdirSync(join(import.meta.dirname, '../../../migrations')).filter((name) => /\.[jt]s$/.test(name));
-  const unlisted = files.map((file) => parse(file).name).filter((name) => !listed.includes(name));
-  const remedy =
-    unlisted.length > 0
-      ? `No module lists ${unlisted.join(', ')}: add it to the \`migrations\` of its module.`
-      : 'Write one: `npm run migration:create -- --name=create_...`, and list it in the `migrations` of its module.';
-  return new Error(`No migration creates what an entity needs (${message}). ${remedy}`);
+  return new Error(
+    `No migration creates what an entity needs (${message}). Write one ` +
+      '(`npm run migration:create -- --name=create_...`), and list it in the `migrations` of its module.',
+  );
 }

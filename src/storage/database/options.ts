@@ -2,8 +2,10 @@ import type { EntityName, MigrationObject } from '@mikro-orm/core';
 import { Migrator } from '@mikro-orm/migrations';
 import { defineConfig } from '@mikro-orm/postgresql';
 import type { ClientConfig } from 'pg';
+import type { EmbeddedOptions, EmbeddedPostgres } from '../../../packages/embedded-postgres/src/postgres.ts';
 import type { DatabaseObserver } from '../../runtime/telemetry/observers.ts';
-import type { EmbeddedOptions } from './embedded.ts';
+
+export type { EmbeddedPostgres };
 
 /** The tables of all modules, and the migrations that create them. */
 export interface Model {

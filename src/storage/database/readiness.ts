@@ -1,6 +1,6 @@
 import type { MikroORM } from '@mikro-orm/postgresql';
 import { tryAgain } from '../../errors.ts';
-import { literal, quoted, type Rows, type Statement } from '../records/sql.ts';
+import { literal, quoted, type Statement } from '../records/sql.ts';
 import { countedTables, counterOf } from './counters.ts';
 import { isUnmigrated, sqlState } from './errors.ts';
 import type { Model } from './options.ts';
@@ -51,18 +51,14 @@ export async function assertServable(
   orm: MikroORM,
   server: Server,
   model: Model,
-  onReadOnly?: () => void,
+  onReadOnly: () => void,
 ): Promise<void> {
-  const [row] = await server.rows<Readiness>(readinessOf(orm, model), []).catch(async (error) => {
-    // A worker has no table of migrations.
-    if (isUnmigrated(error) && (await citusNode(server.ask)) === 'worker') throw tryAgain(isWorkerOfCitus);
+  const [row] = await server.rows<Readiness>(readinessOf(orm, model), []).catch((error) => {
     throw sqlState(error) === '42501' ? tryAgain(mayNot, error) : error;
   });
   const [isReadOnly, mayWrite, applied, behind] = row as Readiness;
   if (isReadOnly === 't') {
-    // The way to the primary may lead to another server by now.
-    server.renew();
-    onReadOnly?.();
+    onReadOnly();
     throw tryAgain('The database is read-only: a standby, perhaps.');
   }
   if (mayWrite !== 't') throw tryAgain(mayNot);
@@ -80,25 +76,4 @@ export async function pendingMigrations({ ask }: Server, { migrations }: Model):
   });
   const applied = new Set(rows.map(([name]) => name));
   return names.filter((name) => !applied.has(name));
-}
-
-/** Ids of a worker would not ascend: its sequences begin at 281474976710657. */
-export const isWorkerOfCitus = 'DATABASE_URL names a worker of a Citus cluster; it has to name the coordinator.';
-
-/** What a PostgreSQL is in a Citus cluster, where writes and changes of tables go to the coordinator. */
-export type CitusNode = 'none' | 'coordinator' | 'worker';
-
-/** Two statements, because one that names Citus' table is refused where there is no Citus. */
-export async function citusNode(rows: Rows): Promise<CitusNode> {
-  const [[isThere] = []] = await rows(
-    { name: 'has_citus', text: `select to_regclass('pg_catalog.pg_dist_local_group') is not null` },
-    [],
-  );
-  if (isThere !== 't') return 'none';
-  // https://docs.citusdata.com/en/stable/develop/api_metadata.html: the coordinator's group is 0.
-  const [[group] = []] = await rows(
-    { name: 'citus_group', text: 'select groupid from pg_catalog.pg_dist_local_group' },
-    [],
-  );
-  return group === '0' ? 'coordinator' : 'worker';
 }

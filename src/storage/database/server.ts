@@ -1,56 +1,59 @@
 import type { Pool, PoolClient, QueryArrayResult } from 'pg';
+import { Incident } from '../../runtime/log/incident.ts';
+import { retry } from '../../runtime/retry.ts';
+import type { PoolState } from '../../runtime/telemetry/observers.ts';
 import type { Rows, Statement } from '../records/sql.ts';
-import { Availability } from './availability.ts';
-import { isOutcomeUnknown, outcomeUnknown, sqlState, unavailable } from './errors.ts';
+import type { Sessions } from './connections.ts';
+import { codeOf, isConflict, isLoss, isOutcomeUnknown, outcomeUnknown, sqlState, unavailable } from './errors.ts';
 import type { Log } from './options.ts';
-import type { Sessions } from './sessions.ts';
 
-export interface ServerOptions {
-  /** Whether statements are prepared once per session. */
-  keepStatements: boolean;
-  /** Finds out how sessions are to be opened, where that is not known. */
-  find?: (() => Promise<Sessions>) | undefined;
-  log?: Log | undefined;
-}
+/** How often a statement is sent again after a conflict, and how long (ms) the first pause is on average. */
+const retries = 3;
+const shortPause = 20;
 
 /** Runs statements on one PostgreSQL. */
 export class Server {
-  readonly pool: Pool;
   /**
    * Called before a write is acknowledged: with what runs statements in the session that wrote, which is kept until the
-   * promise is settled; or with undefined when nobody knows whether it is written.
+   * promise is settled; or with undefined when the outcome of the write is unknown.
    */
   onWrite: ((session: Rows | undefined) => Promise<void>) | undefined;
-  readonly #log: Log | undefined;
   readonly #availability: Availability | undefined;
-  #keepStatements: boolean;
-  #find: (() => Promise<Sessions>) | undefined;
+  #sessions: Sessions;
   #finding: Promise<void> | undefined;
-  /** Sessions of an earlier generation are not used again. */
-  #generation = 0;
-  readonly #generations = new WeakMap<PoolClient, number>();
-  readonly #clients = new Set<PoolClient>();
+  /** The connections that may be used again. */
+  readonly #usable = new Set<PoolClient>();
 
-  constructor(pool: Pool, { keepStatements, find, log }: ServerOptions) {
-    this.pool = pool;
-    this.#log = log;
+  constructor(
+    readonly pool: Pool,
+    sessions: Sessions,
+    private readonly log?: Log,
+  ) {
+    this.#sessions = sessions;
     this.#availability = log && new Availability(pool, log);
-    this.#keepStatements = keepStatements;
-    this.#find = find;
     pool.on('connect', (client) => {
-      this.#generations.set(client, this.#generation);
-      this.#clients.add(client);
-      client.once('end', () => this.#clients.delete(client));
+      this.#usable.add(client);
+      client.once('end', () => this.#usable.delete(client));
     });
   }
 
   /**
-   * Runs one statement in any session.
+   * Runs one statement in any session. It is sent again when PostgreSQL has undone it for the sake of another one.
    *
    * @returns rows as arrays in the order of the columns. Every value is the text that PostgreSQL sends, or null.
    * @throws StoreError SERVICE_UNAVAILABLE when PostgreSQL is unreachable or takes too long; else the driver's error.
    */
-  async rows<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
+  rows<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
+    return retry(() => this.#run<Row>(statement, values), {
+      pause: (attempt) => attempt * shortPause,
+      isWorthIt: (error, attempt) => attempt <= retries && isConflict(error),
+    });
+  }
+
+  /** The same as `rows`, as a function. */
+  readonly ask: Rows = (statement, values) => this.rows(statement, values);
+
+  async #run<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     const client = await this.#connect();
     let failure: Error | undefined;
     let afterwards: Promise<void> | undefined;
@@ -84,7 +87,7 @@ export class Server {
   ): Promise<QueryArrayResult<Row>> {
     const query = { text, values, rowMode: 'array' as const, types: asWritten };
     try {
-      return await client.query<Row>(this.#keepStatements ? { name, ...query } : query);
+      return await client.query<Row>(this.#sessions.keepStatements ? { name, ...query } : query);
     } catch (error) {
       const isUnknown = ['26000', '42P05'].includes(`${sqlState(error)}`);
       if (isUnknown) this.#forgetNames();
@@ -118,9 +121,6 @@ export class Server {
     }
   }
 
-  /** The same as `rows`, as a function. */
-  readonly ask: Rows = (statement, values) => this.rows(statement, values);
-
   #refuse(error: unknown, isWrite = false): never {
     this.#availability?.failed(error);
     if (isWrite && isOutcomeUnknown(error)) {
@@ -132,23 +132,28 @@ export class Server {
 
   /** From now on only new sessions are used: the way to PostgreSQL may lead to another one now. */
   renew(): void {
-    this.#generation += 1;
+    this.#usable.clear();
   }
 
-  /** Breaks all sessions: whoever waits for an answer in one gets an error at once. */
+  /** Breaks all sessions: a statement that waits for an answer fails at once. */
   cut(): void {
+    for (const client of this.#usable) streamOf(client).destroy(new Error('Connection terminated: silence'));
     this.renew();
-    for (const client of this.#clients) streamOf(client).destroy(new Error('Connection terminated: silence'));
+  }
+
+  state(pool: string): PoolState {
+    const { totalCount, idleCount, waitingCount, options } = this.pool;
+    return { pool, idle: idleCount, used: totalCount - idleCount, max: options.max, pending: waitingCount };
   }
 
   async #connect(): Promise<PoolClient> {
     try {
-      if (this.#find) await this.#findOut(this.#find);
+      if (this.#sessions.find) await this.#findOut(this.#sessions.find);
       for (;;) {
         const connecting = this.pool.connect();
         this.#availability?.look();
         const client = await connecting.finally(() => this.#availability?.look());
-        if (this.#generations.get(client) === this.#generation) return client;
+        if (this.#usable.has(client)) return client;
         client.release(true);
       }
     } catch (error) {
@@ -159,10 +164,9 @@ export class Server {
   /** The pool opens its next sessions as they are found to work. */
   #findOut(find: () => Promise<Sessions>): Promise<void> {
     this.#finding ??= find()
-      .then(({ config, keepStatements }) => {
-        Object.assign(this.pool.options, config);
-        this.#keepStatements = keepStatements;
-        this.#find = undefined;
+      .then((found) => {
+        Object.assign(this.pool.options, found.config);
+        this.#sessions = found;
       })
       .finally(() => {
         this.#finding = undefined;
@@ -171,9 +175,73 @@ export class Server {
   }
 
   #forgetNames(): void {
-    if (!this.#keepStatements) return;
-    this.#keepStatements = false;
-    this.#log?.warn({}, 'prepared statements do not survive here: they are sent whole from now on');
+    if (!this.#sessions.keepStatements) return;
+    this.#sessions = { ...this.#sessions, keepStatements: false };
+    this.log?.warn({}, 'prepared statements do not survive here: they are sent whole from now on');
+  }
+}
+
+/** How long (ms) a statement must wait for a connection until that is reported. */
+const crowdedAfter = 1000;
+/** A statement that times out does so every ten seconds; others succeed meanwhile. */
+const quietAfterFailures = 15_000;
+
+/** Reports, in a line each, when a database is lost and back, and when its connections are used up. */
+class Availability {
+  readonly #loss: Incident;
+  readonly #failures: Incident;
+  readonly #crowd: Incident;
+  #crowded: NodeJS.Timeout | undefined;
+  /** A database that has never answered is not lost: the start fails, and says so. */
+  #hasAnswered = false;
+
+  constructor(
+    private readonly pool: Pool,
+    log: Log,
+  ) {
+    this.#loss = new Incident({
+      onStart: (fields) => log.warn(fields, 'the database is lost'),
+      onEnd: (ms, failures) => log.info({ ms, failures }, 'the database is back'),
+    });
+    this.#failures = new Incident(
+      {
+        onStart: (fields) => log.warn(fields, 'the database does not carry out statements'),
+        onEnd: (ms, failures) => log.info({ ms, failures }, 'the database carries out statements again'),
+      },
+      quietAfterFailures,
+    );
+    this.#crowd = new Incident({
+      onStart: (fields) => log.warn(fields, 'all connections to the database are in use'),
+      onEnd: (ms) => log.info({ ms }, 'connections to the database are free again'),
+    });
+  }
+
+  /** A statement has been carried out. */
+  answered(): void {
+    this.#hasAnswered = true;
+    this.#loss.recovered();
+    this.#failures.recovered();
+  }
+
+  /** No connection was to be had, or a statement has failed: perhaps by its own fault. */
+  failed(error: unknown): void {
+    if (!this.#hasAnswered) return;
+    const { message } = error as Error;
+    const fields = { code: codeOf(error), ...(message && { reason: message }) };
+    if (isLoss(error)) this.#loss.occurred(fields);
+    else if (unavailable(error) && !isConflict(error)) this.#failures.occurred(fields);
+  }
+
+  /** To be called when a connection is asked for, and when it has been given. */
+  look(): void {
+    const { pool } = this;
+    const report = () => this.#crowd.occurred({ connections: pool.totalCount, waiting: pool.waitingCount });
+    if (pool.waitingCount > 0) this.#crowded ??= setTimeout(report, crowdedAfter).unref();
+    else if (this.#crowded) {
+      clearTimeout(this.#crowded);
+      this.#crowded = undefined;
+      this.#crowd.recovered();
+    }
   }
 }
 
@@ -192,4 +260,4 @@ function streamOf(client: PoolClient): { destroy(error: Error): void } {
 }
 
 // Most columns reach the client as PostgreSQL's text: parsing them would cost more than all other work on a row.
-export const asWritten = { getTypeParser: () => (text: string) => text };
+const asWritten = { getTypeParser: () => (text: string) => text };

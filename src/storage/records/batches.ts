@@ -1,7 +1,6 @@
 import { type Deadline, noDeadline } from '../../deadline.ts';
-import { retry } from '../../runtime/retry.ts';
 import type { DatabaseFailure, DatabaseObserver, QueueState } from '../../runtime/telemetry/observers.ts';
-import { busy, failureOf, isConflict, late } from '../database/errors.ts';
+import { busy, failureOf, late } from '../database/errors.ts';
 
 /** Carries out a batch. It may say which server has answered. @returns results in the order of the inputs */
 export type Run<In, Out> = (inputs: In[], servedBy: (node: string) => void) => Promise<Array<Out | Error>>;
@@ -38,10 +37,6 @@ interface Waiting<In, Out> {
 
 const sweepInterval = 100;
 
-/** How often a batch is repeated after a conflict, and how long (ms) the first pause is on average. */
-const retries = 3;
-const shortPause = 20;
-
 /**
  * Combines concurrent inputs into batches, one round trip each. While a batch is in flight, new inputs are pending and
  * leave together in the next batch; when none is in flight, an input leaves at once. An input never joins a batch
@@ -52,8 +47,6 @@ export class Batches<In, Out> {
   readonly #options: Required<BatchOptions>;
   #waiting: Waiting<In, Out>[] = [];
   readonly #inFlight = new Set<Waiting<In, Out>[]>();
-  /** Those in flight of which nothing has been written so far. */
-  readonly #pausing = new Set<Waiting<In, Out>[]>();
   /** The batch in flight that pending inputs wait for. */
   #holder: Waiting<In, Out>[] | undefined;
   #impatience: NodeJS.Timeout | undefined;
@@ -135,114 +128,69 @@ export class Batches<In, Out> {
 
   /** Takes as many pending inputs as fit into one batch, and rejects those whose client has disconnected. */
   #nextBatch(): Waiting<In, Out>[] {
-    const { maxBatch } = this.#options;
+    const now = performance.now();
     const batch: Waiting<In, Out>[] = [];
-    let taken = 0;
-    for (const one of this.#waiting) {
-      const isFull = batch.length === maxBatch || one.isAlone || batch[0]?.isAlone;
-      if (batch.length > 0 && isFull) break;
-      taken += 1;
-      if (one.deadline.isOver) one.reject(late());
-      else batch.push(one);
+    while (this.#waiting.length > 0 && batch.length === 0) {
+      const size = this.#waiting[0]?.isAlone ? 1 : this.#options.maxBatch;
+      batch.push(...this.#waiting.splice(0, size).filter((one) => isWanted(one, now)));
     }
-    this.#waiting = taken === this.#waiting.length ? [] : this.#waiting.slice(taken);
     return batch;
   }
 
   async #send(batch: Waiting<In, Out>[]): Promise<void> {
+    const { collection, operation, observers } = this.#options;
     this.#inFlight.add(batch);
     this.#holder = batch;
     const now = performance.now();
     for (const { deadline, since } of batch) deadline.batched?.(now - since, batch.length);
+    const ends = observers.map((one) =>
+      one.sent({ collection, operation, size: batch.length, deadlines: batch.map(({ deadline }) => deadline) }),
+    );
+    let failure: DatabaseFailure | undefined;
     try {
-      const outputs = await this.#attempt(batch);
+      const outputs = await this.#run(
+        batch.map(({ input }) => input),
+        (node) => {
+          for (const { deadline } of batch) deadline.servedBy?.(node);
+        },
+      );
       batch.forEach(({ resolve, reject }, index) => {
         const output = outputs[index] as Out | Error;
         if (output instanceof Error) reject(output);
         else resolve(output);
       });
     } catch (error) {
+      if (ends.length > 0) failure = failureOf(error);
       if (batch.length > 1 && this.#options.isRetryable(error)) this.#tryAlone(batch);
       else for (const { reject } of batch) reject(error);
     }
+    for (const end of ends) end(failure);
     this.#inFlight.delete(batch);
     if (this.#holder === batch) this.#letGo();
     else this.#schedule();
   }
 
-  /** A batch that the database has undone for the sake of another transaction is sent again, a few times. */
-  async #attempt(batch: Waiting<In, Out>[]): Promise<Array<Out | Error>> {
-    const { observers } = this.#options;
-    const send = () => (observers.length > 0 ? this.#observed(batch) : this.#roundTrip(batch));
-    return retry(send, {
-      pause: (attempt) => attempt * shortPause,
-      isWorthIt: (error, attempt) => attempt <= retries && isConflict(error),
-      // Nothing has been written: inputs whose time ends meanwhile are told so, and are not sent again.
-      onFailure: () => void this.#pausing.add(batch),
-      isWanted: () => {
-        this.#pausing.delete(batch);
-        dropEnded(batch);
-        return batch.length > 0;
-      },
-    });
-  }
-
-  #roundTrip(batch: Waiting<In, Out>[]): Promise<Array<Out | Error>> {
-    return this.#run(
-      batch.map(({ input }) => input),
-      (node) => {
-        for (const { deadline } of batch) deadline.servedBy?.(node);
-      },
-    );
-  }
-
-  async #observed(batch: Waiting<In, Out>[]): Promise<Array<Out | Error>> {
-    const { collection, operation, observers } = this.#options;
-    const size = batch.length;
-    const ends = observers.map((one) =>
-      one.sent({ collection, operation, size, deadlines: batch.map(({ deadline }) => deadline) }),
-    );
-    let failure: DatabaseFailure | undefined;
-    try {
-      return await this.#roundTrip(batch);
-    } catch (error) {
-      failure = failureOf(error);
-      throw error;
-    } finally {
-      for (const end of ends) end(failure);
-    }
-  }
-
   #tryAlone(batch: Waiting<In, Out>[]): void {
     for (const one of batch) one.isAlone = true;
-    this.#waiting = [...batch, ...this.#waiting];
+    this.#waiting.unshift(...batch);
   }
 
   /** Rejects inputs whose deadline has passed. One timer serves all: a timer for each would cost as much as a query. */
   #sweep(): void {
     const now = performance.now();
     for (const batch of this.#inFlight) {
-      const tooLate = this.#pausing.has(batch) ? late : this.#options.tooLate;
-      for (const { deadline, reject } of batch) if (deadline.at <= now) reject(tooLate());
+      for (const { deadline, reject } of batch) if (deadline.at <= now) reject(this.#options.tooLate());
     }
-    this.#waiting = this.#waiting.filter(({ deadline, reject }) => {
-      if (deadline.at > now && !deadline.isOver) return true;
-      reject(late());
-      return false;
-    });
+    this.#waiting = this.#waiting.filter((one) => isWanted(one, now));
     if (this.#waiting.length > 0 || this.#inFlight.size > 0) return;
     clearInterval(this.#sweeper);
     this.#sweeper = undefined;
   }
 }
 
-/** Rejects the inputs of a batch that nobody waits for any more, and removes them from it. */
-function dropEnded<In, Out>(batch: Waiting<In, Out>[]): void {
-  const now = performance.now();
-  const wanted = batch.filter(({ deadline, reject }) => {
-    if (deadline.at > now && !deadline.isOver) return true;
-    reject(late());
-    return false;
-  });
-  batch.splice(0, batch.length, ...wanted);
+/** Rejects an input whose deadline has passed, or whose client has disconnected. */
+function isWanted<In, Out>({ deadline, reject }: Waiting<In, Out>, now: number): boolean {
+  if (deadline.at > now && !deadline.isOver) return true;
+  reject(late());
+  return false;
 }

@@ -1,20 +1,30 @@
 import { hash } from 'node:crypto';
 import { type Deadline, noDeadline } from '../../deadline.ts';
 import { StoreError } from '../../errors.ts';
+import { withTimeout } from '../../runtime/with-timeout.ts';
 import type { Database } from '../database/database.ts';
 import { isDataError, outcomeUnknown, outcomeUnknownOfKey } from '../database/errors.ts';
 import type { Batches } from './batches.ts';
-import { insertOnceFor, type Once } from './once.ts';
-import { inUse, SingleFlight } from './single-flight.ts';
-import type { Statement } from './sql.ts';
 import { parameterOf } from './sql.ts';
 import type { Statements } from './statements.ts';
 import type { Table } from './table.ts';
 
+/** The idempotency key by which a creation happens once, however often a client sends it. */
+export interface IdempotencyClaim {
+  /** Whose it is: the id of an API key; 0 for the one from the configuration. */
+  readonly keyId: number;
+  /** The creation, as the API calls it: `createPet`. */
+  readonly operation: string;
+  /** SHA-256 of the idempotency key. */
+  readonly hash: Buffer;
+  /** Is told, when the creation has happened, whether that was at an earlier request. */
+  settled(isReplay: boolean): void;
+}
+
 /** An item on its way to the table. */
 interface Newcomer<New> {
   readonly item: New;
-  readonly once?: Once;
+  readonly claim?: IdempotencyClaim;
   /** SHA-256 of the item, in hexadecimal. */
   readonly fingerprint?: string;
   /** The last statement that it was part of. */
@@ -22,32 +32,25 @@ interface Newcomer<New> {
   isReplay?: boolean;
 }
 
-interface Outcome<Item> {
-  readonly item: Item;
-  readonly fingerprint: string;
-  readonly isReplay: boolean;
-}
-
 // One batch in flight per node: the next one fills while this one becomes durable.
 const writes = { maxBatch: 256, maxInFlight: 1, patience: 1000, isRetryable: isDataError };
 
-/** How often a creation is sent again because another process was quicker with the same key. */
-const attempts = 3;
+/** `setTimeout` knows no longer time. */
+const longest = 2 ** 31 - 1;
 
 /** Inserts rows, those that arrive together by one statement. */
 export class Insertions<Item, New extends object> {
   readonly #database: Database;
   readonly #table: Table;
-  readonly #statements: Pick<Statements, 'insert' | 'find'>;
-  readonly #insertOnce: Statement;
+  readonly #statements: Statements;
   readonly #batches: Batches<Newcomer<New>, Item | null>;
-  readonly #flights = new SingleFlight<Outcome<Item>>();
+  /** The end of the creation that is in progress under an idempotency key. */
+  readonly #inProgress = new Map<string, Promise<unknown>>();
 
-  constructor(database: Database, table: Table, statements: Pick<Statements, 'insert' | 'find'>) {
+  constructor(database: Database, table: Table, statements: Statements) {
     this.#database = database;
     this.#table = table;
     this.#statements = statements;
-    this.#insertOnce = insertOnceFor(table);
     this.#batches = database.batched((newcomers: Array<Newcomer<New>>) => this.#insert(newcomers), {
       ...writes,
       collection: table.name,
@@ -62,38 +65,43 @@ export class Insertions<Item, New extends object> {
    * @throws StoreError SERVICE_UNAVAILABLE, with `Retry-After` when it may be sent again; IDEMPOTENCY_KEY_REUSED,
    *   IDEMPOTENCY_KEY_IN_USE
    */
-  async insert(item: New, deadline: Deadline = noDeadline, once?: Once): Promise<Item> {
-    const inserted = once ? await this.#once(item, deadline, once) : await this.#batches.add({ item }, deadline);
+  async insert(item: New, deadline: Deadline = noDeadline, claim?: IdempotencyClaim): Promise<Item> {
+    const inserted = claim
+      ? await this.#insertOnce(item, deadline, claim)
+      : await this.#batches.add({ item }, deadline);
     deadline.count?.(1);
     return inserted as Item;
   }
 
-  /** The first with a key is inserted; whatever comes after it gets what became of the first. */
-  async #once(item: New, deadline: Deadline, once: Once): Promise<Item> {
-    const newcomer: Newcomer<New> = { item, once, fingerprint: fingerprintOf(this.#table, item) };
-    const name = `${once.keyId} ${once.operation} ${once.hash.toString('hex')}`;
-    const [outcome, isEarlier] = await this.#flights.run(
+  /** Waits for the end of an earlier creation with the same key: after that the database knows whether it succeeded. */
+  async #insertOnce(item: New, deadline: Deadline, claim: IdempotencyClaim): Promise<Item> {
+    const name = `${claim.keyId} ${claim.operation} ${claim.hash.toString('hex')}`;
+    for (let earlier = this.#inProgress.get(name); earlier; earlier = this.#inProgress.get(name)) {
+      await withTimeout(Math.min(deadline.at - performance.now(), longest), earlier, inUse);
+    }
+    const newcomer: Newcomer<New> = { item, claim, fingerprint: fingerprintOf(this.#table, item) };
+    const sending = this.#send(newcomer, deadline);
+    // The statement may go on when the deadline has passed.
+    const end = sending.then(nothing, () => newcomer.sent?.then(nothing, nothing));
+    this.#inProgress.set(
       name,
-      deadline,
-      () => this.#send(newcomer, deadline),
-      () => newcomer.sent,
+      end.finally(() => this.#inProgress.delete(name)),
     );
-    if (outcome.fingerprint !== newcomer.fingerprint) throw reused();
-    once.settled(isEarlier || outcome.isReplay);
-    return outcome.item;
+    return sending;
   }
 
-  async #send(newcomer: Newcomer<New>, deadline: Deadline): Promise<Outcome<Item>> {
-    for (let attempt = 1; attempt <= attempts; attempt += 1) {
-      const item = await this.#batches.add(newcomer, deadline).catch(mayBeRepeated);
-      if (item) return { item, fingerprint: `${newcomer.fingerprint}`, isReplay: newcomer.isReplay === true };
-    }
-    throw inUse();
+  async #send(newcomer: Newcomer<New>, deadline: Deadline): Promise<Item> {
+    const add = () => this.#batches.add(newcomer, deadline).catch(mayBeRepeated);
+    // Once more when another process was quicker with the same key: the next statement sees its row.
+    const item = (await add()) ?? (await add());
+    if (item === null) throw inUse();
+    newcomer.claim?.settled(newcomer.isReplay === true);
+    return item;
   }
 
   /** @returns null for what has to be sent again */
   #insert(newcomers: Array<Newcomer<New>>): Promise<Array<Item | null | Error>> {
-    if (newcomers.every(({ once }) => once === undefined)) return this.#insertPlain(newcomers);
+    if (newcomers.every(({ claim }) => claim === undefined)) return this.#insertPlain(newcomers);
     const sent = this.#insertMixed(newcomers);
     for (const newcomer of newcomers) newcomer.sent = sent;
     return sent;
@@ -108,14 +116,14 @@ export class Insertions<Item, New extends object> {
 
   /** Inserts those whose key is new, and those without a key: all or none. */
   async #insertMixed(newcomers: Array<Newcomer<New>>): Promise<Array<Item | null | Error>> {
-    const onces = newcomers.map(({ once }) => once);
+    const claims = newcomers.map(({ claim }) => claim);
     const rows = await this.#database.rows<[place: string, fingerprint: string | null, generated: string]>(
-      this.#insertOnce,
+      this.#statements.insertOnce,
       [
         ...this.#values(newcomers),
-        onces.map((once) => once?.keyId ?? null),
-        onces.map((once) => once?.operation ?? null),
-        onces.map((once) => once?.hash ?? null),
+        claims.map((claim) => claim?.keyId ?? null),
+        claims.map((claim) => claim?.operation ?? null),
+        claims.map((claim) => claim?.hash ?? null),
         newcomers.map(({ fingerprint }) => (fingerprint ? Buffer.from(fingerprint, 'hex') : null)),
       ],
     );
@@ -146,6 +154,8 @@ export class Insertions<Item, New extends object> {
   }
 }
 
+const nothing = () => undefined;
+
 /** Compares ids of a sequence, which may be beyond 2^53. An engine that shards a table returns them in another order. */
 function compareDigits(a: string, b: string): number {
   return a.length - b.length || (a < b ? -1 : 1);
@@ -171,4 +181,10 @@ function mayBeRepeated(error: unknown): never {
 function reused(): StoreError {
   const message = 'This Idempotency-Key was used for another input; a new creation needs a new key.';
   return new StoreError('IDEMPOTENCY_KEY_REUSED', message);
+}
+
+/** The error while the first request with a key has no outcome. */
+function inUse(): StoreError {
+  const message = 'A request with this Idempotency-Key is still under way; send it again shortly.';
+  return new StoreError('IDEMPOTENCY_KEY_IN_USE', message, { headers: { 'retry-after': '1' } });
 }

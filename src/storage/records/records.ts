@@ -5,8 +5,7 @@ import { isUnsupported, isWorthAnotherTry } from '../database/errors.ts';
 import { type Int64, int64, int64FromDigits } from '../input/int64.ts';
 import { type Page, type PageQuery, shared } from '../input/page.ts';
 import type { Batches } from './batches.ts';
-import { Insertions } from './insertions.ts';
-import type { Once } from './once.ts';
+import { type IdempotencyClaim, Insertions } from './insertions.ts';
 import { parameterOf } from './sql.ts';
 import { type Statements, statementsFor } from './statements.ts';
 import { type Column, Table, textsOf } from './table.ts';
@@ -42,12 +41,10 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
   readonly #filter: Column | undefined;
   readonly #statements: Statements;
   readonly #lists: Batches<Query, Page<Item>>;
-  /** The lists of a batch that has fallen apart: each alone, all of them within this table's share of the pool. */
-  readonly #loneLists: Batches<Query, ListRow>;
   readonly #finds: Batches<Int64, Item | null>;
   readonly #insertions: Insertions<Item, New>;
   #onInserted: Array<() => void> = [];
-  #isSharded: Promise<boolean> | undefined;
+  #isSharded: boolean | undefined;
   /** False once the engine has refused a statement for several lists. */
   #takesMany = true;
 
@@ -57,19 +54,16 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
     this.#table = new Table(database.orm.getMetadata(entity));
     this.#filter = filter === undefined ? undefined : this.#table.column(filter);
     this.#statements = statementsFor(this.#table, this.#filter);
-    const named = (operation: string) => ({ collection: this.#table.name, operation });
+    const collection = this.#table.name;
     this.#lists = database.batched((queries, servedBy) => this.#readPages(queries, servedBy), {
       ...reads,
-      ...named('list'),
-    });
-    this.#loneLists = database.batched(([query], servedBy) => this.#selectList(query as Query, servedBy), {
-      ...reads,
-      ...named('list_alone'),
-      maxBatch: 1,
+      collection,
+      operation: 'list',
     });
     this.#finds = database.batched((ids, servedBy) => this.#readOnes(ids, servedBy), {
       ...reads,
-      ...named('find'),
+      collection,
+      operation: 'find',
     });
     this.#insertions = new Insertions(database, this.#table, this.#statements);
   }
@@ -106,19 +100,19 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
   /**
    * Durable when the promise resolves.
    *
-   * @param once the client's name for this creation: at most one is carried out under it
+   * @param claim the client's key for this creation: at most one is carried out under it
    * @throws StoreError SERVICE_UNAVAILABLE, with `Retry-After` when it may be sent again; IDEMPOTENCY_KEY_REUSED,
    *   IDEMPOTENCY_KEY_IN_USE
    */
-  async insert(item: New, deadline?: Deadline, once?: Once): Promise<Item> {
-    const inserted = await this.#insertions.insert(item, deadline, once);
+  async insert(item: New, deadline?: Deadline, claim?: IdempotencyClaim): Promise<Item> {
+    const inserted = await this.#insertions.insert(item, deadline, claim);
     for (const listener of this.#onInserted) listener();
     return inserted;
   }
 
   /** The greatest id, or the least int64. A replica may not have it yet. @throws StoreError SERVICE_UNAVAILABLE */
   async lastId(): Promise<Int64> {
-    const horizon = this.#database.isCluster ? await this.#horizon() : undefined;
+    const horizon = await this.#horizon();
     if (horizon !== undefined) return horizon;
     const [[last] = [null]] = await this.#database.rows<[string | null]>(this.#statements.last, []);
     return last === null ? int64.min : int64FromDigits(last);
@@ -133,7 +127,7 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
   async #readPages(queries: Query[], servedBy: ServedBy): Promise<Array<Page<Item>>> {
     const keys = queries.map(({ filter, limit, after }) => `${limit} ${after} ${filter === null ? '' : `=${filter}`}`);
     const distinct = new Map(queries.map((query, at) => [keys[at], query]));
-    const horizon = this.#database.isCluster ? await this.#horizon() : undefined;
+    const horizon = await this.#horizon();
     const rows = await this.#selectLists([...distinct.values()], servedBy);
     const pages = new Map(
       [...distinct].map(([key, { limit }], at) => [key, upTo(horizon, this.#toPage(rows[at] as ListRow, limit))]),
@@ -148,11 +142,8 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
    * @returns undefined for a table that is not sharded
    */
   async #horizon(): Promise<Int64 | undefined> {
-    this.#isSharded ??= this.#database.isSharded(this.#table.name);
-    this.#isSharded.catch(() => {
-      this.#isSharded = undefined;
-    });
-    if (!(await this.#isSharded)) return undefined;
+    this.#isSharded ??= await this.#database.isSharded(this.#table.name);
+    if (!this.#isSharded) return undefined;
     const [[last] = [null]] = await this.#database.rows<[string | null]>(this.#statements.horizon, []);
     return last === null ? int64.min : int64FromDigits(last);
   }
@@ -165,8 +156,7 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
    * @returns one row per query, in order
    */
   async #selectLists(queries: Query[], servedBy: ServedBy): Promise<ListRow[]> {
-    if (queries.length === 1) return this.#selectList(queries[0] as Query, servedBy);
-    if (this.#takesMany) {
+    if (queries.length > 1 && this.#takesMany) {
       try {
         return await this.#selectMany(queries, servedBy);
       } catch (error) {
@@ -174,7 +164,10 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
         this.#takesMany = false;
       }
     }
-    return Promise.all(queries.map((query) => this.#loneLists.add(query, { ...noDeadline, servedBy })));
+    // One after the other: a batch takes one connection, as everywhere.
+    const rows: ListRow[] = [];
+    for (const query of queries) rows.push(...(await this.#selectList(query, servedBy)));
+    return rows;
   }
 
   #selectMany(queries: Query[], servedBy: ServedBy): Promise<ListRow[]> {

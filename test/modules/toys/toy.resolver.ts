@@ -1,6 +1,6 @@
 import { Arg, Args, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';
 import type { DeprecatedField } from '../../../src/access/deprecations/fields.ts';
-import { type Once, Repeatable } from '../../../src/api/graphql/repeatable.ts';
+import { type IdempotencyClaim, Repeatable } from '../../../src/api/graphql/repeatable.ts';
 import type { GraphQLContext } from '../../../src/api/graphql/request.ts';
 import { ConnectionArgs, connectionChecker, ID, ListArgs, toConnection } from '../../../src/api/graphql/types.ts';
 import { FollowArgs, Live } from '../../../src/api/subscriptions/live-field.ts';
@@ -52,7 +52,7 @@ export class ToyResolver {
   async createToy(
     @Arg('input', () => NewToyInput) input: NewToyInput,
     @Ctx() { call }: GraphQLContext,
-    @Repeatable() once: Once | undefined,
+    @Repeatable() once: IdempotencyClaim | undefined,
   ): Promise<ToyType> {
     return this.records.insert(newToyOf(input), call, once);
   }

@@ -7,7 +7,7 @@ import { sqlState, unavailable } from '../../../src/storage/database/errors.ts';
 import { enumSchema, type Input, int64Schema, textSchema, use, withDefault } from '../../../src/storage/input/check.ts';
 import type { Int64 } from '../../../src/storage/input/int64.ts';
 import { type Page, pageQueryMembers } from '../../../src/storage/input/page.ts';
-import type { Once } from '../../../src/storage/records/once.ts';
+import type { IdempotencyClaim } from '../../../src/storage/records/insertions.ts';
 import { Records, type Row } from '../../../src/storage/records/records.ts';
 
 export const VisitStatus = { planned: 'planned', done: 'done' } as const;
@@ -62,7 +62,7 @@ export class VisitService {
   }
 
   /** @throws StoreError BAD_USER_INPUT when there is no such pet */
-  async create(visit: NewVisit, deadline?: Deadline, once?: Once): Promise<Visit> {
+  async create(visit: NewVisit, deadline?: Deadline, once?: IdempotencyClaim): Promise<Visit> {
     return this.#visits.insert(visit, deadline, once).catch((error) => {
       // A foreign key's violation (SQLSTATE 23503): only this row of its batch has failed.
       if (sqlState(error) !== '23503') throw error;

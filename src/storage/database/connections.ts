@@ -1,8 +1,26 @@
 import { Socket } from 'node:net';
-import { Client, type ClientConfig } from 'pg';
+import type { MikroORM, PostgreSqlConnection } from '@mikro-orm/postgresql';
+import { Client, type ClientConfig, Pool, type PoolClient, type PoolConfig } from 'pg';
 import { type ConnectionOptions, parse, toClientConfig } from 'pg-connection-string';
-import type { EmbeddedAddress } from './embedded.ts';
+import {
+  type EmbeddedAddress,
+  type EmbeddedPostgres,
+  openEmbeddedPostgres,
+} from '../../../packages/embedded-postgres/src/postgres.ts';
 import type { DatabaseOptions } from './options.ts';
+
+/** Opens the embedded store in `dataDir`. One process owns it; the others are its guests, and one of them takes over. */
+export async function openEmbedded(
+  options: Pick<DatabaseOptions, 'dataDir' | 'prepared' | 'onLost' | 'log' | 'embedded'>,
+): Promise<EmbeddedPostgres> {
+  const { dataDir, prepared, onLost, log, embedded } = options;
+  const store = await openEmbeddedPostgres(dataDir, { prepared, onLost, ...embedded });
+  log?.info({ folder: dataDir, role: store.isOwner ? 'owner' : 'guest' }, 'embedded store opened');
+  if (!store.isOwner) {
+    void store.owned.then(() => log?.info({ folder: dataDir, role: 'owner' }, 'embedded store taken over'));
+  }
+  return store;
+}
 
 /** How to open sessions with one PostgreSQL. */
 export interface Sessions {
@@ -11,7 +29,7 @@ export interface Sessions {
   readonly keepStatements: boolean;
   /** What an operator should run when sessions have other settings than ours: a pooler drops them. */
   readonly advice?: string[] | undefined;
-  /** Finds out how, as long as nobody could. */
+  /** Finds out how, as long as that is unknown. */
   readonly find?: (() => Promise<Sessions>) | undefined;
 }
 
@@ -42,10 +60,10 @@ export function sessionsTo(url: string, limits: Limits): Sessions {
 }
 
 /**
- * Poolers refuse settings for a session, or lose them without a word, and few keep prepared statements; and a server
- * may have no TLS, which `sslmode=prefer` puts up with. It is found out by opening a session.
+ * Opens a session to find out what works. Poolers refuse settings for a session, or drop them silently, and few keep
+ * prepared statements. A server may have no TLS, which `sslmode=prefer` accepts.
  *
- * @throws the driver's error when there is none to be had
+ * @throws the driver's error when no session can be opened
  */
 export async function findSessions(url: string, limits: Limits): Promise<Sessions> {
   const { preparedStatements = 'auto' } = limits;
@@ -159,4 +177,39 @@ function socketThatMustAnswer(statementTimeout: number): Socket {
   const silence = Object.assign(new Error('PostgreSQL does not answer any more'), { code: 'ETIMEDOUT' });
   if (statementTimeout > 0) socket.setTimeout(statementTimeout + 1000, () => socket.destroy(silence));
   return socket;
+}
+
+/**
+ * The connection pool of an ORM. MikroORM never releases a connection that breaks in a transaction, because the
+ * rollback fails first (https://github.com/kysely-org/kysely/issues/1990). The pool would stay one connection short,
+ * and closing it would wait for that connection.
+ */
+export async function poolOf(orm: MikroORM): Promise<Pool> {
+  const pool = await (orm.em.getConnection() as PostgreSqlConnection).getNativeClient();
+  // Code that does release it has done so by the next turn of the event loop.
+  pool.on('connect', (client) => client.once('end', () => setImmediate(giveBack, client)));
+  return pool;
+}
+
+/** A pool without an ORM. */
+export function poolWith(config: PoolConfig): Pool {
+  const pool = new Pool(config);
+  // A connection that breaks is replaced; its user gets the error from the statement.
+  pool.on('error', () => undefined);
+  pool.on('connect', (client) => client.on('error', () => undefined));
+  return pool;
+}
+
+/** MikroORM ends the pool only if one of its entity managers has used it. */
+export async function endPool(orm: MikroORM, pool: Pool): Promise<void> {
+  await orm.close(true);
+  if (!pool.ending) await pool.end();
+}
+
+function giveBack(client: PoolClient): void {
+  try {
+    client.release(true);
+  } catch {
+    // It was released already.
+  }
 }
