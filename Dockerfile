@@ -9,7 +9,7 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 COPY clients/typescript/package.json clients/typescript/
 COPY examples/react/package.json examples/react/
-COPY test/clients/package.json test/clients/
+COPY test/deep/clients/package.json test/deep/clients/
 RUN npm ci
 COPY tsconfig.json ./
 COPY bin bin
@@ -24,7 +24,7 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 COPY clients/typescript/package.json clients/typescript/
 COPY examples/react/package.json examples/react/
-COPY test/clients/package.json test/clients/
+COPY test/deep/clients/package.json test/deep/clients/
 # Without the Node that the lock file brings for machines that have an older one: the image has its own.
 RUN npm ci --omit=dev --omit=optional && npm cache clean --force
 

@@ -5,9 +5,29 @@ import { bind } from 'jest-each';
  * Jest's functions, with a time limit for each: `jest-light-runner` has none
  * (https://github.com/nicolo-ribaudo/jest-light-runner/issues/36).
  */
-const { describe, expect, ...unlimited } = globalThis as unknown as typeof jest;
+const { describe: group, expect, ...unlimited } = globalThis as unknown as typeof jest;
 
-export { describe, expect };
+export { expect };
+
+let isSkipped = false;
+
+/** A skipped group, of which each test counts as skipped: the runner would count the group as one test. */
+function skipGroup(name: string, define: () => void): void {
+  group(name, () => {
+    const before = isSkipped;
+    isSkipped = true;
+    define();
+    isSkipped = before;
+  });
+}
+
+const run = (name: string, define: () => void): void => group(name, define);
+
+export const describe = Object.assign(run, {
+  each: group.each,
+  only: group.only,
+  skip: Object.assign(skipGroup, { each: bind(skipGroup as never) }),
+}) as unknown as typeof jest.describe;
 
 /** Generous: no test depends on time, and the machines that run them are shared. */
 const limit = 120_000;
@@ -24,8 +44,10 @@ function within(milliseconds: number, what: string, work: Work): Work {
   };
 }
 
-const limited = (name: string, work: Work, milliseconds = limit) =>
-  unlimited.test(name, within(milliseconds, name, work) as never);
+function limited(name: string, work: Work, milliseconds = limit): void {
+  if (isSkipped) unlimited.test.skip(name, work as never);
+  else unlimited.test(name, within(milliseconds, name, work) as never);
+}
 
 export const test = Object.assign(limited, {
   each: bind(limited as never),
@@ -33,9 +55,9 @@ export const test = Object.assign(limited, {
   only: unlimited.test.only,
 }) as unknown as typeof jest.test;
 
-type Hook = (work: Work) => void;
+type Hook = (work: Work) => unknown;
 const hook = (name: 'beforeAll' | 'beforeEach' | 'afterAll' | 'afterEach'): Hook => {
-  return (work) => (unlimited[name] as Hook)(within(limit, name, work));
+  return (work) => isSkipped || (unlimited[name] as Hook)(within(limit, name, work));
 };
 export const beforeAll = hook('beforeAll');
 export const beforeEach = hook('beforeEach');

@@ -99,7 +99,7 @@ export class Executor {
   }
 }
 
-/** Whether graphql-jit returns the same as graphql-js (`test/graphql/compiled.test.ts` compares them). */
+/** Whether graphql-jit returns the same as graphql-js (`test/deep/graphql/compiled.test.ts` compares them). */
 export function isSuitable(document: DocumentNode, operation: OperationDefinitionNode): boolean {
   // graphql-jit assigns to aliases: an alias `__proto__` would not become a member.
   if (document.loc?.source.body.includes('__proto__')) return false;

@@ -1,0 +1,105 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { promisify } from 'node:util';
+import { parse } from 'yaml';
+import { variables } from '../../../src/config.ts';
+import { expect, test } from '../../support/jest.ts';
+
+/** What the image holds, and what compose lets it do. Neither is built here: there is no engine. */
+const { services, networks } = parse(readFileSync('compose.yaml', 'utf8'), { merge: true });
+const nodes = ['store-1', 'store-2'];
+const stages = readFileSync('Dockerfile', 'utf8')
+  .split(/^FROM /m)
+  .slice(1);
+const lock = JSON.parse(readFileSync('package-lock.json', 'utf8'));
+
+const docker = promisify(execFile)('docker', ['compose', 'version']).then(
+  () => true,
+  () => false,
+);
+
+const withCompose = (await docker) ? test : test.skip;
+
+withCompose('compose itself takes the file (skipped without docker compose)', async () => {
+  const env = { ...process.env, POSTGRES_PASSWORD: 'letters' };
+  const { stderr } = await promisify(execFile)('docker', ['compose', '--profile', 'metrics', 'config', '-q'], { env });
+  expect(stderr).toBe('');
+});
+
+test.each(nodes)('compose lets %s write nowhere but to memory, with no rights to gain', (name) => {
+  expect(services[name]).toMatchObject({
+    read_only: true,
+    tmpfs: ['/tmp'],
+    cap_drop: ['ALL'],
+    security_opt: ['no-new-privileges:true'],
+    init: true,
+  });
+});
+
+test('no container gains rights, takes all memory or processors, or writes a log without end', () => {
+  for (const { security_opt, mem_limit, cpus, logging } of Object.values<any>(services)) {
+    expect(security_opt).toEqual(['no-new-privileges:true']);
+    expect(mem_limit).toMatch(/^\d+[gm]$/);
+    expect(cpus).toBeGreaterThan(0);
+    expect(logging).toEqual({
+      driver: 'json-file',
+      options: { 'max-size': expect.stringMatching(/^\d+m$/), 'max-file': expect.stringMatching(/^\d+$/) },
+    });
+  }
+});
+
+test('only the proxy and Prometheus have a port outside, on loopback; only the nodes reach PostgreSQL', () => {
+  const published = Object.entries<any>(services).flatMap(([name, { ports = [] }]) =>
+    ports.map((port: string) => `${name} ${port}`),
+  );
+  expect(published).toEqual([`proxy 127.0.0.1:$\{PORT:-4000}:4000`, 'prometheus 127.0.0.1:9090:9090']);
+  const inDatabase = Object.entries<any>(services).filter(([, one]) => one.networks.includes('database'));
+  expect(inDatabase.map(([name]) => name)).toEqual([...nodes, 'postgres']);
+  expect(services.postgres.networks).toEqual(['database']);
+  expect(networks.database).toEqual({ internal: true });
+});
+
+test('the nodes have the addresses that proxy and Prometheus look for, and trust one hop', () => {
+  const proxy = readFileSync('operations/proxy/haproxy.cfg', 'utf8');
+  const targets = parse(readFileSync('operations/prometheus/prometheus.yaml', 'utf8')).scrape_configs[0]
+    .static_configs[0];
+  for (const name of nodes) {
+    const { PORT, OPERATIONS_PORT, TRUST_PROXY } = services[name].environment;
+    expect(proxy).toContain(`server ${name} ${name}:${PORT} port ${OPERATIONS_PORT}\n`);
+    expect(targets.targets).toContain(`${name}:${OPERATIONS_PORT}`);
+    expect(TRUST_PROXY).toMatch(/:-1\}$/);
+    expect(Object.keys(services[name].environment).filter((one) => !(one in variables))).toEqual([]);
+  }
+});
+
+test('compose knows no password and no key, and does not start without a password', () => {
+  const lines = readFileSync('compose.yaml', 'utf8').split('\n');
+  const secret = lines.filter((line) => /PASSWORD|KEY|SECRET/.test(line) && !/^\s*#/.test(line));
+  expect(secret).toHaveLength(2);
+  for (const line of secret) expect(line).toMatch(/\$\{POSTGRES_PASSWORD:\?[^}]+\}/);
+});
+
+test('compose waits longer than the service takes to drain', () => {
+  const image = stages.at(-1) ?? '';
+  const delay = Number(/DRAIN_DELAY_MS=(\d+)/.exec(image)?.[1]);
+  const [, timeout] = /^DRAIN_TIMEOUT_MS=(\d+)$/m.exec(readFileSync('.env.example', 'utf8')) ?? [];
+  expect(delay).toBeGreaterThan(0);
+  for (const name of nodes) {
+    expect(Number.parseInt(services[name].stop_grace_period, 10) * 1000).toBeGreaterThan(delay + Number(timeout));
+  }
+});
+
+test('the image carries one Node, its own, and runs it as another user than root', () => {
+  const [, production = '', image = ''] = stages;
+  expect(stages).toHaveLength(3);
+  // One base for all stages: what was installed for it runs on it.
+  expect(new Set(stages.map((stage) => stage.split(/\s/, 1)[0])).size).toBe(1);
+  const [install] = /npm ci .*/.exec(production) ?? [];
+  expect(install).toMatch(/--omit=dev --omit=optional\b/);
+  const installed = Object.entries<any>(lock.packages).filter(([, { dev, optional }]) => !dev && !optional);
+  expect(installed.filter(([path, { bin }]) => path && bin?.node).map(([path]) => path)).toEqual([]);
+  expect(image).toContain('COPY --from=production /app/node_modules node_modules');
+  expect(image).toMatch(/^USER 1000:1000$/m);
+  // Neither a package manager: nothing is installed in a container.
+  expect(image).toMatch(/^RUN rm -rf \/usr\/local\/lib\/node_modules \/usr\/local\/bin\/npm /m);
+});

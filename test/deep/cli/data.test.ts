@@ -1,0 +1,365 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { gzipSync } from 'node:zlib';
+import { formats } from '../../../src/commands/formats.ts';
+import { exportTo, importFile } from '../../../src/commands/transfer.ts';
+import { newPetSchema, petSchema } from '../../../src/pets/pet.schemas.ts';
+import { PetService } from '../../../src/pets/pet.service.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { sql } from '../../support/database-access.ts';
+import { databaseForEach } from '../../support/each.ts';
+import { foldersForEach } from '../../support/embedded.ts';
+import { afterEach, beforeEach, describe, expect, test } from '../../support/jest.ts';
+import { openNode } from '../../support/migrations.ts';
+import { cli, type Env, eventually, run, runCommand, type ServerProcess, startServer } from '../../support/process.ts';
+import { rest } from '../../support/rest.ts';
+
+const BOOTSTRAP_API_KEY = 'a-key-for-these-tests-and-no-others';
+const folders = foldersForEach();
+const database = databaseForEach(createTestDatabase);
+let second: TestDatabase;
+beforeEach(async () => {
+  second = await createTestDatabase();
+});
+afterEach(() => second.drop());
+const here = (): Env => ({ ...database.env, BOOTSTRAP_API_KEY });
+const elsewhere = (): Env => ({ ...second.env, BOOTSTRAP_API_KEY });
+
+const names = [
+  ...['', ' ', ' a ', '\\', '\\N', '\\.', 'NULL', '"', '""', "it's", 'a,b', 'a\nb', 'a\r\nb', 'a\rb', '\t', '\r\n'],
+  ...[
+    'a\u2028b\u2029',
+    '\ufeff',
+    '🐈‍⬛ é e\u0301 日本',
+    '\u202Ereversed',
+    '\u007f\u0001',
+    '=1+1',
+    '-5',
+    '1e5',
+    'x'.repeat(1000),
+  ],
+];
+const least = -(2n ** 63n);
+const most = 2n ** 63n - 1n;
+const numbers = [least, -1n, 0n, 2n ** 53n + 1n, most];
+const lineOf = (id: number, name: string, categoryId: bigint, status = 'sold') =>
+  `{"id":${id},"name":${JSON.stringify(name)},"categoryId":${categoryId},"status":"${status}"}\n`;
+/** An empty store gives out the same ids. */
+const hostile = names.map((name, at) => lineOf(at + 1, name, numbers[at % numbers.length] as bigint, 'pending'));
+
+/** Writes a file, and imports it by a command. */
+function importing(content: string | Buffer, env: Env, ...flags: string[]) {
+  const file = folders.file('pets.ndjson');
+  writeFileSync(file, content);
+  return cli(['import', '--input', file, ...flags], env);
+}
+
+/** What a command exports. */
+async function exported(env: Env, ...flags: string[]): Promise<string> {
+  const { code, stdout, stderr } = await cli(['export', ...flags], env);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(/^\d+ exported.*: \d+\/s\n$/) });
+  return stdout;
+}
+
+/** The same commands without a process for each. */
+async function storeOn(env: Pick<TestDatabase, 'env'>) {
+  const node = await openNode(env);
+  await node.database.migrate();
+  const service = new PetService(node.database);
+  const collection = { name: 'pets', input: newPetSchema, item: petSchema, service };
+  const file = folders.file('file');
+  const { signal } = new AbortController();
+  const progress = () => undefined;
+  return {
+    database: node.database,
+    async import(content: string | Buffer, { format = 'ndjson', again = false, dryRun = false }: ImportFlags = {}) {
+      writeFileSync(file, content);
+      const refusals: string[] = [];
+      const refused = (line: number, reason: string) => void refusals.push(`${line}: ${reason}`);
+      const options = { format: formats[format], maxLength: 65_536, again, dryRun, signal, progress, refused };
+      const { added, same, failure } = await importFile(file, collection, options);
+      return { added, same, refused: refusals, failure: (failure as Error | undefined)?.message };
+    },
+    async export() {
+      await exportTo(file, collection, { format: formats.ndjson, force: true, signal, progress });
+      return readFileSync(file, 'utf8');
+    },
+  };
+}
+
+interface ImportFlags {
+  format?: keyof typeof formats;
+  again?: boolean;
+  dryRun?: boolean;
+}
+
+/** Every animal, as pages of REST. */
+async function walk(server: ServerProcess): Promise<Array<{ id: number }>> {
+  const pets: Array<{ id: number }> = [];
+  for (let after = ''; ; after = `&after=${pets.at(-1)?.id}`) {
+    const { json } = await rest(server, `/v1/pets?limit=100${after}`);
+    if (json.length === 0) return pets;
+    pets.push(...json);
+  }
+}
+
+describe('export and import', () => {
+  test('keep every name and int64 byte for byte, in NDJSON and CSV; a line is the body that REST answers', async () => {
+    const content = hostile.join('');
+    const first = await importing(content, here(), 'pets', '--json');
+    expect(first).toMatchObject({ code: 0, stderr: '' });
+    const counts = { added: hostile.length, same: 0, refused: 0 };
+    expect(JSON.parse(first.stdout)).toEqual({ ...counts, ms: expect.any(Number), perSecond: expect.any(Number) });
+    expect(await exported(here())).toBe(content);
+    const server = await startServer(here());
+    const { text } = await rest(server, '/v1/pets?limit=100');
+    expect(`${text.slice(1, -1).replaceAll('},{', '}\n{')}\n`).toBe(content);
+
+    const csv = folders.file('all.csv');
+    expect(await cli(['export', '-o', csv], here())).toMatchObject({ code: 0, stderr: '' });
+    expect(statSync(csv).mode & 0o777).toBe(0o600);
+    expect(await cli(['import', '-i', csv], elsewhere())).toMatchObject({ code: 0, stderr: '' });
+    expect(await exported(elsewhere(), '--format', 'csv')).toBe(readFileSync(csv, 'utf8'));
+    expect(readFileSync(csv, 'utf8')).toContain('\r\n1,"",-9223372036854775808,pending\r\n2," ",-1,pending\r\n');
+  });
+
+  test('an export never replaces a file without --force, and ends silently when its reader does', async () => {
+    const file = folders.file('taken');
+    writeFileSync(file, 'mine');
+    writeFileSync(`${file}.partial`, 'mine, too');
+    expect(await cli(['export', '-o', file], here())).toMatchObject({
+      code: 1,
+      stderr: `animal-store: ${file} exists; --force overwrites it.\n`,
+    });
+    expect(readFileSync(file, 'utf8')).toBe('mine');
+    expect(await cli(['export', '-o', file, '--force'], here())).toMatchObject({ code: 0 });
+    expect(readFileSync(file, 'utf8')).toBe('');
+    expect(readFileSync(`${file}.partial`, 'utf8')).toBe('mine, too');
+    const store = await storeOn(database);
+    await store.import(Array.from({ length: 5000 }, (_, at) => lineOf(at + 1, 'Rex', 1n)).join(''));
+    await store.database.close();
+    const shell = ['sh', '-c', '"$0" "$@" | head -n 1', process.execPath, 'dist/src/cli.js', 'export'];
+    const head = await runCommand(shell, { PATH: `${process.env.PATH}`, ...here() }).ended;
+    expect(head).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\{"id":1,.*\}\n$/), stderr: '' });
+  });
+
+  test('an export whose reader pauses holds neither a transaction nor the embedded store', async () => {
+    const server = await startServer(here());
+    expect(await cli(['seed', '--count', '5000'], here())).toMatchObject({ code: 0 });
+    const { child, ended } = run('cli', ['export'], here());
+    let isPaused = false;
+    child.stdout?.once('data', () => {
+      child.stdout?.pause();
+      isPaused = true;
+    });
+    await eventually(async () => isPaused);
+    const created = await rest(server, '/v1/pets', { method: 'POST', json: { name: 'meanwhile', categoryId: 1 } });
+    expect(created).toMatchObject({ status: 201, json: { id: 5001 } });
+    child.stdout?.resume();
+    expect(await ended).toMatchObject({ code: 0, stderr: expect.stringMatching(/^500[01] exported/) });
+  });
+});
+
+describe('an import', () => {
+  test('refuses a line that a creation would refuse, names it, and adds the others; run again, it adds none', async () => {
+    const file = [
+      lineOf(1, 'Rex', 5n),
+      '\n',
+      '{"id":2,"name":"no category"}\n',
+      '{"id":3,"name":"Ada","categoryId":"5"}\n',
+      '{"id":4,"name":"Ada","categoryId":9223372036854775808}\n',
+      '{"id":5,"name":"\\u0000","categoryId":5,"status":"gone"}\n',
+      '{"id":6,"name":"\\ud800","categoryId":5}\n',
+      `{"id":7,"name":"${'x'.repeat(1001)}","categoryId":5}\n`,
+      `{"id":8,"name":"${'x'.repeat(700_000)}","categoryId":5}\n`,
+      '[]\n\u001b[2J{"id":9,\n',
+      Buffer.concat([Buffer.from('{"id":10,"name":"'), Buffer.of(0xff), Buffer.from('","categoryId":5}\n')]),
+      '{"name":"without id","categoryId":5}\n',
+      `${lineOf(1, 'Rex', 5n).slice(0, -1)}\r\n`,
+      '{"id":20,"name":"unknown members are ignored","categoryId":6,"owner":"Ada"}',
+    ];
+    const content = Buffer.concat(file.map((part) => Buffer.from(part)));
+    const int64 = `categoryId must be an integer between ${least} and ${most}.`;
+    const refused = [
+      [3, 'categoryId is required.'],
+      [4, int64],
+      [5, int64],
+      [6, 'name must be free of U+0000 and of lone surrogates; status must be one of available, pending, sold.'],
+      [7, 'name must be free of U+0000 and of lone surrogates.'],
+      [8, 'name must be at most 1000 characters long.'],
+      [9, 'The line is longer than 65536 bytes.'],
+      [10, 'The line must be a JSON object.'],
+      [11, expect.stringMatching(/^The line is not acceptable JSON: .*\.$/)],
+      [12, 'The line is not acceptable JSON: it is not valid UTF-8.'],
+    ];
+    const rejects = folders.file('rejects');
+    const env = { ...here(), BODY_LIMIT_BYTES: '65536' };
+    const result = await importing(content, env, '--rejects', rejects);
+    expect(result).toMatchObject({
+      code: 3,
+      stdout: expect.stringMatching(/^4 added, 10 refused in .* s: \d+\/s\n$/),
+    });
+    const lines = readFileSync(rejects, 'utf8').split('\n').slice(0, -1);
+    const told = lines.map((line): { line: number; reason: string } => JSON.parse(line));
+    expect(told.map(({ line, reason }) => [line, reason])).toEqual(refused);
+    const printed = told.map(({ line, reason }) => `line ${line}: ${reason.replaceAll('\x1b', '?')}\n`);
+    expect(result.stderr).toBe(printed.join(''));
+    expect(await importing(content, env)).toMatchObject({
+      code: 3,
+      stdout: expect.stringMatching(/^0 added, 4 added before, 10 refused in /),
+    });
+
+    const store = await storeOn(database);
+    const texts = ['Rex', 'without id', 'Rex', 'unknown members are ignored'];
+    const categories = [5n, 5n, 5n, 6n];
+    const statuses = ['sold', 'available', 'sold', 'available'];
+    const all = texts.map((name, at) => lineOf(at + 1, name, categories[at] as bigint, statuses[at]));
+    expect(await store.export()).toBe(all.join(''));
+    expect(await store.import(lineOf(21, 'dry', 1n), { dryRun: true })).toMatchObject({ added: 1, refused: [] });
+    expect(await store.export()).toBe(all.join(''));
+    await store.database.close();
+  });
+
+  test('of a CSV names the wrong record, and keeps what precedes the part that cannot be read', async () => {
+    const store = await storeOn(database);
+    const csv = (content: string | Buffer) => store.import(content, { format: 'csv' });
+    const head = '\ufeffname,status,categoryId\n';
+    expect(await csv(`${head}"two\nlines",,1\nRex,sold,5,6\n\n,available,7\nAda,gone,007\n`)).toEqual({
+      added: 2,
+      same: 0,
+      refused: [
+        '4: The line has 4 fields instead of 3.',
+        `7: categoryId must be an integer between ${least} and ${most}; status must be one of available, pending, sold.`,
+      ],
+      failure: undefined,
+    });
+    const [two, nameless] = [lineOf(1, 'two\nlines', 1n, 'available'), lineOf(2, '', 7n, 'available')];
+    expect(await store.export()).toBe(two + nameless);
+    const why = 'The rest of the CSV cannot be read:';
+    const unknown = 'its header names "Status"; known are id, name, categoryId, status.';
+    expect(await csv('name,Status,categoryId\nRex,sold,1\n')).toMatchObject({
+      added: 0,
+      failure: `${why} ${unknown}`,
+    });
+    const unclosed = await csv(`${head}Tom,sold,1\n"never closed`);
+    expect(unclosed).toMatchObject({ added: 1, failure: expect.stringContaining(`${why} Quote Not Closed`) });
+    const endless = await csv(`${head}"${'x'.repeat(700_000)}`);
+    expect(endless).toMatchObject({ failure: expect.stringContaining(`${why} Max Record Size`) });
+    const latin = await csv(Buffer.from(`name,status,categoryId\nZo\xeb,sold,1\n`, 'latin1'));
+    expect(latin).toMatchObject({ added: 0, failure: expect.stringContaining('it is not UTF-8') });
+    expect(await csv(gzipSync('name,categoryId\n'))).toMatchObject({ failure: expect.stringContaining('`gzip -dc') });
+    expect(await store.import(Buffer.from('\ufeff{}', 'utf16le'))).toMatchObject({
+      refused: [],
+      failure: expect.stringContaining('`iconv -f UTF-16'),
+    });
+    await store.database.close();
+  });
+
+  test('that is killed continues when it is repeated, and one that is interrupted keeps what it has added', async () => {
+    const lines = Array.from({ length: 12_000 }, (_, at) => lineOf(at + 1, `pet ${at}`, 1n));
+    const pipe = folders.file('pipe');
+    execFileSync('mkfifo', [pipe]);
+    const store = await storeOn(database);
+    for (const signal of ['SIGKILL', 'SIGINT'] as const) {
+      const { child, ended } = run('cli', ['import', '-i', pipe], here());
+      const writer = await open(pipe, 'w');
+      await writer.write(lines.slice(0, 6000).join(''));
+      await eventually(async () => (await store.export()).includes('"id":4000,'));
+      child.kill(signal);
+      const { code, stderr } = await ended;
+      const note = 'interrupted: the lines added so far stay; the same command continues\n';
+      expect([code, stderr]).toEqual(signal === 'SIGKILL' ? [null, ''] : [130, note]);
+      await writer.close();
+    }
+    const last = run('cli', ['import', '-i', pipe], here());
+    const writer = await open(pipe, 'w');
+    await writer.writeFile(lines.join(''));
+    await writer.close();
+    expect(await last.ended).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^\d+ added, \d+ added before in/),
+      stderr: '',
+    });
+    expect(await store.export()).toBe(lines.join(''));
+    expect(await exported(here(), '--after', '11998')).toBe(lines.slice(-2).join(''));
+    await store.database.close();
+  });
+
+  test('adds each line of a file once, unless it is wanted again or has changed', async () => {
+    const content = lineOf(7, 'Rex', 1n) + lineOf(7, 'Rex', 1n);
+    const store = await storeOn(database);
+    expect(await store.import(content)).toMatchObject({ added: 2, same: 0 });
+    expect(await store.import(content)).toMatchObject({ added: 0, same: 2 });
+    expect(await store.import(content, { again: true })).toMatchObject({ added: 2, same: 0 });
+    expect(await store.import(content.replace('Rex', 'Tom'))).toMatchObject({ added: 1, same: 1 });
+    const added = ['Rex', 'Rex', 'Rex', 'Rex', 'Tom'];
+    expect(await store.export()).toBe(added.map((name, at) => lineOf(at + 1, name, 1n)).join(''));
+    await store.database.close();
+  });
+
+  test('names a line that only the database refuses, and adds the others', async () => {
+    const store = await storeOn(database);
+    await sql(store.database, `alter table pet add constraint odd check (name <> 'odd')`);
+    const lines = [1, 2, 3].map((id) => lineOf(id, id === 2 ? 'odd' : 'even', 1n)).join('');
+    expect(await store.import(lines)).toMatchObject({
+      added: 2,
+      refused: [expect.stringMatching(/^2: the database refuses it: .*"odd"/)],
+      failure: undefined,
+    });
+    await store.database.close();
+  });
+});
+
+test('while animals are seeded and imported, creations go on, and who walks the list misses none', async () => {
+  const server = await startServer(here());
+  const loads = [cli(['seed', '--count', '8000'], here()), cli(['seed', '--count', '8000', '--seed', '2'], here())];
+  let isOver = false;
+  void Promise.all(loads).then(() => {
+    isOver = true;
+  });
+  const acknowledged: number[] = [];
+  const creating = (async () => {
+    while (!isOver) {
+      const json = { name: 'by REST', categoryId: 1 };
+      acknowledged.push((await rest(server, '/v1/pets', { method: 'POST', json })).json.id);
+    }
+  })();
+  const seen: number[] = [];
+  const look = async () => {
+    const { json } = await rest(server, `/v1/pets?limit=100&after=${seen.at(-1) ?? 0}`);
+    seen.push(...json.map(({ id }: { id: number }) => id));
+    return json.length > 0;
+  };
+  while (!isOver) await look();
+  await creating;
+  while (await look());
+  for (const load of loads)
+    expect(await load).toMatchObject({ code: 0, stdout: expect.stringMatching(/^8000 added in/) });
+  expect(seen).toEqual((await walk(server)).map(({ id }) => id));
+  expect(seen.length).toBe(16_000 + acknowledged.length);
+  expect(acknowledged.length).toBeGreaterThan(0);
+});
+
+test('seeded animals are plausible, and the same for the same seed', async () => {
+  const { stdout, stderr, code } = await cli(['seed', 'pets', '--count', '300', '--json'], here());
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(JSON.parse(stdout)).toMatchObject({ added: 300, refused: 0 });
+  expect(await cli(['seed', '--count', '100'], elsewhere())).toMatchObject({ code: 0 });
+  const all = await exported(here());
+  expect(all.startsWith(await exported(elsewhere()))).toBe(true);
+  const pets = all
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line));
+  for (const { name } of pets) expect(name).toMatch(/^\p{L}+ the \p{L}+(?: \p{L}+)?$/u);
+  const count = (status: string) => pets.filter((pet) => pet.status === status).length;
+  expect(count('available')).toBeGreaterThan(count('sold'));
+  expect(count('sold')).toBeGreaterThan(count('pending'));
+  expect(count('pending')).toBeGreaterThan(0);
+  expect(new Set(pets.map(({ categoryId }) => categoryId)).size).toBe(6);
+  expect(await cli(['seed', 'dragons'], here())).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/^animal-store: There is no collection dragons; the collections are: pets/),
+  });
+});

@@ -1,0 +1,143 @@
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { join } from 'node:path';
+import pg from 'pg';
+import { createOwnDatabase } from '../../support/database.ts';
+import { databaseForEach } from '../../support/each.ts';
+import { afterEach, describe, expect, test } from '../../support/jest.ts';
+import { cli, type Env, freePort, killAll, onPlainPostgres, onPostgres, startServer } from '../../support/process.ts';
+
+const database = databaseForEach(createOwnDatabase);
+const onEmbedded = onPostgres ? describe.skip : describe;
+const onServer = onPlainPostgres ? describe : describe.skip;
+const servers: Server[] = [];
+afterEach(async () => {
+  await killAll();
+  for (const server of servers.splice(0)) server.close();
+});
+
+/** The findings of `doctor --json`, by what was checked, and its exit code. */
+async function doctor(env: Env) {
+  const { code, stdout, stderr } = await cli(['doctor', '--json'], env);
+  expect({ stderr, isOneLine: /^[^\n]+\n$/.test(stdout) }).toEqual({ stderr: '', isOneLine: true });
+  const { failures, warnings, findings } = JSON.parse(stdout);
+  const entries = findings.map(({ check, ...found }: { check: string }) => [check, found]);
+  return { code, stdout, failures, warnings, checks: Object.fromEntries(entries) as Record<string, unknown> };
+}
+
+onEmbedded('an embedded store (skipped on PostgreSQL)', () => {
+  const folder = () => (database.env as { DATA_DIR: string }).DATA_DIR;
+
+  test('that does not exist is not created, and that is no fault', async () => {
+    const DATA_DIR = join(folder(), 'later');
+    const { code, failures, warnings, checks } = await doctor({ DATA_DIR });
+    expect({ code, failures, warnings }).toEqual({ code: 0, failures: 0, warnings: 0 });
+    expect(checks).toEqual({
+      configuration: { state: 'ok', found: 'usable' },
+      disk: { state: 'ok', found: expect.stringMatching(/^\d+ MiB free in /) },
+      database: { state: 'ok', found: `${DATA_DIR} has no store yet: the first start creates it` },
+    });
+    expect(existsSync(DATA_DIR)).toBe(false);
+  });
+
+  test('is checked while a service uses it, and without one', async () => {
+    const service = await startServer(database.env);
+    const all = {
+      configuration: { state: 'ok', found: 'usable' },
+      disk: { state: 'ok', found: expect.any(String) },
+      database: { state: 'ok', found: 'usable' },
+      migrations: { state: 'ok', found: 'all are applied' },
+      tables: { state: 'ok', found: 'readable and writable, ids beyond all rows' },
+    };
+    expect(await doctor(database.env)).toMatchObject({ code: 0, checks: all });
+    await service.stop();
+    expect(await doctor(database.env)).toMatchObject({ code: 0, checks: all });
+  });
+
+  test('of another PostgreSQL, or in a folder that cannot exist, is a failure with its reason', async () => {
+    mkdirSync(join(folder(), 'postgres'));
+    writeFileSync(join(folder(), 'postgres/PG_VERSION'), '12\n');
+    const { code, checks } = await doctor(database.env);
+    expect(code).toBe(1);
+    expect(checks.database).toMatchObject({ state: 'failure', found: expect.stringContaining('PostgreSQL 12') });
+    expect(checks).not.toHaveProperty('tables');
+  });
+});
+
+test('every mistake of the configuration is named, without a secret', async () => {
+  const secret = 'a-secret-of-the-shop';
+  const { code, stdout, checks } = await doctor({
+    PORT: '70000',
+    DATABASE_POOL_MAX: 'many',
+    DATABASE_URL: `postgres://shop:${secret}@127.0.0.1:1/none`,
+    BOOTSTRAP_API_KEY: 'short',
+  });
+  expect(code).toBe(1);
+  const { state, found, remedy } = checks.configuration as Record<string, string>;
+  expect({ state, remedy }).toEqual({ state: 'failure', remedy: expect.stringContaining('configuration.md') });
+  for (const name of ['PORT', 'DATABASE_POOL_MAX', 'BOOTSTRAP_API_KEY']) {
+    expect(found).toMatch(new RegExp(`^ +${name} `, 'm'));
+  }
+  expect(stdout).not.toMatch(new RegExp(`${secret}|short`));
+});
+
+test('a database that refuses connections, or that never answers, is a failure', async () => {
+  const silent = createServer().listen(0, '127.0.0.1');
+  servers.push(silent);
+  await new Promise((done) => silent.once('listening', done));
+  for (const port of [await freePort(), (silent.address() as { port: number }).port]) {
+    const { code, failures, checks } = await doctor({
+      DATABASE_URL: `postgres://shop:a-password@127.0.0.1:${port}/store`,
+      DATABASE_CONNECT_TIMEOUT_MS: '500',
+    });
+    expect({ code, failures }).toEqual({ code: 1, failures: 1 });
+    expect(checks.database).toEqual({
+      state: 'failure',
+      found: expect.stringMatching(/ECONNREFUSED|timeout/),
+      remedy: expect.stringContaining('DATABASE_URL'),
+    });
+  }
+});
+
+onServer('a PostgreSQL (skipped on the embedded store)', () => {
+  test('is checked before it is migrated, when it serves, and when ids are behind the rows', async () => {
+    const url = (database.env as { DATABASE_URL: string }).DATABASE_URL;
+    const manual = { ...database.env, MIGRATE_ON_START: 'false' };
+    expect((await doctor(database.env)).checks.migrations).toMatchObject({ state: 'warning' });
+    expect(await doctor(manual)).toMatchObject({
+      code: 1,
+      checks: {
+        migrations: {
+          state: 'failure',
+          found: expect.stringMatching(/^not applied: 2026/),
+          remedy: 'animal-store migrate',
+        },
+      },
+    });
+    // It has migrated nothing.
+    expect((await cli(['migrate', '--json'], manual)).stdout).toMatch(/^\{"applied":\["2026/);
+
+    const unused = `postgres://127.0.0.1:${await freePort()}/store`;
+    const nodes = await doctor({ ...manual, DATABASE_READ_URLS: `${url},${unused}` });
+    expect(nodes).toMatchObject({ code: 0, failures: 0, warnings: 1 });
+    expect(nodes.checks[`read node ${new URL(url).host}`]).toEqual({ state: 'ok', found: '0 ms behind' });
+    expect(nodes.checks[`read node ${new URL(unused).host}`]).toMatchObject({ state: 'warning' });
+
+    const client = new pg.Client(url);
+    await client.connect();
+    await client.query(`insert into pet (id, name, category_id, status) values (1000, 'Rex', 5, 'available')`);
+    await client.end();
+    expect(await doctor(manual)).toMatchObject({
+      code: 1,
+      checks: { tables: { state: 'failure', found: expect.stringContaining('pet') } },
+    });
+  });
+});
+
+test('as text it has a line for each check, what to do, and a verdict', async () => {
+  const { code, stdout } = await cli(['doctor'], { PORT: 'none' });
+  expect(code).toBe(1);
+  expect(stdout).toMatch(
+    /^failure +configuration +.*\n.*PORT .*\n +-> .*configuration.md.*\nfailures: 1, warnings: 0\n$/,
+  );
+});

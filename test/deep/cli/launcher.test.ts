@@ -1,0 +1,116 @@
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { newFolder } from '../../support/folder.ts';
+import { afterAll, afterEach, beforeAll, expect, test } from '../../support/jest.ts';
+import { type Env, eventually, killAll, runCommand } from '../../support/process.ts';
+
+/** The launcher, the compiler and the packages as they are, and a program of few lines. */
+let folder: string;
+beforeAll(async () => {
+  folder = await newFolder();
+  for (const path of ['bin', 'package.json', 'tsconfig.json']) {
+    cpSync(path, join(folder, path), { recursive: true });
+  }
+  for (const path of ['src', 'migrations', 'explorer']) mkdirSync(join(folder, path));
+  write('src/prepare.ts', 'console.error("prepared");\n');
+  write('src/word.ts', 'export const word: string = "one";\n');
+  write('src/cli.ts', 'import { word } from "./word.ts";\nconsole.log(word, ...process.argv.slice(2));\n');
+  symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
+});
+afterEach(killAll);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const write = (path: string, text: string) => writeFileSync(join(folder, path), text);
+
+/** @param beforehand options of Node.js itself */
+function start(args: string[], { env = {}, beforehand = [] }: { env?: Env; beforehand?: string[] } = {}) {
+  const command = [process.execPath, ...beforehand, join(folder, 'bin/animal-store.js'), ...args];
+  return runCommand(command, { PATH: '/usr/bin:/bin', HOME: folder, ...env });
+}
+
+const launch = (...args: string[]) => start(args).ended;
+const silently = (stdout: string) => ({ code: 0, signal: null, stdout, stderr: '' });
+const compiled = expect.stringMatching(/^animal-store: compiling\nprepared\nanimal-store: compiled in [\d.]+ s\n$/);
+
+test('of two that start at once on a fresh clone one compiles, and both run; then nothing is compiled', async () => {
+  const both = await Promise.all([launch('a'), launch('b')]);
+  expect(both.map(({ code, stdout }) => ({ code, stdout }))).toEqual([
+    { code: 0, stdout: 'one a\n' },
+    { code: 0, stdout: 'one b\n' },
+  ]);
+  expect(both.map(({ stderr }) => stderr).join('')).toEqual(compiled);
+  expect(await launch('keys', 'list')).toEqual(silently('one keys list\n'));
+});
+
+test('a source that is changed, added or removed is compiled before the program runs; and what browsers get', async () => {
+  const changes: Array<[() => void, string]> = [
+    [() => write('src/word.ts', 'export const word: string = "two";\n'), 'two\n'],
+    [() => write('src/more.ts', 'export const more = 1;\n'), 'two\n'],
+    [() => rmSync(join(folder, 'src/more.ts')), 'two\n'],
+    [() => write('explorer/page.css', 'a {}\n'), 'two\n'],
+  ];
+  for (const [change, stdout] of changes) {
+    change();
+    expect(await launch()).toEqual({ code: 0, signal: null, stdout, stderr: compiled });
+    expect(await launch()).toEqual(silently(stdout));
+    expect(existsSync(join(folder, 'dist/src/more.js'))).toBe(existsSync(join(folder, 'src/more.ts')));
+  }
+});
+
+test('sources that do not compile do not run, nor does the previous build; corrected, they do', async () => {
+  write('src/word.ts', 'export const word: number = "three";\n');
+  for (const ended of [await launch(), await launch()]) {
+    expect(ended).toMatchObject({ code: 1, stdout: '' });
+    expect(ended.stderr).toContain('src/word.ts(1,14): error TS2322:');
+    expect(ended.stderr).toMatch(/\nanimal-store: the sources do not compile\n$/);
+  }
+  write('src/word.ts', 'export const word: string = "three";\n');
+  expect(await launch()).toMatchObject({ code: 0, stdout: 'three\n' });
+});
+
+test('a build that was killed begins again', async () => {
+  rmSync(join(folder, 'dist/.built'));
+  write('dist/src/word.js', 'half of a fi');
+  expect(await launch()).toMatchObject({ code: 0, stdout: 'three\n' });
+});
+
+/** Makes Node.js report another version; the Node.js that it starts does not. */
+const old = ['--import', 'data:text/javascript,Object.defineProperty(process.versions, "node", { value: "20.20.2" })'];
+
+test('an older Node.js hands over to the one in node_modules: arguments, environment, signals and the end', async () => {
+  write(
+    'src/cli.ts',
+    'console.log(process.argv.slice(2).join(), process.versions.node, process.env.WORD);\n' +
+      'process.on("SIGTERM", () => process.exit(7));\nsetInterval(() => {}, 1000);\n',
+  );
+  const running = start(['a', 'b c'], { env: { WORD: 'hello' }, beforehand: old });
+  await eventually(async () => running.output.stdout.includes('\n'));
+  expect(running.output.stdout).toBe(`a,b c ${process.versions.node} hello\n`);
+  running.child.kill('SIGTERM');
+  expect(await running.ended).toMatchObject({ code: 7, signal: null });
+
+  const killed = start(['a'], { beforehand: old });
+  await eventually(async () => killed.output.stdout.includes('\n'));
+  killed.child.kill('SIGHUP');
+  expect(await killed.ended).toMatchObject({ code: null, signal: 'SIGHUP' });
+});
+
+test('without packages it runs what is built; without a newer Node.js, or a build, it says what is needed', async () => {
+  write('src/cli.ts', 'console.log("four");\n');
+  expect(await launch()).toMatchObject({ code: 0, stdout: 'four\n' });
+  rmSync(join(folder, 'node_modules'));
+  expect(await launch()).toEqual(silently('four\n'));
+  const line = (text: RegExp) => ({ code: 1, stdout: '', stderr: expect.stringMatching(text) });
+  expect(await start(['start'], { beforehand: old }).ended).toMatchObject(
+    line(/^animal-store: Node\.js 24 or later is needed, and this is v\S+\. [^\n]*\n$/),
+  );
+  rmSync(join(folder, 'dist'), { recursive: true });
+  expect(await launch()).toMatchObject(line(/^animal-store: nothing is built here: run `npm ci` [^\n]*\n$/));
+});
+
+test('it is what npm links: an executable file, for any Node.js', () => {
+  const { bin } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  expect(bin).toEqual({ 'animal-store': 'bin/animal-store.js' });
+  expect(statSync('bin/animal-store.js').mode & 0o111).toBe(0o111);
+  expect(readFileSync('bin/animal-store.js', 'utf8')).toMatch(/^#!\/usr\/bin\/env node\n/);
+});

@@ -1,0 +1,129 @@
+import { ApolloClient, ApolloLink, InMemoryCache, Observable } from '@apollo/client/core';
+import { print } from 'graphql';
+import { type Client, createClient } from 'graphql-sse';
+import { PetAddedDocument } from '../../support/generated/graphql.ts';
+import { beforeEach, expect, test } from '../../support/jest.ts';
+import { eventually } from '../../support/process.ts';
+import { Road } from '../../support/road.ts';
+import { storeForAll } from '../../support/store.ts';
+
+const store = storeForAll();
+beforeEach(async () => {
+  // A position in an empty store is before all that was ever added, and the end of the list is kept while one follows.
+  await eventually(async () => store.app.subscriptions.count === 0);
+  await store.empty();
+});
+
+const create = async (name: string) => {
+  const body = JSON.stringify({ name, categoryId: 5 });
+  const headers = { authorization: `Bearer ${store.key}`, 'content-type': 'application/json' };
+  const response = await fetch(`${store.origin}/v1/pets`, { method: 'POST', headers, body });
+  expect(response.status).toBe(201);
+  await response.arrayBuffer();
+};
+
+/** The recipe of docs/live.md: whatever connection is opened goes on after the last event. */
+function connected(origin = store.origin, key = store.key) {
+  let last: string | undefined;
+  const client = createClient({
+    url: `${origin}/graphql`,
+    headers: () => ({ authorization: `Bearer ${key}`, ...(last && { 'last-event-id': last }) }),
+    retryAttempts: Number.POSITIVE_INFINITY,
+    retry: async () => undefined,
+  });
+  return { client, seen: (id: string) => (last = id) };
+}
+
+const query = print(PetAddedDocument);
+
+test('graphql-sse’s client loses its connection ten times while animals are created, and misses none', async () => {
+  const road = new Road(new URL(store.origin));
+  await road.open();
+  const { client, seen } = connected(new URL(road.url).origin);
+  const names: string[] = [];
+  let failure: unknown;
+  const end = client.subscribe<any>(
+    { query, variables: { after: '0' } },
+    {
+      next({ data }) {
+        names.push(data.petAdded.name);
+        seen(data.petAdded.id);
+      },
+      error: (error) => (failure = error),
+      complete: () => undefined,
+    },
+  );
+  const created = Array.from({ length: 200 }, (_, at) => `animal ${at}`);
+  for (const [at, name] of created.entries()) {
+    await create(name);
+    if (at % 20 !== 10) continue;
+    await eventually(async () => names.length > at / 2);
+    road.cut();
+    await road.open();
+  }
+  await eventually(async () => names.length >= created.length || failure !== undefined);
+  expect([failure, names]).toEqual([undefined, created]);
+  end();
+  client.dispose();
+  road.cut();
+});
+
+test('graphql-sse’s client is told of a wrong operation, and does not try it again', async () => {
+  const { client } = connected();
+  const results: unknown[] = [];
+  await new Promise<void>((complete, error) => {
+    client.subscribe({ query: 'subscription { nix }' }, { next: (one) => results.push(one), error, complete });
+  });
+  expect(results).toMatchObject([{ errors: [{ extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } }] }]);
+});
+
+test('graphql-sse’s client is told of a wrong key at once, and does not try it again', async () => {
+  const { client } = connected(store.origin, 'ask_wrong');
+  const results: unknown[] = [];
+  await new Promise<void>((complete, error) => {
+    client.subscribe({ query }, { next: (one) => results.push(one), error, complete });
+  });
+  expect(results).toMatchObject([{ errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] }]);
+});
+
+/** The link of docs/live.md. */
+class LiveLink extends ApolloLink {
+  constructor(private readonly client: Client) {
+    super();
+  }
+
+  override request({ query, operationName, variables }: ApolloLink.Operation): Observable<ApolloLink.Result> {
+    return new Observable((sink) =>
+      this.client.subscribe(
+        { query: print(query), ...(operationName && { operationName }), variables },
+        {
+          next: (result) => sink.next(result as ApolloLink.Result),
+          error: sink.error.bind(sink),
+          complete: () => sink.complete(),
+        },
+      ),
+    );
+  }
+}
+
+test('@apollo/client follows the list by a link of graphql-sse', async () => {
+  const { client, seen } = connected();
+  const apollo = new ApolloClient({ link: new LiveLink(client), cache: new InMemoryCache() });
+  const names: string[] = [];
+  const subscription = apollo.subscribe({ query: PetAddedDocument, variables: { status: 'available' } }).subscribe({
+    next({ data }) {
+      if (!data) return;
+      names.push(data.petAdded.name);
+      seen(data.petAdded.id);
+    },
+  });
+  await eventually(async () => store.app.subscriptions.count === 1);
+  await create('Rex');
+  await create('Bella');
+  await eventually(async () => names.length === 2);
+  expect(names).toEqual(['Rex', 'Bella']);
+  const pet = { id: expect.any(String), name: 'Rex', __typename: 'Pet' };
+  expect(Object.values(apollo.cache.extract() as object)).toContainEqual(expect.objectContaining(pet));
+  subscription.unsubscribe();
+  await eventually(async () => store.app.subscriptions.count === 0);
+});

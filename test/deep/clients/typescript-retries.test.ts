@@ -1,0 +1,268 @@
+import { getEventListeners } from 'node:events';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { AnimalStore, type AnimalStoreOptions } from 'animal-store-client';
+import { afterEach, beforeEach, describe, expect, test } from '../../support/jest.ts';
+import { storeForAll } from '../../support/store.ts';
+
+/** clients/typescript where the network, a proxy or the service fails. */
+
+const store = storeForAll();
+beforeEach(() => store.empty());
+
+/** A client whose requests are answered by these in turn, the last one again and again. */
+function scripted(answers: Array<() => Response | Promise<Response>>, options: Partial<AnimalStoreOptions> = {}) {
+  const requests: Request[] = [];
+  const answered: typeof fetch = async (input, init) => {
+    const request = new Request(input, init);
+    requests.push(request.clone());
+    const answer = answers[Math.min(requests.length, answers.length) - 1];
+    return answer === real ? fetch(request) : (answer as () => Response)();
+  };
+  const client = new AnimalStore({ url: store.origin, key: store.key, fetch: answered, ...options });
+  return { client, requests };
+}
+const real = () => new Response();
+const json =
+  (status: number, body: object, headers: Record<string, string> = {}) =>
+  () =>
+    new Response(JSON.stringify(body), { status, headers });
+const unavailable = { code: 'SERVICE_UNAVAILABLE', message: 'Try again.', status: 503 };
+const empty = json(200, []);
+const broken = () => {
+  throw new TypeError('fetch failed');
+};
+/** The request is carried out, and its answer lost. */
+const lost = (origin: string, key: string) => {
+  let isLost = false;
+  const losing: typeof fetch = async (input, init) => {
+    const response = await fetch(input, init);
+    if (isLost) return response;
+    isLost = true;
+    await response.text();
+    throw new TypeError('terminated');
+  };
+  return new AnimalStore({ url: origin, key, fetch: losing });
+};
+
+describe('a creation whose answer was lost is sent again, and happens once', () => {
+  test('by REST', async () => {
+    const rex = await lost(store.origin, store.key).create({ name: 'Rex', categoryId: 1 });
+    expect(await new AnimalStore({ url: store.origin, key: store.key }).page()).toMatchObject({ items: [rex] });
+  });
+
+  test('by GraphQL', async () => {
+    const text =
+      'mutation { a: createPet(input: { name: "a", categoryId: 1 }) { id name } b: createPet(input: { name: "b", categoryId: 1 }) { id name } }';
+    const { a, b } = await lost(store.origin, store.key).graphql<{ a: object; b: object }>(text);
+    expect(await lost(store.origin, store.key).graphql('{ pets { id name } }')).toEqual({ pets: [a, b] });
+  });
+
+  test('each has a name of its own, which its repetitions keep, or the name that the caller gave', async () => {
+    const { client, requests } = scripted([json(503, unavailable), real, json(503, unavailable), real, real]);
+    await client.create({ name: 'a', categoryId: 1 });
+    await client.create({ name: 'b', categoryId: 1 });
+    await client.create({ name: 'c', categoryId: 1 }, { idempotencyKey: 'order-7' });
+    const names = requests.map(({ headers }) => headers.get('idempotency-key'));
+    expect(names).toEqual([names[0], names[0], names[2], names[2], 'order-7']);
+    expect(new Set(names).size).toBe(3);
+  });
+});
+
+describe('it is tried again after', () => {
+  const inUse = { code: 'IDEMPOTENCY_KEY_IN_USE', message: 'Under way.', status: 409 };
+  const extensions = { code: 'TOO_MANY_REQUESTS', status: 429, retryAfter: 0 };
+  test.each([
+    ['a connection that cannot be made', broken],
+    ['503', json(503, unavailable)],
+    ['429 with Retry-After', json(429, { ...unavailable, code: 'TOO_MANY_REQUESTS' }, { 'retry-after': '0' })],
+    ['409 of a key that is in use', json(409, inUse, { 'retry-after': '0' })],
+    ['502 of a proxy', () => new Response('<h1>Bad Gateway</h1>', { status: 502 })],
+    ['200 of GraphQL with a passing error', json(200, { errors: [{ message: 'Later.', extensions }] })],
+    ['an answer that breaks off', () => new Response(new ReadableStream({ start: (c) => c.error(new Error('gone')) }))],
+  ])('%s', async (_, answer) => {
+    const { client, requests } = scripted([answer, json(200, { data: { pets: [] } })]);
+    expect(await client.graphql('{ pets { id } }')).toEqual({ pets: [] });
+    expect(requests).toHaveLength(2);
+  });
+});
+
+test('it is not tried again after what will not change', async () => {
+  const later = { message: 'Later.', extensions: { code: 'SERVICE_UNAVAILABLE' } };
+  const never = { message: 'Never.', extensions: { code: 'FORBIDDEN' } };
+  for (const answer of [
+    json(500, { code: 'INTERNAL_SERVER_ERROR', message: 'No.', status: 500 }),
+    json(409, { code: 'CONFLICT', message: 'No.', status: 409 }),
+    json(422, { code: 'IDEMPOTENCY_KEY_REUSED', message: 'No.', status: 422 }),
+    json(200, { errors: [later, never] }),
+    json(200, { errors: [null] }),
+    json(200, { errors: [] }),
+    json(200, { errors: [{ message: 'No.', extensions: null }] }),
+    () => new Response('<h1>Welcome</h1>'),
+  ]) {
+    const { client, requests } = scripted([answer]);
+    await expect(client.graphql('{ pets { id } }')).rejects.toHaveProperty('name', 'StoreError');
+    expect(requests).toHaveLength(1);
+  }
+});
+
+test.each(['null', '{}', '[{"id":"5","categoryId":5}]', '[{"id":5}]', '[{"id":1e3,"categoryId":5}]'])(
+  '%s is no page',
+  async (text) => {
+    const { client, requests } = scripted([() => new Response(text)]);
+    await expect(client.page()).rejects.toMatchObject({ code: 'UNEXPECTED_ANSWER', status: 200 });
+    expect(requests).toHaveLength(1);
+  },
+);
+
+test('294 of GraphQL is an error that has what came beside it', async () => {
+  const errors = [{ message: 'No.', path: ['b'], extensions: { code: 'INTERNAL_SERVER_ERROR', status: 500 } }];
+  const { client } = scripted([json(294, { data: { a: 1, b: null }, errors })]);
+  const refusal = { code: 'INTERNAL_SERVER_ERROR', status: 500, errors, data: { a: 1, b: null } };
+  await expect(client.graphql('{ a b }')).rejects.toMatchObject(refusal);
+});
+
+test('what cannot be a header is the caller’s mistake, and not the network’s', async () => {
+  const { client, requests } = scripted([real]);
+  const creation = client.create({ name: 'a', categoryId: 1 }, { idempotencyKey: '€' });
+  await expect(creation).rejects.toThrow(TypeError);
+  expect(requests).toEqual([]);
+});
+
+test('attempts are limited in number', async () => {
+  const { client, requests } = scripted([broken], { retries: 2 });
+  await expect(client.page()).rejects.toMatchObject({ code: 'NETWORK_ERROR', status: undefined });
+  expect(requests).toHaveLength(3);
+});
+
+describe('Retry-After', () => {
+  const date = (milliseconds: number) => new Date(milliseconds).toUTCString();
+  const soon = () => date(Math.ceil(Date.now() / 1000) * 1000 + 1000);
+  test.each([
+    ['in seconds', () => ({ 'retry-after': '1' })],
+    ['as a date', () => ({ 'retry-after': soon() })],
+    // A service whose clock is an hour behind.
+    ['as a date of another clock', () => ({ date: date(1e12), 'retry-after': date(1e12 + 1000) })],
+  ])('%s is waited for', async (_, headers) => {
+    const { client } = scripted([() => json(503, unavailable, headers())(), empty]);
+    const start = performance.now();
+    expect(await client.page()).toEqual({ items: [], next: undefined });
+    expect(performance.now() - start).toBeGreaterThan(990);
+  });
+
+  test.each(['-1', '1.5', '1, 1', 'soon'])('%s is none', async (value) => {
+    const { client } = scripted([json(503, unavailable, { 'retry-after': value })], { retries: 0 });
+    await expect(client.page()).rejects.toMatchObject({ code: 'SERVICE_UNAVAILABLE', retryAfter: undefined });
+  });
+
+  test.each([-5, 'soon', null])('%s in an error of GraphQL is none', async (retryAfter) => {
+    const errors = [{ message: 'Later.', extensions: { code: 'TOO_MANY_REQUESTS', retryAfter } }];
+    const { client } = scripted([json(200, { errors })], { retries: 0 });
+    await expect(client.graphql('{ a }')).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS', retryAfter: undefined });
+  });
+
+  test.each(['61', '99999999999999999999'])(
+    '%s, beyond the time of the call, ends it at once, and is told',
+    async (value) => {
+      const { client, requests } = scripted([
+        json(429, { ...unavailable, code: 'TOO_MANY_REQUESTS' }, { 'retry-after': value }),
+      ]);
+      await expect(client.page()).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS', retryAfter: Number(value) });
+      expect(requests).toHaveLength(1);
+    },
+  );
+});
+
+describe('whoever waits', () => {
+  const never: typeof fetch = (_, init) =>
+    new Promise((_, reject) => init?.signal?.addEventListener('abort', () => reject(init.signal?.reason)));
+  const silent = (options: Partial<AnimalStoreOptions>) =>
+    new AnimalStore({ url: store.origin, key: store.key, fetch: never, ...options });
+
+  test('does so for a limited time', async () => {
+    const message = `No answer from ${store.origin} in 50 ms.`;
+    await expect(silent({ attemptTimeoutMs: 50, retries: 1 }).page()).rejects.toMatchObject({
+      code: 'TIMEOUT',
+      message,
+    });
+    await expect(silent({ timeoutMs: 50 }).page()).rejects.toMatchObject({ code: 'TIMEOUT' });
+    await expect(silent({}).page({}, { timeoutMs: 50 })).rejects.toMatchObject({ code: 'TIMEOUT' });
+  });
+
+  test('may give up: before, in the middle, and between two attempts', async () => {
+    const reason = new Error('no longer wanted');
+    await expect(silent({}).page({}, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+    const user = new AbortController();
+    const waiting = silent({}).page({}, { signal: user.signal });
+    const between = scripted([json(503, unavailable, { 'retry-after': '50' })]);
+    const paused = between.client.page({}, { signal: user.signal });
+    queueMicrotask(() => setImmediate(() => user.abort(reason)));
+    await expect(waiting).rejects.toBe(reason);
+    await expect(paused).rejects.toBe(reason);
+    expect(between.requests).toHaveLength(1);
+    const late = new AbortController();
+    const answered = scripted([
+      () => {
+        late.abort(reason);
+        return json(503, unavailable, { 'retry-after': '50' })();
+      },
+    ]);
+    await expect(answered.client.page({}, { signal: late.signal })).rejects.toBe(reason);
+  });
+
+  test('leaves nothing behind at a signal that lives on', async () => {
+    const { signal } = new AbortController();
+    for (const answer of [empty, broken]) {
+      await scripted([answer], { retries: 0 })
+        .client.page({}, { signal })
+        .catch(() => {});
+    }
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+  });
+});
+
+describe('the key stays with the service', () => {
+  const servers: Server[] = [];
+  let visits: number;
+  let elsewhere: string;
+  const listening = async (answer: RequestListener) => {
+    const server = createServer(answer);
+    servers.push(server);
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  };
+  beforeEach(async () => {
+    visits = 0;
+    elsewhere = await listening((_, response) => {
+      visits++;
+      response.end('[]');
+    });
+  });
+  afterEach(() => {
+    for (const server of servers.splice(0)) server.close().closeAllConnections();
+  });
+
+  test('redirects are refused', async () => {
+    const url = await listening((_, response) => response.writeHead(307, { location: elsewhere }).end());
+    const client = new AnimalStore({ url, key: store.key });
+    await expect(client.page()).rejects.toMatchObject({ code: 'UNEXPECTED_ANSWER', status: 307 });
+    expect(visits).toBe(0);
+  });
+
+  test('of a link to the next page only `after` counts', async () => {
+    const link = `<${elsewhere}/v1/pets?limit=1&after=9007199254740993>; rel="next"`;
+    const { client, requests } = scripted([json(200, [], { link }), empty]);
+    for await (const _ of client.pets({ limit: 1 })) throw new Error('There is none.');
+    expect(requests[1]?.url).toBe(`${store.origin}/v1/pets?limit=1&after=9007199254740993`);
+    expect(visits).toBe(0);
+  });
+
+  test.each(['?after=5', '?limit=1', '?after=x'])(
+    'a link to %s after the page after 5 ends the walk',
+    async (query) => {
+      const { client, requests } = scripted([json(200, [], { link: `</v1/pets${query}>; rel="next"` })]);
+      await expect(client.page({ after: 5 })).rejects.toMatchObject({ code: 'UNEXPECTED_ANSWER' });
+      expect(requests).toHaveLength(1);
+    },
+  );
+});

@@ -1,0 +1,175 @@
+import { inspect } from 'node:util';
+import { AnimalStore, errorCodes, type Pet, StoreError } from 'animal-store-client';
+import { print } from 'graphql';
+import { httpStatusOf } from '../../../src/errors.ts';
+import {
+  CreatePetDocument,
+  PetsDocument,
+  type PetsQuery,
+  type PetsQueryVariables,
+} from '../../support/generated/graphql.ts';
+import { beforeEach, describe, expect, test } from '../../support/jest.ts';
+import { rest } from '../../support/rest.ts';
+import { storeForAll } from '../../support/store.ts';
+
+/** clients/typescript, built, by its public name, with the service. */
+
+let client: AnimalStore;
+const store = storeForAll({}, async () => {
+  client = connected(store.key);
+});
+beforeEach(() => store.empty());
+
+const connected = (key: string) => new AnimalStore({ url: store.origin, key, print: print as never, retries: 0 });
+
+async function collected(pets: AsyncIterable<Pet>): Promise<Pet[]> {
+  const all: Pet[] = [];
+  for await (const pet of pets) all.push(pet);
+  return all;
+}
+
+test.each([5n, 9007199254740993n, 9223372036854775807n, -9223372036854775808n])(
+  'categoryId %s goes to the service and comes back to its last digit',
+  async (categoryId) => {
+    const rex = await client.create({ name: 'Rex', categoryId, status: 'sold' });
+    expect(rex).toEqual({ id: expect.any(BigInt), name: 'Rex', categoryId, status: 'sold' });
+    expect(await client.page()).toEqual({ items: [rex], next: undefined });
+    expect(await client.pet(rex.id)).toEqual(rex);
+    expect((await rest(store, '/v1/pets')).text).toContain(`"categoryId":${categoryId},`);
+  },
+);
+
+test('a program that has taught bigint another JSON still sends its digits', async () => {
+  const taught = BigInt.prototype as { toJSON?: () => unknown };
+  taught.toJSON = function (this: bigint) {
+    return Number(this);
+  };
+  const input = { name: 'Rex', categoryId: 9007199254740993n };
+  try {
+    expect(await client.create(input)).toMatchObject(input);
+    const { createPet } = await client.graphql(CreatePetDocument, { input });
+    expect(createPet.categoryId).toBe('9007199254740993');
+  } finally {
+    delete taught.toJSON;
+  }
+});
+
+test('a number is taken for an int64 as long as it cannot have been rounded', async () => {
+  expect(await client.create({ name: 'Rex', categoryId: 5 })).toMatchObject({ categoryId: 5n, status: 'available' });
+  for (const number of [2 ** 53, 1.5, Number.NaN]) {
+    await expect(client.create({ name: 'Rex', categoryId: number })).rejects.toThrow(RangeError);
+    await expect(client.pet(number)).rejects.toThrow(/^id is not a whole number up to 2\^53 - 1/);
+    await expect(client.page({ after: number })).rejects.toThrow(/^after is not/);
+  }
+  await expect(client.graphql('query ($id: ID!) { pet(id: $id) { id } }', { id: 2 ** 53 })).rejects.toThrow(RangeError);
+  expect((await client.page()).items).toHaveLength(1);
+});
+
+test('the list is walked page by page, from anywhere, with a filter, and only as far as somebody looks', async () => {
+  const all: Pet[] = [];
+  for (const name of ['a', 'b', 'c', 'd', 'e']) {
+    all.push(await client.create({ name, categoryId: 1, status: name === 'c' ? 'sold' : 'available' }));
+  }
+  expect(await collected(client.pets())).toEqual(all);
+  expect(await collected(client.pets({ limit: 2 }))).toEqual(all);
+  expect(await collected(client.pets({ status: 'sold', limit: 1 }))).toEqual([all[2]]);
+  expect(await collected(client.pets({ after: all[2]?.id ?? 0n, limit: 1 }))).toEqual(all.slice(3));
+  expect(await client.page({ limit: 2 })).toEqual({ items: all.slice(0, 2), next: all[1]?.id });
+
+  const asked: string[] = [];
+  const watched = new AnimalStore({
+    url: store.origin,
+    key: store.key,
+    fetch: (input, init) => {
+      asked.push(String(input));
+      return fetch(input, init);
+    },
+  });
+  for await (const pet of watched.pets({ limit: 2 })) if (pet.name === 'b') break;
+  expect(asked).toEqual([`${store.origin}/v1/pets?limit=2`]);
+});
+
+/** As the client preset writes them with `documentMode: 'string'`. */
+class TypedDocumentString<Result, Variables> extends String {
+  declare __apiType?: (variables: Variables) => Result;
+}
+
+describe('GraphQL', () => {
+  test('typed documents create and list, as trees and as text', async () => {
+    const input = { name: 'Rex', categoryId: 9007199254740993n };
+    const { createPet } = await client.graphql(CreatePetDocument, { input });
+    expect(createPet).toMatchObject({ name: 'Rex', categoryId: '9007199254740993', status: 'available' });
+    expect((await client.graphql(PetsDocument, { status: 'available' })).pets).toEqual([createPet]);
+    const text = new TypedDocumentString<PetsQuery, PetsQueryVariables>(print(PetsDocument));
+    const { pets }: PetsQuery = await client.graphql(text, { limit: 1 });
+    expect(pets).toEqual([createPet]);
+    expect(await client.graphql('{ pets { name } }')).toEqual({ pets: [{ name: 'Rex' }] });
+  });
+
+  test('a tree without print says what is missing', async () => {
+    const bare = new AnimalStore({ url: store.origin, key: store.key });
+    await expect(bare.graphql(PetsDocument)).rejects.toThrow("give AnimalStore { print } from 'graphql'");
+  });
+
+  test('errors are thrown with all that the answer has', async () => {
+    const text = '{ pets { id } bad: pets(limit: 0) { id } }';
+    const refused = await client.graphql(text).catch((error) => error);
+    expect(refused).toBeInstanceOf(StoreError);
+    expect(refused).toMatchObject({
+      code: 'BAD_USER_INPUT',
+      status: 400,
+      message: 'limit must be an integer between 1 and 100.',
+      errors: [{ path: ['bad'], extensions: { code: 'BAD_USER_INPUT' } }],
+      data: null,
+    });
+    await expect(client.graphql('{ nothing }')).rejects.toMatchObject({
+      code: 'GRAPHQL_VALIDATION_FAILED',
+      status: 400,
+    });
+  });
+});
+
+test('every code of the service is known to the client', () => {
+  expect(errorCodes).toEqual(expect.arrayContaining(Object.keys(httpStatusOf)));
+  expect(new Set(errorCodes).size).toBe(errorCodes.length);
+});
+
+test('what the service refuses is a StoreError with its code, status and message', async () => {
+  const refused = client.create({ name: 'x'.repeat(10_001), categoryId: 1 });
+  await expect(refused).rejects.toBeInstanceOf(StoreError);
+  await expect(refused).rejects.toMatchObject({ name: 'StoreError', code: 'BAD_USER_INPUT', status: 400 });
+  await expect(client.pet(0)).rejects.toMatchObject({
+    code: 'NOT_FOUND',
+    status: 404,
+    message: 'There is no animal with the id 0.',
+  });
+});
+
+describe('the key', () => {
+  const secret = 'ask_wrong0123456789';
+
+  test('is in nothing that is shown, whatever fails', async () => {
+    const wrong = connected(secret);
+    const failures = [
+      await wrong.page().catch((error) => error),
+      await wrong.graphql('{ pets { id } }').catch((error) => error),
+      await new AnimalStore({ url: 'http://127.0.0.1:1', key: secret, retries: 0 }).page().catch((error) => error),
+    ];
+    expect(failures.map(({ code, status }) => ({ code, status }))).toEqual([
+      { code: 'UNAUTHENTICATED', status: 401 },
+      { code: 'UNAUTHENTICATED', status: 401 },
+      { code: 'NETWORK_ERROR', status: undefined },
+    ]);
+    expect(inspect([wrong, ...failures], { depth: 9, showHidden: true })).not.toContain(secret);
+  });
+
+  test.each(['', `${secret}\n`, `${secret} `, `${secret}é`])('%j is refused without being repeated', (key) => {
+    const create = () => new AnimalStore({ url: store.origin, key });
+    expect(create).toThrow(TypeError);
+    expect(create).not.toThrow(secret);
+  });
+});
+
+test.each(['ftp://127.0.0.1', 'http://me:secret@127.0.0.1', 'nowhere'])('%s is no address of a service', (url) => {
+  expect(() => new AnimalStore({ url, key: 'k' })).toThrow(TypeError);
+});

@@ -1,0 +1,85 @@
+import { buildApp } from '../../../src/app.ts';
+import { loadConfig } from '../../../src/config.ts';
+import { modelOf } from '../../../src/mikro-orm.config.ts';
+import { modules } from '../../../src/modules.ts';
+import { Database } from '../../../src/storage/database/database.ts';
+import { citusLayout, nodesOf } from '../../support/citus.ts';
+import { createEmptyDatabase } from '../../support/database.ts';
+import { sentDuring, sql, stock } from '../../support/database-access.ts';
+import { databaseForEach } from '../../support/each.ts';
+import { describe, expect, test } from '../../support/jest.ts';
+import { cli, freePort, run } from '../../support/process.ts';
+import { rest } from '../../support/rest.ts';
+import { distribute, type Layout } from '../../support/servers/citus.ts';
+import { openSession, urlOf } from '../../support/session.ts';
+import { startStore } from '../../support/store.ts';
+
+const database = databaseForEach(createEmptyDatabase);
+
+/** Migrates, and distributes with the statements of docs/scale.md. */
+async function distributed(layout: Layout): Promise<void> {
+  expect(await cli(['migrate'], database.env)).toMatchObject({ code: 0 });
+  await distribute(urlOf(database), layout);
+}
+
+(citusLayout ? describe : describe.skip)('on a Citus cluster (skipped without TEST_CITUS)', () => {
+  test('a migration may alter tables that are distributed', async () => {
+    for (const layout of ['reference', 4] as const) {
+      const given = { env: database.env, drop: async () => undefined };
+      await distributed(layout);
+      const store = await startStore({}, { database: given });
+      await sql(store.database, 'alter table pet add column if not exists note text null');
+      await sql(store.database, 'create index if not exists pet_note_index on pet (note, id)');
+      expect((await rest(store, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 1 } })).status).toBe(
+        201,
+      );
+      await store.close();
+      const session = await openSession(database);
+      await session.query("select undistribute_table('pet')");
+      for (const table of ['api_key', 'deprecated_call', 'idempotency_key', 'key_event']) {
+        await session.query(`select undistribute_table('${table}')`);
+      }
+      await session.end();
+    }
+  });
+
+  test.each([
+    { layout: 'reference', isOneStatement: true },
+    { layout: 4, isOneStatement: false },
+  ] as const)('different lists at the same time are all answered: $layout', async ({ layout, isOneStatement }) => {
+    await distributed(layout);
+    const store = await startStore({}, { database: { env: database.env, drop: async () => undefined } });
+    await stock(store.database, 50);
+    const paths = [0, 5, 10, 15, 20, 25, 30, 35].map((after) => `/v1/pets?limit=10&after=${after}`);
+    const all = () => Promise.all([...paths, ...paths].map((path) => rest(store, path)));
+    await all();
+    const sent = await sentDuring(store.database, async () => {
+      for (const [at, { status, json }] of (await all()).entries()) {
+        expect(status).toBe(200);
+        expect(json.map(({ id }: { id: number }) => id)).toEqual(
+          Array.from({ length: 10 }, (_, place) => 1 + 5 * (at % paths.length) + place),
+        );
+      }
+    });
+    const many = sent.filter(({ name }) => name.startsWith('list_many')).length;
+    expect(many > 0).toBe(isOneStatement);
+    await store.close();
+  });
+
+  test('a worker as DATABASE_URL: the start says so, and a server that is there is not ready', async () => {
+    await distributed('reference');
+    const [, worker] = (await nodesOf(urlOf(database))) as [URL, URL];
+    const env = { DATABASE_URL: worker.href, MIGRATE_ON_START: 'false' };
+    const message = 'DATABASE_URL names a worker of a Citus cluster; it has to name the coordinator.';
+    const refused = { code: 1, stderr: `animal-store: ${message}\n` };
+    expect(await run('main', [], { ...env, PORT: `${await freePort()}` }).ended).toMatchObject(refused);
+
+    const config = loadConfig({ ...env, LOG_LEVEL: 'silent' });
+    const open = await Database.open(config.database, modelOf(modules));
+    const app = await buildApp({ config, database: open, modules });
+    const { statusCode, body } = await app.inject('/readyz');
+    expect([statusCode, JSON.parse(body).message]).toEqual([503, message]);
+    await app.close();
+    await open.close();
+  });
+});

@@ -1,0 +1,108 @@
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createOwnDatabase, type TestDatabase } from '../../support/database.ts';
+import { send } from '../../support/http.ts';
+import { afterEach, beforeEach, describe, expect, test } from '../../support/jest.ts';
+import {
+  cli,
+  type Env,
+  eventually,
+  killAll,
+  onPostgres,
+  type ServerProcess,
+  startServer,
+} from '../../support/process.ts';
+import { rest } from '../../support/rest.ts';
+
+let database: TestDatabase;
+let env: Env & { DATA_DIR: string };
+beforeEach(async () => {
+  database = await createOwnDatabase();
+  env = { ...(database.env as { DATA_DIR: string }), BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others' };
+});
+afterEach(async () => {
+  await killAll();
+  await database.drop();
+});
+
+async function create(server: ServerProcess, name: string): Promise<void> {
+  const { status } = await rest(server, '/v1/pets', { method: 'POST', json: { name, categoryId: 1 } });
+  expect(status).toBe(201);
+}
+
+/** It may still be taking over. */
+function ready({ origin }: ServerProcess): Promise<void> {
+  return eventually(async () => (await send(origin, { path: '/readyz' })).status === 200);
+}
+
+async function names(server: ServerProcess): Promise<string[]> {
+  const { status, json } = await rest(server, '/v1/pets');
+  expect(status).toBe(200);
+  return json.map(({ name }: { name: string }) => name);
+}
+
+const onEmbedded = onPostgres ? describe.skip : describe;
+
+onEmbedded('the embedded store (skipped on PostgreSQL, which is not ours to stop)', () => {
+  test.each(['SIGTERM', 'SIGKILL'] as const)(
+    'is shared by a second server, taken over by it when the first ends by %s, and back again',
+    async (signal) => {
+      const one = await startServer(env);
+      const two = await startServer(env);
+      await create(one, 'Rex');
+      expect(await names(two)).toEqual(['Rex']);
+      await create(two, 'Bella');
+      expect(await names(one)).toEqual(['Rex', 'Bella']);
+      await one.stop(signal);
+      await ready(two);
+      expect(await names(two)).toEqual(['Rex', 'Bella']);
+      await create(two, 'Coco');
+      const three = await startServer(env);
+      await two.stop(signal);
+      await ready(three);
+      expect(await names(three)).toEqual(['Rex', 'Bella', 'Coco']);
+    },
+  );
+
+  test('keeps an animal whose creation was acknowledged, even when the process is killed right after, and opens although a socket and lock files were left behind', async () => {
+    const killed = await startServer(env);
+    await create(killed, 'Rex');
+    await killed.stop('SIGKILL');
+    expect(readdirSync(env.DATA_DIR)).toEqual(expect.arrayContaining(['.s.PGSQL.5432', 'lock', 'migration.lock']));
+    // What SQLite leaves of a transaction, and what is no socket at all.
+    writeFileSync(join(env.DATA_DIR, 'lock-journal'), '');
+    const again = await startServer(env);
+    expect(await names(again)).toEqual(['Rex']);
+    await again.stop();
+    writeFileSync(join(env.DATA_DIR, '.s.PGSQL.5432'), '');
+    expect(await names(await startServer(env))).toEqual(['Rex']);
+  });
+
+  test('can be prepared by a server and an operator at once', async () => {
+    const [server, issued] = await Promise.all([
+      startServer(env),
+      cli(['keys', 'issue', '--name', 'ops', '--json'], env),
+    ]);
+    expect(issued).toMatchObject({ code: 0, stderr: '' });
+    const { key } = JSON.parse(issued.stdout);
+    expect((await rest({ ...server, key }, '/v1/pets')).json).toEqual([]);
+  });
+
+  test('prints one first key when two servers start on it at once', async () => {
+    const { DATA_DIR } = env;
+    const servers = await Promise.all([startServer({ DATA_DIR }), startServer({ DATA_DIR })]);
+    const ended = await Promise.all(servers.map((server) => server.stop()));
+    expect(ended.map(({ code, stderr }) => ({ code, stderr }))).toEqual(Array(2).fill({ code: 0, stderr: '' }));
+    expect(new Set(ended.flatMap(({ stdout }) => stdout.match(/ask_\w+/g) ?? [])).size).toBe(1);
+  });
+
+  test('lives in a folder whose path is too long for a Unix socket', async () => {
+    const DATA_DIR = join(env.DATA_DIR, 'a-long-name-'.repeat(6), 'ü'.repeat(60));
+    mkdirSync(DATA_DIR, { recursive: true });
+    expect(Buffer.byteLength(DATA_DIR)).toBeGreaterThan(107);
+    const one = await startServer({ ...env, DATA_DIR });
+    const two = await startServer({ ...env, DATA_DIR });
+    await create(one, 'Rex');
+    expect(await names(two)).toEqual(['Rex']);
+  });
+});

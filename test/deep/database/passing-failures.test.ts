@@ -1,0 +1,94 @@
+import type pg from 'pg';
+import { createEmptyDatabase, type TestDatabase } from '../../support/database.ts';
+import { sql } from '../../support/database-access.ts';
+import { faces } from '../../support/faces.ts';
+import { afterEach, beforeEach, describe, expect, test } from '../../support/jest.ts';
+import { eventually, onPostgres } from '../../support/process.ts';
+import { createRole, endSessions, onServer, openSession, type TestRole, urlOf } from '../../support/session.ts';
+import { type Store, startStore } from '../../support/store.ts';
+
+const onPostgresOnly = onPostgres ? describe.each(faces) : describe.skip.each(faces);
+
+onPostgresOnly('what passes, by $name (PostgreSQL only: the embedded store has no sessions)', (face) => {
+  let database: TestDatabase;
+  let role: TestRole;
+  let store: Store;
+  let session: pg.Client;
+  beforeEach(async () => {
+    database = await createEmptyDatabase();
+    role = await createRole(database);
+    store = await startStore({ DATABASE_URL: role.url, DATABASE_POOL_MAX: '2' }, { database });
+    session = await openSession(database);
+    await session.query(`insert into pet (name, category_id, status) values ('Rex', 5, 'sold')`);
+  });
+  afterEach(async () => {
+    await session.end();
+    await store.close();
+    await role.drop();
+  });
+
+  const rex = { id: '1', name: 'Rex', categoryId: '5', status: 'sold' };
+  const unavailable = {
+    code: 'SERVICE_UNAVAILABLE',
+    status: 503,
+    message: 'The database cannot be reached; try again shortly.',
+  };
+
+  /** After it the sessions of the service are new ones. */
+  async function renewed(): Promise<void> {
+    await endSessions(session);
+    await eventually(async () => 'data' in (await face.list(store, {})));
+  }
+
+  test('a lock that is not to be had in time is 503 (55P03)', async () => {
+    await session.query(`alter role ${role.name} set lock_timeout = 100`);
+    await renewed();
+    await session.query('begin; lock table pet in access exclusive mode');
+    expect(await face.list(store, {})).toEqual(unavailable);
+    expect(await face.find(store, '1')).toEqual(unavailable);
+    expect(await face.create(store, { name: 'Bella', categoryId: 5 })).toEqual(unavailable);
+    await session.query('rollback');
+    expect(await face.list(store, {})).toEqual({ data: [rex] });
+  });
+
+  test('a role that may not log in for a while is 503 (28000)', async () => {
+    await session.query(`alter role ${role.name} nologin`);
+    await endSessions(session);
+    for (let time = 1; time <= 5; time += 1) expect(await face.list(store, {})).toEqual(unavailable);
+    await session.query(`alter role ${role.name} login`);
+    expect(await face.list(store, {})).toEqual({ data: [rex] });
+  });
+
+  test('a database that is away for a while is 503 (3D000)', async () => {
+    const name = new URL(urlOf(database)).pathname.slice(1);
+    await endSessions(session);
+    await session.end();
+    await onServer(`alter database ${name} rename to ${name}_away`);
+    try {
+      for (let time = 1; time <= 5; time += 1) expect(await face.list(store, {})).toEqual(unavailable);
+    } finally {
+      await onServer(`alter database ${name}_away rename to ${name}`);
+    }
+    expect(await face.list(store, {})).toEqual({ data: [rex] });
+  });
+
+  test('a column that changes its type is not noticed (0A000)', async () => {
+    expect(await face.find(store, '1')).toEqual({ data: rex });
+    await session.query('alter table pet alter column name type varchar');
+    expect(await face.find(store, '1')).toEqual({ data: rex });
+    expect(await face.list(store, {})).toEqual({ data: [rex] });
+  });
+
+  test('statements that a session has forgotten are prepared again (26000)', async () => {
+    const ask = async () => [await face.list(store, {}), await face.find(store, '1')];
+    const answers = await ask();
+    // On both connections of the pool, whichever is taken next.
+    const deallocate = () => store.database.orm.em.fork().transactional((em) => em.execute('deallocate all'));
+    await Promise.all([deallocate(), deallocate()]);
+    expect(await ask()).toEqual(answers);
+    expect(await face.create(store, { name: 'Bella', categoryId: 5 })).toMatchObject({ data: { name: 'Bella' } });
+    await Promise.all([deallocate(), deallocate()]);
+    expect(await face.create(store, { name: 'Tom', categoryId: 5 })).toMatchObject({ data: { name: 'Tom' } });
+    expect(await sql(store.database, 'select name from pet order by id')).toEqual([['Rex'], ['Bella'], ['Tom']]);
+  });
+});

@@ -1,0 +1,136 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { loadConfig } from '../../../src/config.ts';
+import { modelOf } from '../../../src/mikro-orm.config.ts';
+import { modules } from '../../../src/modules.ts';
+import { Database } from '../../../src/storage/database/database.ts';
+import { send } from '../../support/http.ts';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../../support/jest.ts';
+import { eventually, freePort, onPlainPostgres, type ServerProcess, startServer } from '../../support/process.ts';
+import { rest } from '../../support/rest.ts';
+import { hasPgBouncer, TestPgBouncer } from '../../support/servers/pgbouncer.ts';
+import { hasPostgres, TestPostgres } from '../../support/servers/postgres.ts';
+
+const where = onPlainPostgres && hasPostgres && hasPgBouncer ? describe : describe.skip;
+
+where(
+  'through PgBouncer (where TEST_DATABASE_URL names a plain PostgreSQL, and PostgreSQL and PgBouncer are installed)',
+  () => {
+    let postgres: TestPostgres;
+    let bouncer: TestPgBouncer | undefined;
+    let servers: ServerProcess[];
+    let count = 0;
+    let database: string;
+
+    beforeAll(async () => {
+      postgres = await TestPostgres.start({ log_statement: 'all', log_line_prefix: '%d ' });
+    });
+    afterAll(() => postgres.remove());
+    beforeEach(async () => {
+      servers = [];
+      count += 1;
+      database = `shop_${count}`;
+      await postgres.query(`create database ${database}`);
+    });
+    afterEach(async () => {
+      await Promise.all(servers.map((server) => server.stop()));
+      await bouncer?.stop();
+      bouncer = undefined;
+    });
+
+    async function start(env: Record<string, string> = {}): Promise<ServerProcess> {
+      const url = (bouncer ?? postgres).url(database);
+      const server = await startServer({
+        DATABASE_URL: url,
+        BOOTSTRAP_API_KEY: 'a-key-for-the-tests-of-the-poolers',
+        ...env,
+      });
+      servers.push(server);
+      return server;
+    }
+
+    const said = ({ output }: ServerProcess, text: string) => output.stdout.includes(text);
+
+    const hasPrepared = () =>
+      new RegExp(`^${database} LOG:  execute find_pet: `, 'm').test(readFileSync(postgres.log, 'utf8'));
+
+    /** More at a time than the pooler has connections. */
+    async function useHard(nodes: ServerProcess[]): Promise<void> {
+      const users = Array.from({ length: 200 }, async (_, at) => {
+        const node = nodes[at % nodes.length] as ServerProcess;
+        const created = await rest(node, '/v1/pets', { method: 'POST', json: { name: `pet ${at}`, categoryId: at } });
+        expect(created.status).toBe(201);
+        expect((await rest(node, `/v1/pets/${created.json.id}`)).json).toEqual(created.json);
+        expect((await rest(node, `/v1/pets?limit=${1 + (at % 7)}&status=available`)).status).toBe(200);
+      });
+      await Promise.all(users);
+    }
+
+    test.each([
+      ['as it comes from Debian, in transaction mode', { pool_mode: 'transaction' }],
+      ['that swallows session settings', { pool_mode: 'transaction', ignore_startup_parameters: 'options' }],
+      ['in session mode', { pool_mode: 'session', max_client_conn: 200, default_pool_size: 100 }],
+    ])('%s: two nodes migrate, serve and are ready, without an error', async (_, settings) => {
+      bouncer = await TestPgBouncer.start(postgres, { default_pool_size: 5, ...settings });
+      const nodes = await Promise.all([start(), start()]);
+      // The pools are as small as the pooler's: what counts is how often sessions change hands.
+      await useHard(nodes);
+      for (const node of nodes) expect((await send(node.origin, { path: '/readyz' })).status).toBe(200);
+      expect(nodes.map(({ output }) => output.stdout).join('')).not.toContain('"err"');
+      expect(hasPrepared()).toBe(false);
+    });
+
+    test('what an operator should set on the role is said once, and no more when it is set', async () => {
+      bouncer = await TestPgBouncer.start(postgres, { pool_mode: 'transaction' });
+      const text = 'alter role postgres set statement_timeout = 10000","alter role postgres set jit = off';
+      const before = await start();
+      await eventually(async () => said(before, text));
+      expect(before.output.stdout.split(text)).toHaveLength(2);
+      await postgres.query('alter role postgres set statement_timeout = 10000');
+      await postgres.query('alter role postgres set jit = off');
+      await bouncer.stop();
+      bouncer = await TestPgBouncer.start(postgres, { pool_mode: 'transaction' });
+      const after = await start();
+      await useHard([after]);
+      expect(said(after, 'a pooler')).toBe(false);
+      await postgres.query('alter role postgres reset all');
+    });
+
+    test('statements are prepared once per session where sessions are one’s own', async () => {
+      const server = await start();
+      await useHard([server]);
+      expect(hasPrepared()).toBe(true);
+    });
+
+    test('where somebody says that they survive though they do not, they are given up at the first error', async () => {
+      bouncer = await TestPgBouncer.start(postgres, { pool_mode: 'transaction', default_pool_size: 5 });
+      const server = await start({ DATABASE_PREPARED_STATEMENTS: 'true' });
+      await useHard([server]);
+      await eventually(async () => said(server, 'prepared statements do not survive here'));
+    });
+
+    test('a process that starts while the pooler is away learns how to use it when it is back', async () => {
+      bouncer = await TestPgBouncer.start(postgres, { pool_mode: 'transaction', default_pool_size: 2 });
+      const { port } = bouncer;
+      const way = createServer((near) => {
+        const far = connect(port, '127.0.0.1');
+        near.pipe(far).pipe(near);
+        near.on('error', () => far.destroy()).on('close', () => far.destroy());
+        far.on('error', () => near.destroy());
+      });
+      const gate = await freePort();
+      const { database: options } = loadConfig({ DATABASE_URL: `postgres://postgres@127.0.0.1:${gate}/${database}` });
+      const late = await Database.open(options, modelOf(modules));
+      await expect(late.ping()).rejects.toThrow('cannot be reached');
+      way.listen(gate, '127.0.0.1');
+      await once(way, 'listening');
+      const asked = Array.from({ length: 50 }, (_, at) =>
+        late.rows({ name: `n${at % 3}`, text: `select ${at % 3}` }, []),
+      );
+      expect(await Promise.all(asked)).toEqual(asked.map((_, at) => [[`${at % 3}`]]));
+      await late.close();
+      way.close();
+    });
+  },
+);

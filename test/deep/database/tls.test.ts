@@ -1,0 +1,104 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { chmodSync, chownSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { loadConfig } from '../../../src/config.ts';
+import { modelOf } from '../../../src/mikro-orm.config.ts';
+import { modules } from '../../../src/modules.ts';
+import { startFailure } from '../../../src/start-failure.ts';
+import { Database } from '../../../src/storage/database/database.ts';
+import { newFolder } from '../../support/folder.ts';
+import { afterAll, beforeAll, describe, expect, test } from '../../support/jest.ts';
+import { onPlainPostgres } from '../../support/process.ts';
+import { hasPostgres, TestPostgres } from '../../support/servers/postgres.ts';
+
+const hasOpenSsl = spawnSync('openssl', ['version']).status === 0;
+const where = onPlainPostgres && hasPostgres && hasOpenSsl ? describe : describe.skip;
+
+where(
+  'TLS to PostgreSQL (where TEST_DATABASE_URL names a plain PostgreSQL, and PostgreSQL and openssl are installed)',
+  () => {
+    let folder: string;
+    let secure: TestPostgres;
+    let plain: TestPostgres;
+    beforeAll(async () => {
+      folder = await newFolder();
+      certify();
+      const files = { ssl_cert_file: join(folder, 'server.crt'), ssl_key_file: join(folder, 'server.key') };
+      secure = await TestPostgres.start({ ssl: 'on', ...files });
+      plain = await TestPostgres.start();
+    });
+    afterAll(async () => {
+      await Promise.all([secure.remove(), plain.remove()]);
+      rmSync(folder, { recursive: true });
+    });
+
+    /** An authority of our own, and a certificate for `localhost`, which is not 127.0.0.1. */
+    function certify(): void {
+      const openssl = (...args: string[]) => execFileSync('openssl', args, { cwd: folder, stdio: 'ignore' });
+      const request = ['req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'];
+      for (const name of ['root', 'other']) {
+        openssl(...request, '-x509', '-subj', `/CN=${name}`, '-keyout', `${name}.key`, '-out', `${name}.crt`);
+      }
+      openssl(...request, '-subj', '/CN=localhost', '-keyout', 'server.key', '-out', 'server.csr');
+      const signed = ['-CA', 'root.crt', '-CAkey', 'root.key', '-CAcreateserial', '-days', '2', '-out', 'server.crt'];
+      openssl('x509', '-req', '-in', 'server.csr', ...signed);
+      const owner = ['-u', '-g'].map((which) => Number(execFileSync('id', [which, 'postgres'], { encoding: 'utf8' })));
+      chmodSync(folder, 0o755);
+      for (const name of ['server.crt', 'server.key']) {
+        chmodSync(join(folder, name), 0o600);
+        chownSync(join(folder, name), owner[0] ?? 0, owner[1] ?? 0);
+      }
+    }
+
+    /** Whether the connections to a server are encrypted; or why there are none. */
+    async function connect(postgres: TestPostgres, host: string, search: string): Promise<boolean | string> {
+      const url = new URL(postgres.url());
+      url.hostname = host;
+      url.search = search.replace(/(root|other)\.crt/, (name) => join(folder, name));
+      let database: Database | undefined;
+      try {
+        database = await Database.open(loadConfig({ DATABASE_URL: url.href }).database, modelOf(modules));
+        await database.reach();
+        const text = 'select ssl from pg_stat_ssl where pid = pg_backend_pid()';
+        const [[ssl] = []] = await database.rows<[string]>({ name: 'ssl', text }, []);
+        return ssl === 't';
+      } catch (error) {
+        return startFailure(error);
+      } finally {
+        await database?.close();
+      }
+    }
+
+    test.each([
+      ['', '127.0.0.1', false],
+      ['?sslmode=disable', '127.0.0.1', false],
+      ['?sslmode=allow', '127.0.0.1', true],
+      ['?sslmode=prefer', '127.0.0.1', true],
+      ['?sslmode=require', '127.0.0.1', true],
+      ['?sslmode=require&sslrootcert=root.crt', '127.0.0.1', true],
+      ['?sslmode=verify-ca&sslrootcert=root.crt', '127.0.0.1', true],
+      ['?sslmode=verify-full&sslrootcert=root.crt', 'localhost', true],
+    ])('"%s" for %s: encrypted is %p', async (search, host, encrypted) => {
+      expect(await connect(secure, host, search)).toBe(encrypted);
+    });
+
+    test.each([
+      ['?sslmode=require&sslrootcert=other.crt', '127.0.0.1', /certificate/],
+      ['?sslmode=verify-ca&sslrootcert=other.crt', '127.0.0.1', /certificate/],
+      ['?sslmode=verify-ca', '127.0.0.1', /sslrootcert/],
+      ['?sslmode=verify-full', 'localhost', /certificate/],
+      ['?sslmode=verify-full&sslrootcert=root.crt', '127.0.0.1', /altnames|certificate/],
+      ['?sslmode=verify-full&sslrootcert=system', 'localhost', /certificate/],
+      ['?sslmode=verify-ca&sslrootcert=/nowhere.crt', '127.0.0.1', /nowhere/],
+    ])('"%s" for %s: the service does not start, and says why in a line', async (search, host, why) => {
+      const reason = await connect(secure, host, search);
+      expect(reason).toMatch(why);
+      expect(`${reason}`.split('\n')).toHaveLength(1);
+    });
+
+    test('a server without TLS is put up with when it is preferred, and not when it is required', async () => {
+      expect(await connect(plain, '127.0.0.1', '?sslmode=prefer')).toBe(false);
+      expect(await connect(plain, '127.0.0.1', '?sslmode=require')).toMatch('does not support SSL');
+    });
+  },
+);

@@ -1,0 +1,100 @@
+/** Blocks that stand in a file that CI runs, by page and first line. */
+export const copies: Record<string, Record<string, string>> = {
+  'docs/live.md': { "import { ApolloLink, Observable } from '@apollo/client';": 'test/deep/clients/live.test.ts' },
+};
+
+const ofExamples = 'test/deep/examples/programs.test.ts takes it from the page and runs it';
+const ofClient = 'test/deep/examples/programs.test.ts takes it from the page and has it compiled';
+
+/** Blocks that are not run here, by page and first line, and why. A page's new block is run, or has to be listed. */
+export const exceptions: Record<string, Record<string, string>> = {
+  'README.md': {
+    'npm ci && npm start': 'CI installs so; test/operations/start.test.ts starts on an empty folder',
+    'npm ci && npm test': 'it is what runs this',
+    'export DATABASE_URL=postgres://user:password@host/database':
+      'needs a PostgreSQL: CI runs the suite on one, test/keys the commands',
+    'POSTGRES_PASSWORD=... docker compose up --build':
+      'needs Docker; test/deep/operations/container.test.ts holds the files to the service',
+  },
+  'bench/README.md': {
+    'export BENCH_DATABASE_URL=postgres://user:password@127.0.0.1/postgres':
+      'needs a PostgreSQL, and 25 minutes; npm run check has its types',
+  },
+  'clients/typescript/README.md': {
+    ...same(ofExamples, ['npm run --silent build --workspace animal-store-client', 'mkdir shop && cd shop']),
+    ...same(ofClient, [
+      "for await (const pet of store.pets({ status: 'sold' })) console.log(pet.id, pet.name);",
+      "const { createPet } = await store.graphql(CreatePetDocument, { input: { name: 'Rex', categoryId: 5n } });",
+      'try {',
+    ]),
+  },
+  'docs/add-a-module.md': {
+    ...same('test/modules/toys.test.ts compares it with what runs', [
+      "import { defineEntity, type InferEntity, p } from '@mikro-orm/core';",
+      "import { Type } from 'typebox';",
+      "import type { Routes } from '../../api/http/input.ts';",
+      "import { Field, GraphQLISODateTime, InputType, ObjectType, registerEnumType } from 'type-graphql';",
+      "import { Arg, Args, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';",
+      "import { Migration } from '@mikro-orm/migrations';",
+    ]),
+    ...same('test/modules/visits.test.ts compares it with what runs', [
+      '/** Visits: they refer to pets, have two filters, and can be changed and removed. */',
+      "const one = '/visits/:visitId(^[^]+$)';",
+    ]),
+    "import { toysModule } from '../../docs/toys/toys.module.ts';":
+      'a change to a file; the test hands the same list over',
+  },
+  'docs/deploy.md': {
+    ...same('needs Docker; test/deep/operations/container.test.ts and proxy.test.ts hold the files to the service', [
+      'export POSTGRES_PASSWORD=$(openssl rand -hex 32)',
+      'docker compose build',
+    ]),
+    'kubectl create secret generic animal-store --from-literal=database-url=postgres://...':
+      'needs a cluster; test/deep/operations/manifests.test.ts checks what is applied',
+    'cd operations/prometheus': 'test/deep/operations/alerts.test.ts does it',
+  },
+  'docs/develop.md': {
+    'npm run dev      # builds, runs on the embedded store, and does it again at every change':
+      'runs for ever, or is what runs this',
+    'npm run drill                    # all: half an hour': 'CI has its short round; the whole takes half an hour',
+    "url=$(../shared/citus/cluster start /dev/shm/citus 24100)    # Debian's PostgreSQL 15.20 or later":
+      'needs Citus; CI does it where it is',
+  },
+  'docs/logs.md': {
+    'id  at                   change   key  hint         user   sudoUser  host  command':
+      'people and machines of an example; test/deep/keys/history.test.ts has the columns',
+  },
+  'docs/move.md': {
+    'createdb store                               # empty, in UTF8':
+      'needs a PostgreSQL; test/deep/operations/promote.test.ts does it',
+    'pg_dump --format=custom --file=store.dump "$DATABASE_URL"': "needs a PostgreSQL; PostgreSQL's own tools",
+    "select setval('pet_id_seq', (select max(id) from pet));":
+      'after \\copy into a PostgreSQL; test/deep/operations/counters.test.ts',
+  },
+  'docs/runbook.md': {
+    'curl -s http://127.0.0.1:9464/readyz                       # 200, or 503 and why':
+      'to be typed at a fault; test/deep/operations/alerts.test.ts checks queries and metrics',
+  },
+  'docs/scale.md': {
+    ...same('needs Citus; test/deep/database/citus.test.ts does it', [
+      'npm run store -- migrate',
+      "select create_reference_table('api_key');",
+    ]),
+  },
+  'docs/tour.md': {
+    'git clone <this repository> animal-store && cd animal-store': 'CI installs from a clean checkout; start.test.ts',
+  },
+  'examples/curl/README.md': { 'sh pets.sh': ofExamples },
+  'examples/node/README.md': { 'npm run --silent build --prefix ../../clients/typescript': ofExamples },
+  'examples/python/README.md': { 'python3 pets.py': ofExamples },
+  'examples/react/README.md': {
+    'npm run dev': 'runs for ever; test/deep/browser/react-example.test.ts opens the built page',
+  },
+};
+
+/** Programs that not every machine has: their blocks are skipped without them. CI has them. */
+export const optional = ['curl', 'jq'];
+
+function same(reason: string, lines: string[]): Record<string, string> {
+  return Object.fromEntries(lines.map((line) => [line, reason]));
+}

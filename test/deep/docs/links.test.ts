@@ -1,0 +1,72 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { expect, test } from '../../support/jest.ts';
+import { pages } from './blocks.ts';
+
+/** Links between the pages, to their headings, and to files of the repository; and files that are only named. */
+
+const linked = [...pages, 'CHANGELOG.md'];
+const texts = new Map(linked.map((page) => [page, readFileSync(page, 'utf8')]));
+const prose = (page: string) => texts.get(page)?.replaceAll(/^ {0,3}```[\s\S]*?^ {0,3}```$/gm, '') ?? '';
+
+/** The anchors that GitHub gives to the headings of a page. */
+function anchorsOf(path: string): string[] {
+  const text = readFileSync(path, 'utf8').replaceAll(/^ {0,3}```[\s\S]*?^ {0,3}```$/gm, '');
+  const seen = new Map<string, number>();
+  return [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => {
+    const words = heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+      .trim();
+    const anchor = words.replaceAll(' ', '-');
+    const times = seen.get(anchor) ?? 0;
+    seen.set(anchor, times + 1);
+    return times === 0 ? anchor : `${anchor}-${times}`;
+  });
+}
+
+/** The links of a page into the repository. */
+const linksOf = (page: string) =>
+  [...prose(page).matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, target = '']) => target)
+    .filter((target) => !/^[a-z]+:/.test(target))
+    .map((target) => {
+      const [path, anchor] = target.split('#');
+      return { target, file: path ? normalize(join(dirname(page), path)) : page, anchor };
+    });
+
+test.each(linked)('every link of %s leads somewhere', (page) => {
+  const broken = linksOf(page).filter(
+    ({ file, anchor }) => !existsSync(file) || (anchor !== undefined && !anchorsOf(file).includes(anchor)),
+  );
+  expect(broken).toEqual([]);
+});
+
+/** Files in examples that a reader is to make, or that are made while it runs. */
+const ofReaders = /^(?:dist|src\/toys|node_modules)\/|^src\/\*|\.\.\.|\*/;
+
+test.each(linked)('every file of the repository that %s names is there', (page) => {
+  const named = [
+    ...prose(page).matchAll(/`((?:src|test|docs|schema|migrations|operations|drills|bench|dist)\/[\w./*-]+)`/g),
+  ];
+  const missing = named
+    .map(([, path = '']) => path)
+    .filter((path) => !ofReaders.test(path) && !existsSync(path) && !existsSync(`${path}.ts`));
+  expect(missing).toEqual([]);
+});
+
+const { scripts } = JSON.parse(readFileSync('package.json', 'utf8'));
+
+test.each(pages.filter((page) => page !== 'examples/react/README.md'))(
+  'every npm script that %s names is there',
+  (page) => {
+    const named = [...readFileSync(page, 'utf8').matchAll(/\bnpm run (?:--silent )?([a-z][\w:]*)/g)];
+    const missing = named.map(([, name = '']) => name).filter((name) => !(name in scripts));
+    expect(missing).toEqual([]);
+  },
+);
+
+test('README.md leads to every page, those of an example by way of examples/README.md', () => {
+  const reached = ['README.md', 'examples/README.md'].flatMap(linksOf).map(({ file }) => file);
+  expect(pages.filter((page) => page !== 'README.md' && !reached.includes(page))).toEqual([]);
+});

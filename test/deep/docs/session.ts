@@ -1,0 +1,237 @@
+import { mkdir, open, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { loadConfig } from '../../../src/config.ts';
+import { modelOf } from '../../../src/mikro-orm.config.ts';
+import { modules } from '../../../src/modules.ts';
+import { Database } from '../../../src/storage/database/database.ts';
+import { sql } from '../../support/database-access.ts';
+import { newFolder } from '../../support/folder.ts';
+import { send } from '../../support/http.ts';
+import {
+  type Ended,
+  eventually,
+  freePort,
+  type Running,
+  runCommand,
+  type ServerProcess,
+  startServer,
+} from '../../support/process.ts';
+import { areShown, type Command, isShown } from './commands.ts';
+
+/** Where the pages say that the service is. */
+const shown = { service: '127.0.0.1:4000', operations: '127.0.0.1:9464' };
+
+/** A folder of the test itself, in the reader's. */
+const ours = '.session';
+
+/** A reader at a new store: a folder like the repository's, shells in it, and the service beside it. */
+export class Session {
+  readonly folder: string;
+  readonly key: string;
+  readonly server: ServerProcess;
+  readonly #operations: string;
+  readonly #database: Database;
+  readonly #state: string;
+  #blocks = 0;
+  /** By the last command or program that has ended. */
+  #printed = '';
+  /** What goes on, in a terminal of its own. */
+  #stream: Running | undefined;
+
+  private constructor({ folder, key, server, operations, database }: Parts) {
+    this.folder = folder;
+    this.#state = join(folder, ours, 'state');
+    this.key = key;
+    this.server = server;
+    this.#operations = operations;
+    this.#database = database;
+  }
+
+  static async begin(): Promise<Session> {
+    const folder = await newFolder();
+    for (const name of await readdir('.')) {
+      if (!name.startsWith('.data')) await symlink(resolve(name), join(folder, name));
+    }
+    await mkdir(join(folder, ours));
+    await writeFile(join(folder, ours, 'npm'), await npm(), { mode: 0o755 });
+    await writeFile(join(folder, ours, 'curl'), curl, { mode: 0o755 });
+    const log = await open(join(folder, 'log'), 'w');
+    const operations = `127.0.0.1:${await freePort()}`;
+    const env = { DATA_DIR: join(folder, '.data'), OPERATIONS_PORT: operations.split(':')[1] as string };
+    const server = await startServer(env, { stdout: log.fd });
+    await log.close();
+    const printed = () => readFile(join(folder, 'log'), 'utf8');
+    await eventually(async () => (await printed()).includes('Explore:'));
+    const [key = ''] = /ask_\w{20,}/.exec(await printed()) ?? [];
+    const database = await Database.open(loadConfig(env).database, modelOf(modules));
+    return new Session({ folder, key, server, operations, database });
+  }
+
+  /** The next page begins as the first one did: with a key, no animals, and a new shell. */
+  async turnPage(): Promise<void> {
+    await this.#endStream();
+    for (const text of anew) await sql(this.#database, text);
+    await rm(this.#state, { force: true });
+  }
+
+  /** What a reader would type: addresses and keys are those of this service. */
+  #typed(text: string): string {
+    return this.#placed(text).replaceAll('ask_...', this.key);
+  }
+
+  #placed(text: string): string {
+    return text
+      .replaceAll(shown.service, new URL(this.server.origin).host)
+      .replaceAll(shown.operations, this.#operations);
+  }
+
+  /**
+   * Runs commands one after the other in one shell. `curl -N` alone is left to go on.
+   *
+   * @throws Error that says which one did not do what the page says
+   */
+  async run(commands: Command[]): Promise<void> {
+    const [first] = commands;
+    if (first && /^curl -N /m.test(first.text)) return this.#follow(first);
+    const place = join(this.folder, ours, `block-${++this.#blocks}`);
+    const script = commands.map(({ text }, at) => {
+      const step = `${place}-${at}`;
+      return `export STEP=${step}\n{\n${this.#typed(text)}\n} >${step}.out 2>${step}.err\n`;
+    });
+    await this.#write(place, `${script.join('')}{ export -p; declare -f; } >${this.#state}\n`);
+    const { code, stderr } = await this.#command(['bash', place]).ended;
+    for (const [at, command] of commands.entries()) await this.#compare(command, `${place}-${at}`, code, stderr);
+    if (code !== 0) throw new Error(`The shell ended with ${code}: ${stderr}`);
+    this.#printed = await readFile(`${place}-${commands.length - 1}.out`, 'utf8');
+  }
+
+  /** A command that goes on until the page is turned, in a terminal of its own. */
+  async #follow({ text }: Command): Promise<void> {
+    const place = join(this.folder, ours, `block-${++this.#blocks}`);
+    await this.#write(place, `export STEP=${place}\n${this.#typed(text)}`);
+    this.#stream = this.#command(['bash', place]);
+  }
+
+  /** Variables of one block are there in the next, as in a reader's shell. */
+  #write(place: string, script: string): Promise<void> {
+    return writeFile(place, `set -aeuo pipefail\n[ ! -e ${this.#state} ] || . ${this.#state}\n${script}`);
+  }
+
+  /** Runs a program of the page until it ends, or has printed what the page shows. */
+  async runFile(text: string, ending: 'mjs' | 'mts', shown: string | undefined): Promise<void> {
+    const file = join(this.folder, `block-${++this.#blocks}.${ending}`);
+    await writeFile(file, this.#typed(text));
+    const { child, output, ended } = this.#command([process.execPath, file]);
+    let end: Ended | undefined;
+    ended.then((its) => (end = its));
+    await eventually(async () => end !== undefined || (shown !== undefined && isShown(shown, output.stdout)));
+    if (end && end.code !== 0) throw new Error(`It ended with ${end.code}: ${end.stderr}`);
+    child.kill();
+    this.#printed = (await ended).stdout;
+    if (shown !== undefined) compared(shown, this.#printed);
+  }
+
+  /** Compares with what was printed last; where a command goes on, with all that it prints in the end. */
+  async shows(text: string): Promise<void> {
+    const stream = this.#stream;
+    if (!stream) return compared(text, this.#printed);
+    await eventually(async () => {
+      compared(text, stream.output.stdout);
+      return true;
+    });
+  }
+
+  /** Asks GraphQL, which must answer without errors. */
+  async ask(query: string, variables: object): Promise<void> {
+    const { origin } = this.server;
+    const headers = { authorization: `Bearer ${this.key}`, 'content-type': 'application/json' };
+    const body = JSON.stringify({ query, variables });
+    const { text } = await send(origin, { method: 'POST', path: '/graphql', headers, body });
+    if (JSON.parse(text).errors) throw new Error(text);
+    this.#printed = text;
+  }
+
+  async #endStream(): Promise<void> {
+    this.#stream?.child.kill();
+    await this.#stream?.ended;
+    this.#stream = undefined;
+  }
+
+  async end(): Promise<void> {
+    await this.#endStream();
+    await this.#database.close();
+    await this.server.stop();
+    await rm(this.folder, { recursive: true });
+  }
+
+  #command(command: string[]): Running {
+    const path = [join(this.folder, ours), resolve('node_modules/.bin'), process.env.PATH].join(':');
+    const env = { PATH: path, HOME: this.folder, KEY: this.key, NODE_COMPILE_CACHE: resolve('dist/compile-cache') };
+    // With its own clock, which ends what it has started, too.
+    return runCommand(['timeout', '60', 'env', '-C', this.folder, ...command], env);
+  }
+
+  async #compare({ text, status, output }: Command, step: string, code: number | null, stderr: string): Promise<void> {
+    const read = (name: string) => readFile(`${step}.${name}`, 'utf8').catch(() => undefined);
+    const [printed, complaints] = [await read('out'), await read('err')];
+    if (printed === undefined) throw new Error(`The shell ended with ${code} before:\n${text}\n${stderr}`);
+    const fail = (what: string) => new Error(`${what}\n${text}\nprinted:\n${printed}\n${complaints}`);
+    const statuses = [...((await read('headers')) ?? '').matchAll(/^HTTP\/\S+ (\d{3})/gm)];
+    const got = Number(statuses.at(-1)?.[1]);
+    if (status !== undefined && got !== status) throw fail(`The page says ${status}, and it is ${got}:`);
+    if (status === undefined && got >= 400 && !output?.startsWith('HTTP/'))
+      throw fail(`Without a word of the page it is ${got}:`);
+    if (output === undefined) return;
+    const told = this.#placed(output);
+    const isThere = printed.startsWith('HTTP/') ? areShown(told, printed) : isShown(told, printed);
+    if (!isThere) throw fail(`The page says:\n${output}\nof:`);
+  }
+}
+
+interface Parts extends Pick<Session, 'folder' | 'key' | 'server'> {
+  operations: string;
+  database: Database;
+}
+
+const anew = [
+  'delete from idempotency_key',
+  'delete from deprecated_call',
+  'delete from pet',
+  'alter sequence pet_id_seq restart',
+  'delete from api_key where id > 1',
+  "select setval('api_key_id_seq', 1)",
+  'delete from key_event where id > 1',
+];
+
+/** Keeps the status, which the pages say, and complains of what cannot be asked at all. */
+const curl = '#!/bin/sh\nexec /usr/bin/curl -sS -D "$STEP.headers" "$@"\n';
+
+function compared(shown: string, printed: string): void {
+  if (!isShown(shown, printed)) throw new Error(`The page shows:\n${shown}\nand it is:\n${printed}`);
+}
+
+/**
+ * What npm does with the scripts of package.json that are the program, without a look at its build. The service runs
+ * already, and the typed client has been built by npm test.
+ */
+async function npm(): Promise<string> {
+  const { scripts } = JSON.parse(await readFile('package.json', 'utf8')) as { scripts: Record<string, string> };
+  const launcher = 'node bin/animal-store.js';
+  const cases = Object.entries(scripts)
+    .filter(([name, command]) => command.startsWith(`exec ${launcher}`) && name !== 'start')
+    .map(([name, command]) => `  ${name}) ${command.replace(launcher, 'node dist/src/cli.js')} "$@" ;;`);
+  return `#!/bin/sh
+[ "$1" != run ] || shift
+[ "$1" != --silent ] || shift
+name=$1
+shift
+[ "$1" != -- ] || shift
+case $name in
+  start) exit 0 ;;
+  build) exit 0 ;;
+${cases.join('\n')}
+esac
+echo "npm run $name is not run here" >&2
+exit 1
+`;
+}

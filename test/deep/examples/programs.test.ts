@@ -1,0 +1,230 @@
+import { execFile } from 'node:child_process';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join, resolve } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
+import { newFolder } from '../../support/folder.ts';
+import { send } from '../../support/http.ts';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../../support/jest.ts';
+import { rest } from '../../support/rest.ts';
+import { storeForAll } from '../../support/store.ts';
+
+/** examples/, as their pages say, with the service. */
+
+const store = storeForAll();
+beforeEach(() => store.empty());
+
+const run = promisify(execFile);
+const categoryId = 9007199254740993n;
+
+interface Ended {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+/** The commands of a page, in their order. `npm test` has built the client, which others use while this runs. */
+async function commandsOf(page: string): Promise<string[]> {
+  const blocks = (await readFile(page, 'utf8')).matchAll(/```sh\n(.*?)```/gs);
+  return Array.from(blocks, ([, commands = '']) => commands.replace(/^npm run --silent build .*\n/m, ''));
+}
+
+const shell = (commands: string, cwd: string, env: Record<string, string> = {}): Promise<Ended> =>
+  run('sh', ['-ec', commands], { cwd, env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env } }).then(
+    (done) => ({ code: 0, ...done }),
+    (failure) => failure,
+  );
+
+/** Runs what the page of an example says, in its folder. */
+async function example(name: string, env: Record<string, string> = {}): Promise<Ended> {
+  const [commands = ''] = await commandsOf(`examples/${name}/README.md`);
+  return shell(commands, `examples/${name}`, { STORE_URL: store.origin, KEY: store.key, ...env });
+}
+
+/** In front of the service: carries out every other POST, beginning with the first, and loses its answer. */
+async function behindLosses(work: (origin: string) => Promise<void>): Promise<void> {
+  let posts = 0;
+  await inFront(work, async (request, response) => {
+    const { method = '', url: path = '', headers } = request;
+    const body = method === 'POST' ? await text(request) : undefined;
+    const { host, connection, 'transfer-encoding': _, ...kept } = headers;
+    const answer = await send(store.origin, { method, path, headers: kept as Record<string, string>, body });
+    const isLost = method === 'POST' && ++posts % 2 === 1;
+    if (isLost) response.writeHead(503).end();
+    else response.writeHead(answer.status, answer.headers).end(answer.text);
+  });
+}
+
+async function inFront(work: (origin: string) => Promise<void>, answer: RequestListener): Promise<void> {
+  const front = createServer(answer);
+  await new Promise<void>((done) => front.listen(0, '127.0.0.1', done));
+  await work(`http://127.0.0.1:${(front.address() as AddressInfo).port}`).finally(() => front.close());
+}
+
+const listed = async () => (await rest(store, '/v1/pets')).json;
+
+describe.each(['node', 'python'])('%s', (name) => {
+  test('adds an animal, counts and finds it, with the last digit', async () => {
+    const { stdout, stderr } = await example(name);
+    const [rex] = await listed();
+    expect({ stdout, stderr }).toEqual({
+      stdout: `added Rex with the id ${rex.id} in the category ${categoryId}
+1 available by REST
+by GraphQL: id ${rex.id}, category ${categoryId}
+`,
+      stderr: '',
+    });
+    expect(rex).toEqual({ id: rex.id, name: 'Rex', categoryId, status: 'available' });
+  });
+
+  test('sends again what got lost, and adds it once', async () => {
+    await behindLosses(async (origin) => {
+      expect(await example(name, { STORE_URL: origin })).toMatchObject({ code: 0, stderr: '' });
+    });
+    expect(await listed()).toMatchObject([{ name: 'Rex' }]);
+  });
+
+  test('walks more than a page', async () => {
+    const input = {
+      query: 'mutation ($a: NewPet!) { createPet(input: $a) { id } }',
+      variables: { a: { name: 'a', categoryId: 1 } },
+    };
+    const headers = { authorization: `Bearer ${store.key}`, 'content-type': 'application/json' };
+    const create = () => fetch(`${store.origin}/graphql`, { method: 'POST', headers, body: JSON.stringify(input) });
+    await Promise.all(Array.from({ length: 101 }, create));
+    expect((await example(name)).stdout).toContain('\n102 available by REST\n');
+  });
+
+  test('says what is wrong with a key', async () => {
+    expect(await example(name, { KEY: 'wrong' })).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: 'UNAUTHENTICATED: The API key is not valid.\n',
+    });
+  });
+});
+
+describe.each(['node', 'python'])('%s asks once, and says what it got, where', (name) => {
+  test.each([
+    ['Retry-After is a date that is too far', 503, { 'retry-after': 'Wed, 21 Oct 2099 07:28:00 GMT' }],
+    ['the page of something else answers', 200, {}],
+  ])('%s', async (_, status, headers) => {
+    let asked = 0;
+    await inFront(
+      async (origin) => {
+        const stderr = expect.stringMatching(/^UNEXPECTED_ANSWER: The answer /);
+        expect(await example(name, { STORE_URL: origin })).toMatchObject({ code: 1, stderr });
+      },
+      (_, response) => {
+        asked++;
+        response.writeHead(status, headers).end('<h1>Welcome</h1>');
+      },
+    );
+    expect(asked).toBe(1);
+  });
+});
+
+describe('curl', () => {
+  test('adds by REST and by GraphQL, and walks the pages', async () => {
+    await rest(store, '/v1/pets', { method: 'POST', json: { name: 'Ada', categoryId: 1 } });
+    const { stdout, stderr } = await example('curl');
+    const [ada, rex, tom] = await listed();
+    expect({ stdout, stderr }).toEqual({
+      stdout: `- added by REST
+{"id":${rex.id},"name":"Rex","categoryId":${categoryId},"status":"available"}
+- added by GraphQL
+{"data":{"createPet":{"id":"${tom.id}","name":"Tom","categoryId":"${categoryId}"}}}
+- all, two at a time
+[{"id":${ada.id},"name":"Ada","categoryId":1,"status":"available"},{"id":${rex.id},"name":"Rex","categoryId":${categoryId},"status":"available"}]
+[{"id":${tom.id},"name":"Tom","categoryId":${categoryId},"status":"sold"}]
+`,
+      stderr: '',
+    });
+  });
+
+  test('sends again what got lost, and adds it once', async () => {
+    await behindLosses(async (origin) => {
+      expect(await example('curl', { STORE_URL: origin })).toMatchObject({ code: 0 });
+    });
+    expect(await listed()).toMatchObject([{ name: 'Rex' }, { name: 'Tom' }]);
+  });
+
+  test('ends with the refusal', async () => {
+    const { code, stdout } = await example('curl', { KEY: 'wrong' });
+    expect({ code, stdout }).toEqual({
+      code: 22,
+      stdout: '- added by REST\n{"code":"UNAUTHENTICATED","message":"The API key is not valid.","status":401}',
+    });
+  });
+});
+
+describe('the package of the typed client', () => {
+  let folder: string;
+  beforeAll(async () => {
+    folder = await newFolder();
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
+  test('is installed and used as its page says', async () => {
+    const here = (commands = '') =>
+      commands.replaceAll('/tmp', folder).replace('http://127.0.0.1:4000', store.origin).replace('ask_...', store.key);
+    const [pack, first] = await commandsOf('clients/typescript/README.md');
+    const offline = { npm_config_offline: 'true', npm_config_audit: 'false' };
+    expect(await shell(here(pack), '.', offline)).toMatchObject({ code: 0 });
+    const { stdout } = await shell(here(first), folder, offline);
+    const [{ id }] = await listed();
+    expect(stdout).toContain(`[
+  {
+    id: ${id}n,
+    name: 'Rex',
+    categoryId: 9007199254740993n,
+    status: 'available'
+  }
+] undefined
+`);
+  });
+
+  test('has what it needs and nothing else', async () => {
+    const files = await readdir(join(folder, 'shop/node_modules/animal-store-client'), { recursive: true });
+    const kinds = files.map((path) => path.replace(/^dist\/.*\.(js|d\.ts)$/, 'dist/*.$1'));
+    const folders = ['dist', 'dist/generated'];
+    expect([...new Set(kinds)].sort()).toEqual(
+      ['LICENSE', 'README.md', 'dist/*.d.ts', 'dist/*.js', 'package.json', ...folders].sort(),
+    );
+  });
+
+  test('the TypeScript of its page has the types that the page says', async () => {
+    const page = await readFile('clients/typescript/README.md', 'utf8');
+    const snippets = Array.from(page.matchAll(/```ts\n(.*?)```/gs), ([, snippet]) => `{\n${snippet}}`);
+    const file = join(folder, 'shop/page.mts');
+    await writeFile(file, [prelude, ...snippets].join('\n'));
+    const options = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2024', '--ignoreConfig'];
+    const compiled = await run(resolve('node_modules/.bin/tsc'), [...options, file]).catch((failure) => failure);
+    expect(compiled.stdout).toBe('');
+  });
+
+  test('an engine that would round is told at once what is needed', async () => {
+    const program = `delete JSON.rawJSON;
+      const { AnimalStore } = await import('animal-store-client');
+      new AnimalStore({ url: 'http://127.0.0.1', key: 'k' });`;
+    const failure = await run(process.execPath, ['--input-type=module', '--eval', program]).catch((error) => error);
+    expect(failure.stderr).toContain('Error: animal-store-client needs JSON.rawJSON');
+    expect(failure.stderr).toContain('Node.js 22, Chrome 116, Firefox 135, Safari 18.4');
+  });
+});
+
+const prelude = `
+import { AnimalStore, StoreError, type TypedDocument } from 'animal-store-client';
+declare const store: AnimalStore;
+declare const signal: AbortSignal;
+declare const CreatePetDocument: TypedDocument<
+  { createPet: { id: string } }, { input: { name: string; categoryId: string | bigint } }
+>;
+const id: bigint = (await store.create({ name: 'Rex', categoryId: 5 })).id;
+// @ts-expect-error There is no such status.
+store.pets({ status: 'gone' });
+// @ts-expect-error Its variables are required.
+store.graphql(CreatePetDocument);
+`;

@@ -1,0 +1,65 @@
+import fc from 'fast-check';
+import { cases } from '../../support/cases.ts';
+import { heapUsed } from '../../support/heap.ts';
+import { expect, test } from '../../support/jest.ts';
+import type { Store } from '../../support/store.ts';
+
+/** FUZZ_REQUESTS (21000; a tenth in `npm test`) in all and FUZZ_SEED (random) come from the environment. */
+const total = cases(21_000, 'FUZZ_REQUESTS');
+export const seed = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31));
+
+export interface Fuzz<Request> {
+  name: string;
+  /** Which part of all requests this is. */
+  share: number;
+  request: fc.Arbitrary<Request>;
+  /** Sends it and checks what comes back. @returns what that was, to be counted. @throws Error when it is not the contract's */
+  send(store: Store, request: Request): Promise<string[]>;
+  show(request: Request): string;
+}
+
+/** How much the heap may have grown over the run, after a collection: caches have their bounds, leaks have none. */
+const allowedGrowth = 96 * 1024 * 1024;
+
+/** Defines the test that sends random requests, many at once, to one running service and checks every answer. */
+export function fuzz<Request>(store: () => Store, { name, share, request, send, show }: Fuzz<Request>): void {
+  const wanted = Math.ceil(total * share);
+
+  test(`${wanted} ${name} are answered by the contract, FUZZ_SEED=${seed}`, async () => {
+    const outcomes: Record<string, number> = {};
+    let sent = 0;
+    const property = fc.asyncProperty(
+      fc.array(request, { minLength: 1, maxLength: 40, size: 'max' }),
+      async (batch) => {
+        sent += batch.length;
+        const answers = await Promise.all(
+          batch.map((one) =>
+            send(store(), one).catch((error: Error) => {
+              throw new Error(`${error.message}\n  of ${show(one)}`, { cause: error });
+            }),
+          ),
+        );
+        for (const outcome of answers.flat()) outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+      },
+    );
+
+    let warm: number | undefined;
+    for (let round = 0; sent < wanted; round += 1) {
+      const result = await fc.check(property, { seed: seed + round, numRuns: 25, endOnFailure: false });
+      if (result.failed) {
+        const { message, cause } = (result.errorInstance ?? {}) as Error;
+        throw new Error(`FUZZ_SEED=${seed + round}, after ${sent} requests: ${message}`, { cause });
+      }
+      // The first half fills the caches.
+      if (warm === undefined && sent >= wanted / 2) warm = heapUsed();
+    }
+    const growth = heapUsed() - (warm ?? 0);
+    console.log(`${sent} ${name} (seed ${seed}): ${JSON.stringify(outcomes)}, heap ${mebibytes(growth)} MiB more`);
+    expect(sent).toBeGreaterThanOrEqual(wanted);
+    expect(growth).toBeLessThan(allowedGrowth);
+  }, 600_000);
+}
+
+function mebibytes(bytes: number): string {
+  return (bytes / 1024 / 1024).toFixed(1);
+}

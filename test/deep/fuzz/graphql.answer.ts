@@ -1,0 +1,34 @@
+import { httpStatusOf } from '../../../src/errors.ts';
+import type { HttpResponse } from '../../support/http.ts';
+
+// Apollo's own; its clients fall back to the whole document at the last two.
+const apollos = {
+  GRAPHQL_PARSE_FAILED: 400,
+  GRAPHQL_VALIDATION_FAILED: 400,
+  PERSISTED_QUERY_NOT_FOUND: 400,
+  PERSISTED_QUERY_NOT_SUPPORTED: 400,
+};
+const vocabulary: Record<string, number> = { ...httpStatusOf, ...apollos };
+
+/** @returns `data` or its errors' codes. @throws Error unless it is a well-formed response whose errors speak the one vocabulary */
+export function assertGraphQLAnswer({ status, headers, text }: HttpResponse): string[] {
+  const refuse = (why: string) => new Error(`${why}: ${status} ${text.slice(0, 500)}`);
+  if (!/^application\/(?:json|graphql-response\+json)\b/.test(headers['content-type'] ?? '')) throw refuse('not JSON');
+  const { data, errors, ...others } = JSON.parse(text);
+  if (Object.keys(others).length > 0) throw refuse('unknown members');
+  if (status >= 500) throw refuse('failed');
+  if (errors === undefined) {
+    if (status !== 200 || typeof data !== 'object' || data === null) throw refuse('neither data nor errors');
+    return ['data'];
+  }
+  if (!Array.isArray(errors) || errors.length === 0) throw refuse('errors must be a list of some');
+  for (const { message, locations, path, extensions, ...more } of errors) {
+    if (typeof message !== 'string' || Object.keys(more).length > 0) throw refuse('not a GraphQL error');
+    if (locations !== undefined && !Array.isArray(locations)) throw refuse('locations must be a list');
+    if (path !== undefined && !Array.isArray(path)) throw refuse('path must be a list');
+    const { code } = extensions ?? {};
+    if (!(code in vocabulary) || vocabulary[code] !== extensions.status) throw refuse('not in the vocabulary');
+    if (extensions.status >= 500) throw refuse('failed');
+  }
+  return errors.map(({ extensions }) => extensions.code);
+}

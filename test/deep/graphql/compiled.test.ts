@@ -1,0 +1,119 @@
+import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { buildSchema } from 'graphql';
+import { cases } from '../../support/cases.ts';
+import { stock } from '../../support/database-access.ts';
+import { send } from '../../support/http.ts';
+import { afterAll, beforeAll, describe, expect, test } from '../../support/jest.ts';
+import { toJson } from '../../support/json.ts';
+import { type Store, startStore } from '../../support/store.ts';
+import { Choices } from '../fuzz/choices.ts';
+import { DocumentWriter } from '../fuzz/documents.ts';
+import { variables } from '../fuzz/variables.ts';
+
+/**
+ * A compiled operation answers what graphql-js answers, to the byte. Two stores are asked the same, one that
+ * compiles and one that interprets, so that even the ids of created animals must agree. Everything is sent three times:
+ * interpreted the first time, compiled the second, from the cache the third; and then with other variables.
+ *
+ * DIFFERENTIAL_DOCUMENTS (3000; a tenth in `npm test`) and DIFFERENTIAL_SEED (random) come from the environment.
+ */
+const wanted = cases(3000, 'DIFFERENTIAL_DOCUMENTS');
+const seed = Number(process.env.DIFFERENTIAL_SEED ?? Math.floor(Math.random() * 2 ** 31));
+
+let compiled: Store;
+let interpreted: Store;
+beforeAll(async () => {
+  [compiled, interpreted] = await Promise.all([
+    startStore({ GRAPHQL_JIT: 'true' }),
+    startStore({ GRAPHQL_JIT: 'false' }),
+  ]);
+  for (const { database } of [compiled, interpreted]) await stock(database, 4);
+});
+afterAll(() => Promise.all([compiled.close(), interpreted.close()]));
+
+async function answer({ origin, key }: Store, body: string): Promise<string> {
+  const { status, headers, text } = await send(origin, {
+    method: 'POST',
+    path: '/graphql',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
+    body,
+  });
+  return `${status} ${headers['content-type']} ${text}`;
+}
+
+/** @returns what the interpreting store answered */
+async function assertEqual(request: object, times = 3): Promise<string> {
+  const body = toJson(request);
+  let right = '';
+  for (let time = 1; time <= times; time += 1) {
+    const [expected, found] = await Promise.all([answer(interpreted, body), answer(compiled, body)]);
+    expect({ time, answer: found }).toEqual({ time, answer: expected });
+    right = expected;
+  }
+  return right;
+}
+
+const onPet = 'fragment P on Pet { name status }';
+const onQuery = 'fragment Q on Query { pets(limit: 1) { id } }';
+
+describe('conditions, fragments and variables are answered alike', () => {
+  test.each([
+    `query($a: Boolean!) { pets(limit: 1) { id ...P @include(if: $a) ...P } } ${onPet}`,
+    `query($a: Boolean!) { pets(limit: 1) { id ...P ...P @include(if: $a) } } ${onPet}`,
+    `query($a: Boolean!) { pets(limit: 1) { id ... @skip(if: $a) { ...P } ...P } } ${onPet}`,
+    `query($a: Boolean!) { pets(limit: 1) { ...R @include(if: $a) ...P } } ${onPet} fragment R on Pet { ...P id }`,
+    `query($a: Boolean!) { ...Q @include(if: $a) ...Q } ${onQuery}`,
+    `query($a: Boolean!) { pets(limit: 1) @include(if: $a) { ...P } pets(limit: 1) { id } } ${onPet}`,
+    `query($a: Boolean!) { pets(limit: 1) @include(if: $a) { name } pets(limit: 1) { id } }`,
+    `query($a: Boolean!) { petsConnection(first: 1) { edges { node { id ...P @skip(if: $a) ...P } } } } ${onPet}`,
+    `query($a: Boolean!) { petsConnection(first: 1) @skip(if: $a) { ...C } petsConnection(first: 1) { pageInfo { endCursor } } } fragment C on PetConnection { pageInfo { hasNextPage } }`,
+    `mutation($a: Boolean!) { createPet(input: { name: "Rex", categoryId: 1 }) { id ...P @include(if: $a) ...P } } ${onPet}`,
+    `mutation($a: Boolean!) { createPet(input: { name: "Rex", categoryId: 1 }) @skip(if: $a) { id } }`,
+    `query($a: Boolean = true) { pets(limit: 1) { id name @include(if: $a) } }`,
+    `mutation($a: String = "Rex") { createPet(input: { name: $a, categoryId: 1 }) { id } }`,
+    `mutation($a: PetStatus = sold) { createPet(input: { name: "Rex", categoryId: 1, status: $a }) { id } }`,
+  ])('%s', async (query) => {
+    for (const a of [true, false, null, undefined, 'yes']) await assertEqual({ query, variables: { a } });
+  });
+});
+
+test('variables that bear the names of inherited members', async () => {
+  for (const name of ['toString', 'constructor', 'valueOf', 'hasOwnProperty', '__proto__']) {
+    const query = `query($${name}: Int) { pets(limit: $${name}) { id } }`;
+    for (const given of [{}, { [name]: 2 }]) await assertEqual({ query, variables: given });
+    await assertEqual({ query: query.replace(': Int)', ': Int = 3)') });
+  }
+});
+
+// Fragments and aliases are more frequent than in the fuzz suite; half of the documents have many directives, one in
+// five is faulty.
+const documents = fc.array(fc.nat(9999), { minLength: 20, maxLength: 150, size: 'max' }).map((tape) => {
+  const [first, second] = tape as [number, number];
+  return new DocumentWriter(schema, new Choices(tape, second % 2 ? 4 : 8), first % 5 === 0).document();
+});
+const operationName = fc.constantFrom('Operation0', 'Operation1', '', 'Nobody', null);
+const schema = buildSchema(readFileSync('schema/schema.graphql', 'utf8'));
+
+test(`${wanted} random documents are answered alike, compiled and interpreted, DIFFERENTIAL_SEED=${seed}`, async () => {
+  const counts = { documents: 0, conditional: 0, withData: 0, refused: 0 };
+  await fc.assert(
+    fc.asyncProperty(documents, variables, variables, operationName, async (query, first, second, name) => {
+      const named = query.includes('Operation1') ? { operationName: name } : {};
+      counts.documents += 1;
+      for (const [given, times] of [
+        [first, 3],
+        [second, 1],
+      ] as const) {
+        const right = await assertEqual({ query, variables: given, ...named }, times);
+        if (/@(?:skip|include)/.test(query)) counts.conditional += 1;
+        if (/"data":\{/.test(right)) counts.withData += 1;
+        if (!right.includes('"data"')) counts.refused += 1;
+      }
+    }),
+    { numRuns: wanted, seed, endOnFailure: false },
+  );
+  console.log(`differential run, seed ${seed}: ${JSON.stringify(counts)}`);
+  expect(counts.documents).toBeGreaterThanOrEqual(wanted);
+  expect(counts.withData).toBeGreaterThan(wanted);
+}, 900_000);

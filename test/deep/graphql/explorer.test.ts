@@ -1,0 +1,171 @@
+import { createHash } from 'node:crypto';
+import { getIntrospectionQuery } from 'graphql';
+import type { Example } from '../../../src/api/pages/explorers.ts';
+import { modules } from '../../../src/modules.ts';
+import { graphqlText } from '../../support/graphql.ts';
+import { send } from '../../support/http.ts';
+import { expect, test } from '../../support/jest.ts';
+import { onNode } from '../../support/nodes.ts';
+import { storeForAll } from '../../support/store.ts';
+
+/** The explorers as responses; what they do in a browser is in `test/deep/browser/explorer.test.ts`. */
+
+const store = storeForAll();
+
+const visit = (origin = store.origin, headers = {}) =>
+  send(origin, { path: '/graphql', headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8', ...headers } });
+const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+const file = (name: string) => expect.stringMatching(new RegExp(`^graphiql/[0-9a-f]{16}/${name}$`));
+
+const policyOf = ({ headers }: { headers: Record<string, unknown> }) =>
+  `${headers['content-security-policy']}`.split(';');
+
+test('Sandbox may load what it needs from Apollo, and its page runs nothing but its own script', async () => {
+  const answer = await visit();
+  const [, start = ''] = /<script type="module">(.*?)<\/script>/s.exec(answer.text) ?? [];
+  const [, style = ''] = /<style>(.*?)<\/style>/s.exec(answer.text) ?? [];
+  expect(policyOf(answer)).toEqual([
+    "default-src 'none'",
+    `script-src ${hashOf(start)} https://embeddable-sandbox.cdn.apollographql.com/v2/embeddable-sandbox.umd.production.min.js`,
+    `style-src ${hashOf(style)}`,
+    'frame-src https://sandbox.embed.apollographql.com/',
+    "connect-src 'self'",
+    "img-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ]);
+});
+
+test('GraphiQL is served by this service alone, at addresses that a proxy may prefix', async () => {
+  const answer = await send(store.origin, { path: '/graphiql' });
+  expect(answer.headers).toMatchObject({ 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-cache' });
+  expect(policyOf(answer)).toEqual([
+    "default-src 'none'",
+    "script-src 'self'",
+    "worker-src 'self'",
+    "style-src 'self' 'unsafe-inline'",
+    'font-src data:',
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ]);
+  const addresses = [...answer.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, address]) => address);
+  expect(addresses).toEqual(['favicon.ico', 'docs/static/theme.css', file('page.css'), file('page.js')]);
+});
+
+test('what GraphiQL loads is kept for ever, compressed for whoever can read it, and all there is', async () => {
+  const { text } = await send(store.origin, { path: '/graphiql' });
+  const [, folder] = /src="graphiql\/(\w+)\/page\.js"/.exec(text) ?? [];
+  const get = (path: string, headers = {}) => send(store.origin, { path: `/graphiql/${path}`, headers });
+
+  const { status, headers } = await get(`${folder}/page.js`, { 'accept-encoding': 'gzip, deflate, br' });
+  expect(status).toBe(200);
+  expect(headers).toMatchObject({
+    'cache-control': 'public, max-age=31536000, immutable',
+    'content-encoding': 'br',
+    'content-type': 'application/javascript; charset=utf-8',
+    vary: 'accept-encoding',
+    'x-content-type-options': 'nosniff',
+  });
+  const known = { 'accept-encoding': 'br', 'if-none-match': `${headers.etag}` };
+  expect((await get(`${folder}/page.js`, known)).status).toBe(304);
+  expect((await get(`${folder}/graphql.worker.js`)).headers['content-encoding']).toBeUndefined();
+
+  for (const path of ['', 'other.js', '..%2f..%2fsrc%2fmain.js', '../../src/main.js', '%2e%2e/%2e%2e/src/main.js']) {
+    expect([path, (await get(`${folder}/${path}`)).status]).toEqual([path, 404]);
+  }
+});
+
+test('with EXPLORER=false there are none: a browser is answered as anybody is', async () => {
+  await onNode(store, { EXPLORER: 'false' }, async (node) => {
+    const message = 'An API key is required: Authorization: Bearer <API_KEY>.';
+    const { status, headers, text } = await visit(node.origin);
+    expect([status, JSON.parse(text)]).toEqual([
+      401,
+      { errors: [{ message, extensions: { code: 'UNAUTHENTICATED', status: 401 } }] },
+    ]);
+    expect(headers['content-type']).toBe('application/json; charset=utf-8');
+    expect(headers['www-authenticate']).toBe('Bearer');
+
+    expect((await send(node.origin, { path: '/graphiql', headers: { accept: 'text/html' } })).status).toBe(401);
+    const graphiql = { path: '/graphiql', headers: { authorization: `Bearer ${node.key}` } };
+    expect((await send(node.origin, graphiql)).status).toBe(404);
+
+    const withKey = await visit(node.origin, { authorization: `Bearer ${node.key}` });
+    expect([withKey.status, Object.keys(JSON.parse(withKey.text))]).toEqual([400, ['errors']]);
+    expect(await graphqlText(node, { query: '{ __typename }' })).toMatchObject({ data: { __typename: 'Query' } });
+  });
+});
+
+test('it is apart from introspection, which needs a key', async () => {
+  await onNode(store, { GRAPHQL_INTROSPECTION: 'false' }, async (node) => {
+    expect((await visit(node.origin)).headers['content-type']).toBe('text/html; charset=utf-8');
+  });
+  await onNode(store, { EXPLORER: 'false' }, async (node) => {
+    expect((await graphqlText(node, { query: getIntrospectionQuery() })).data).toHaveProperty('__schema');
+  });
+});
+
+test('the page offers a header that a user fills in, shares none, and asks for the schema once', async () => {
+  const { text } = await visit();
+  const [, options = ''] = /id="options">(.+)<\/script>/.exec(text) ?? [];
+  expect(JSON.parse(options)).toEqual({
+    target: 'main',
+    initialState: {
+      document: expect.stringMatching(/^# List animals\nquery Pets \{/),
+      variables: {
+        first: 5,
+        after: null,
+        pet: { name: 'Rex', categoryId: '9007199254740993', status: 'available' },
+        id: '1',
+      },
+      headers: { Authorization: 'Bearer <API_KEY>' },
+      pollForSchemaUpdates: false,
+    },
+    endpointIsEditable: false,
+    runTelemetry: false,
+    allowDynamicStyles: false,
+  });
+});
+
+const isSingle = ({ document }: Example) => !document.startsWith('subscription');
+
+async function sandboxState() {
+  const [, options = ''] = /id="options">(.+)<\/script>/.exec((await visit()).text) ?? [];
+  return JSON.parse(options).initialState;
+}
+
+test('every example works on a new store, in the document of Sandbox and in one of its own', async () => {
+  const { text } = await send(store.origin, { path: '/graphiql' });
+  const [, listed = ''] = /id="examples">(.+)<\/script>/.exec(text) ?? [];
+  const examples: Example[] = JSON.parse(listed);
+  const titles = modules.flatMap((module) => module.examples ?? []).map(({ title }) => title);
+  expect(examples.map(({ title }) => title)).toEqual(titles);
+  for (const { title, document, variables } of examples.filter(isSingle)) {
+    const answer = await graphqlText(store, { query: document, variables });
+    expect([title, answer.status, answer.errors]).toEqual([title, 200, undefined]);
+  }
+  // Sandbox sends its whole document with the name of one operation.
+  const { document: query, variables } = await sandboxState();
+  const added = await graphqlText(store, { query, variables, operationName: 'AddPet' });
+  expect(added.data).toMatchObject({ createPet: { categoryId: '9007199254740993' } });
+  // It knows no server-sent events.
+  expect(query).not.toContain('subscription');
+});
+
+test('its placeholder is no key, but locks nobody out who has one', async () => {
+  await onNode(store, { AUTH_FAILURES_PER_MINUTE: '5' }, async (node) => {
+    for (let time = 0; time < 20; time += 1) {
+      const { status, errors } = await graphqlText(node, { query: getIntrospectionQuery() }, '<API_KEY>');
+      expect({ status, errors }).toEqual({
+        status: 401,
+        errors: [{ message: 'The API key is not valid.', extensions: { code: 'UNAUTHENTICATED', status: 401 } }],
+      });
+    }
+    const { key } = await store.keys.issue({ name: 'fresh' });
+    expect((await graphqlText(node, { query: '{ __typename }' }, key)).status).toBe(200);
+  });
+});

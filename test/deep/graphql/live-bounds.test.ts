@@ -1,0 +1,141 @@
+import { sql } from '../../support/database-access.ts';
+import { follow, type SeenEvent, type Stream, seen } from '../../support/events.ts';
+import { afterEach, describe, expect, test } from '../../support/jest.ts';
+import { eventually } from '../../support/process.ts';
+import { rest } from '../../support/rest.ts';
+import { type Store, startStore, storeForAll } from '../../support/store.ts';
+
+const plain = storeForAll();
+let store: Store = plain;
+const open: Stream[] = [];
+afterEach(async () => {
+  for (const stream of open.splice(0)) stream.close();
+  await eventually(async () => store.app.subscriptions.count === 0);
+  if (store !== plain) await store.close();
+  else await store.empty();
+  store = plain;
+});
+const following = async (...[variables, more]: Parameters<typeof follow> extends [unknown, ...infer R] ? R : never) => {
+  const stream = await follow(store, variables, more);
+  open.push(stream);
+  return stream;
+};
+const create = (name: string, key = store.key) =>
+  rest(store, '/v1/pets', { method: 'POST', json: { name, categoryId: 5 }, key });
+const failure = (stream: Stream) => JSON.parse(stream.text).errors[0];
+const complete: SeenEvent = { event: 'complete', id: undefined, data: '' };
+
+describe('a key that is revoked', () => {
+  test('ends its subscriptions, with the reason, and nobody else’s', async () => {
+    const { id, key } = await store.keys.issue({ name: 'other', scope: 'read' });
+    const [ended, other] = [await following({}, { key }), await following()];
+    await store.keys.revoke(id);
+    expect(await ended.ended).toBe('whole');
+    const error = { message: 'The API key is not valid.', extensions: { code: 'UNAUTHENTICATED', status: 401 } };
+    expect(ended.events).toEqual([{ event: 'next', id: undefined, data: { errors: [error] } }, complete]);
+    await create('after');
+    await other.until(1);
+    expect([seen(other), seen(ended)]).toEqual([['after'], []]);
+  });
+
+  test('ends them when it expires, too', async () => {
+    const { id, key } = await store.keys.issue({ name: 'brief' });
+    const stream = await following({}, { key });
+    await sql(store.database, 'update api_key set expires_at = now() where id = $1', [id]);
+    expect(await stream.ended).toBe('whole');
+    expect(stream.events.at(-2)?.data.errors[0].extensions.code).toBe('UNAUTHENTICATED');
+  });
+});
+
+describe('a limit', () => {
+  test('of subscriptions holds for a key, whose other clients are told when to come again', async () => {
+    store = await startStore({ SUBSCRIPTIONS_PER_KEY: '2' });
+    const [first] = [await following(), await following()];
+    const third = await following();
+    expect([third.status, third.headers['retry-after'], failure(third)]).toEqual([
+      429,
+      '5',
+      {
+        message: 'This key has 2 subscriptions open here, which is all it may have; close one first.',
+        extensions: { code: 'TOO_MANY_REQUESTS', status: 429, retryAfter: 5 },
+      },
+    ]);
+    const { key } = await store.keys.issue({ name: 'other' });
+    expect(await following({}, { key })).toMatchObject({ status: 200 });
+    first?.close();
+    await eventually(async () => (await following()).status === 200);
+  });
+
+  test('of subscriptions holds for the process', async () => {
+    store = await startStore({ SUBSCRIPTIONS_MAX: '1' });
+    await following();
+    const second = await following();
+    expect([second.status, second.headers['retry-after'], failure(second).extensions.code]).toEqual([
+      503,
+      '1',
+      'SERVICE_UNAVAILABLE',
+    ]);
+  });
+
+  test('of its life cuts a subscription off in the middle, so that its client resumes', async () => {
+    store = await startStore({ SUBSCRIPTION_LIFE_MS: '100' });
+    const stream = await following();
+    expect([await stream.ended, stream.events]).toEqual(['cut', []]);
+    await eventually(async () => store.app.subscriptions.count === 0);
+  });
+});
+
+describe('a quota', () => {
+  test('is charged one for the start and one for each animal; when it is spent the subscription says so and ends', async () => {
+    store = await startStore({ QUOTA_PER_MINUTE: '5' });
+    const { key } = await store.keys.issue({ name: 'writer' });
+    const stream = await following({ after: '0' });
+    for (const [at, name] of ['a', 'b'].entries()) {
+      await create(name, key);
+      await stream.until(at + 1);
+    }
+    const { key: third } = await store.keys.issue({ name: 'third' });
+    for (const [at, name] of ['c', 'd'].entries()) {
+      await create(name, third);
+      await stream.until(at + 3);
+    }
+    const { key: last } = await store.keys.issue({ name: 'last' });
+    await create('e', last);
+    await stream.ended;
+    expect(seen(stream)).toEqual(['a', 'b', 'c', 'd']);
+    const extensions = { code: 'TOO_MANY_REQUESTS', status: 429, retryAfter: expect.any(Number) };
+    const error = { message: 'This key has used its 5 units of this minute.', extensions };
+    expect(stream.events.slice(-2)).toEqual([{ event: 'next', id: undefined, data: { errors: [error] } }, complete]);
+
+    const again = await following({ after: '0' });
+    expect([again.status, again.headers['retry-after']]).toEqual([429, expect.any(String)]);
+  });
+});
+
+describe('a client that does not read', () => {
+  test('holds a page and no queue, is no burden to others, and has everything when it reads on', async () => {
+    store = await startStore();
+    const count = 15_000;
+    const slow = await following({ after: '0' });
+    slow.outgoing.socket?.pause();
+    const names = `select lpad(n::text, 900, 'x'), 1, 'available' from generate_series(1, $1::int) n`;
+    await sql(store.database, `insert into pet (name, category_id, status) ${names}`, [`${count}`]);
+    const quick = await following({ after: '0' });
+    await quick.until(count);
+    // The kernel takes less than all of these fourteen megabytes.
+    expect(store.app.subscriptions.delivered).toBeLessThan(2 * count);
+    slow.outgoing.socket?.resume();
+    await slow.until(count);
+    expect(seen(slow)).toEqual(Array.from({ length: count }, (_, at) => `${at + 1}`.padStart(900, 'x')));
+  });
+
+  test('and goes is forgotten', async () => {
+    // A machine that is still busy with the test before refuses it.
+    await eventually(async () => (await following()).status === 200);
+    const { outgoing } = open.at(-1) as Stream;
+    outgoing.socket?.pause();
+    expect(store.app.subscriptions.count).toBe(1);
+    outgoing.destroy();
+    await eventually(async () => store.app.subscriptions.count === 0);
+  });
+});

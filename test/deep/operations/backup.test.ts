@@ -1,0 +1,396 @@
+import { execFile } from 'node:child_process';
+import { hash } from 'node:crypto';
+import {
+  existsSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { defineEntity, p } from '@mikro-orm/core';
+import { ApiKey } from '../../../src/access/keys/api-key.entity.ts';
+import { backup, restore } from '../../../src/commands/backup/backup.ts';
+import { tablesOf } from '../../../src/commands/backup/tables.ts';
+import { loadConfig } from '../../../src/config.ts';
+import { modelOf } from '../../../src/mikro-orm.config.ts';
+import { modules } from '../../../src/modules.ts';
+import { PetEntity } from '../../../src/pets/pet.entity.ts';
+import { Database } from '../../../src/storage/database/database.ts';
+import { sql } from '../../support/database-access.ts';
+import { contentsOf, foldersForEach, onceMore, sessionWith, usedStoreIn } from '../../support/embedded.ts';
+import { describe, expect, test } from '../../support/jest.ts';
+import { migrationOf, openNode } from '../../support/migrations.ts';
+import { cli, eventually, onPostgres, run, type ServerProcess, startServer } from '../../support/process.ts';
+import { rest } from '../../support/rest.ts';
+
+const BOOTSTRAP_API_KEY = 'a-key-for-these-tests-and-no-others';
+const folders = foldersForEach();
+const env = () => ({ DATA_DIR: folders.store, BOOTSTRAP_API_KEY });
+const said = (text: string) => ({ code: 1, stdout: '', stderr: `animal-store: ${text}\n` });
+const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
+/** Files of backups that are not complete. */
+const partialsOf = (file: string) => readdirSync(dirname(file)).filter((name) => name.startsWith(`${basename(file)}.`));
+const create = (server: ServerProcess, name: string) =>
+  rest(server, '/v1/pets', { method: 'POST', json: { name, categoryId: 1 } });
+
+(onPostgres ? describe.skip : describe)(
+  'a backup of the embedded store (skipped on PostgreSQL, which has its own)',
+  () => {
+    test('is the same whether the service runs or not, is readable by its owner only, and appears whole', async () => {
+      const server = await startServer(env());
+      await create(server, 'Rex');
+      const file = folders.file('running.ndjson');
+      const running = await cli(['backup', file, '--json'], env());
+      expect(running).toMatchObject({ code: 0, stderr: '' });
+      const { tables, bytes } = JSON.parse(running.stdout);
+      const sha256 = expect.stringMatching(/^[\da-f]{64}$/);
+      expect(tables).toContainEqual({ table: 'pet', rows: 1, sha256, counter: '1', greatest: '1' });
+      expect(bytes).toBe(statSync(file).size);
+      expect(statSync(file).mode & 0o777).toBe(0o600);
+      expect(partialsOf(file)).toEqual([]);
+      await server.stop();
+      const stopped = await cli(['backup', folders.file('stopped.ndjson')], env());
+      expect(stopped).toMatchObject({ code: 0, stderr: '' });
+      expect(stopped.stdout).toMatch(
+        /^table .*\n(?:\w+ +\d+ +[\da-f]{16}\n)+.*stopped\.ndjson: \d+ bytes; requests waited \d+ ms\n$/,
+      );
+      expect(readFileSync(folders.file('stopped.ndjson'), 'utf8')).toBe(readFileSync(file, 'utf8'));
+      const streamed = await cli(['backup', '-'], env());
+      expect(streamed).toMatchObject({ code: 0, stdout: readFileSync(file, 'utf8') });
+    });
+
+    test('overwrites a file only with --force, and makes no store where there is none', async () => {
+      expect(await cli(['backup', folders.file('none.ndjson')], env())).toMatchObject({
+        code: 1,
+        stderr: `animal-store: There is no store in ${folders.store} (DATA_DIR).\n`,
+      });
+      expect(existsSync(folders.store)).toBe(false);
+      await usedStoreIn(folders.store);
+      const file = folders.file('taken.ndjson');
+      writeFileSync(file, 'mine');
+      expect(await cli(['backup', file], env())).toMatchObject({
+        code: 1,
+        stdout: '',
+        stderr: `animal-store: ${file} exists; --force overwrites it.\n`,
+      });
+      expect(readFileSync(file, 'utf8')).toBe('mine');
+      expect(await cli(['backup', file, '--force'], env())).toMatchObject({ code: 0 });
+      expect(readFileSync(file, 'utf8')).toMatch(/^\{"format":"animal-store backup 1".*\n\{"tables":.*\}\n$/s);
+      // A device, a pipe or a link is replaced by nothing; this link leads nowhere.
+      const link = folders.file('link.ndjson');
+      symlinkSync(folders.file('nowhere'), link);
+      expect(await cli(['backup', link, '--force'], env())).toMatchObject({
+        code: 1,
+        stderr: `animal-store: ${link} is no ordinary file: it is left as it is.\n`,
+      });
+      expect(lstatSync(link).isSymbolicLink()).toBe(true);
+    });
+
+    test('that is killed leaves no file of that name, and neither users of the store nor the next backup mind', async () => {
+      await usedStoreIn(folders.store);
+      const { database: user } = await openNode({ env: env() });
+      // It waits for the store in the middle of its work.
+      const holder = await sessionWith(folders.store);
+      await holder.query('begin');
+      const file = folders.file('killed.ndjson');
+      writeFileSync(`${file}.partial`, 'mine');
+      const { child, ended } = run('cli', ['backup', file], env());
+      await eventually(async () => partialsOf(file).length === 2);
+      child.kill('SIGKILL');
+      expect(await ended).toMatchObject({ code: null, signal: 'SIGKILL' });
+      expect(existsSync(file)).toBe(false);
+      const both = [run('cli', ['backup', file, '--force'], env()), run('cli', ['backup', file, '--force'], env())];
+      await eventually(async () => partialsOf(file).length === 4);
+      await holder.query('rollback');
+      await holder.end();
+      for (const { ended } of both) expect(await ended).toMatchObject({ code: 0, stderr: '' });
+      expect(readFileSync(file, 'utf8')).toMatch(/"sha256":"[\da-f]{64}"\}\n$/);
+      expect(readFileSync(`${file}.partial`, 'utf8')).toBe('mine');
+      await user.ping();
+      await user.close();
+    });
+
+    test('has all that was acknowledged before it, and nothing without what came before that, while others write', async () => {
+      const server = await startServer(env());
+      const acknowledged: bigint[] = [];
+      let isOver = false;
+      const writers = Array.from({ length: 8 }, async (_, writer) => {
+        for (let at = 0; !isOver; at += 1) acknowledged.push((await create(server, `pet ${writer} ${at}`)).json.id);
+      });
+      await eventually(async () => acknowledged.length >= 50);
+      const before = [...acknowledged];
+      const file = folders.file('busy.ndjson');
+      expect(await cli(['backup', file], env())).toMatchObject({ code: 0 });
+      const enough = acknowledged.length + 50;
+      await eventually(async () => acknowledged.length >= enough);
+      isOver = true;
+      await Promise.all(writers);
+      const ids = readFileSync(file, 'utf8')
+        .split('\n')
+        .map((line) => /^\{"id":(\d+),"name":"pet /.exec(line)?.[1])
+        .filter((id) => id !== undefined)
+        .map(Number);
+      // Ids are given out in order, and nothing is removed: no hole up to the last one.
+      expect(ids).toEqual(Array.from({ length: ids.length }, (_, at) => at + 1));
+      expect(ids.length).toBeGreaterThanOrEqual(Math.max(...before.map(Number)));
+      expect(ids.length).toBeLessThan(acknowledged.length);
+    });
+
+    test('is not made of objects that it would lack: they are named', async () => {
+      await usedStoreIn(folders.store);
+      const { database: user } = await openNode({ env: env() });
+      const session = await sessionWith(folders.store);
+      await session.query(`
+        create view cheap as select id from pet; create table theirs (id int); alter table pet add color text;
+        create function f() returns trigger language plpgsql as 'begin return new; end';
+        create trigger mine before insert on api_key for each row execute function f()`);
+      await session.end();
+      await user.close();
+      const { code, stderr } = await cli(['backup', folders.file('view.ndjson')], env());
+      expect({ code, stderr }).toEqual({
+        code: 1,
+        stderr:
+          "animal-store: The store holds objects that are not the service's, and a copy would lack them: " +
+          'column pet.color, function f, table or view cheap, table or view theirs, trigger mine. Drop them first.\n',
+      });
+      expect(partialsOf(folders.file('view.ndjson'))).toEqual([]);
+    });
+  },
+);
+
+let one: Promise<string> | undefined;
+
+/** A backup of a store with one animal: it is made once. */
+async function backupOfOne(): Promise<string> {
+  const file = folders.file('one.ndjson');
+  one ??= make();
+  writeFileSync(file, await one);
+  return file;
+
+  async function make() {
+    const { database } = await openNode({ env: env() });
+    await database.migrate();
+    await database.rows(insertRex, []);
+    await database.close();
+    expect(await cli(['backup', file], env())).toMatchObject({ code: 0 });
+    rmSync(folders.store, { recursive: true });
+    return readFileSync(file, 'utf8');
+  }
+}
+
+const insertRex = { name: 'rex', text: `insert into pet (name, category_id, status) values ('Rex', 1, 'available')` };
+
+/** What a store holds. */
+async function petsIn(DATA_DIR: string): Promise<unknown[]> {
+  const { database } = await openNode({ env: { DATA_DIR } });
+  await database.migrate();
+  const rows = await database.rows({ name: 'all', text: 'select * from pet' }, []);
+  await database.close();
+  return rows;
+}
+
+(onPostgres ? describe.skip : describe)('restoring (skipped on PostgreSQL, which has its own)', () => {
+  test('brings back every value, counter and key, and the store goes on', async () => {
+    const { key, contents } = await usedStoreIn(folders.store);
+    const file = folders.file('odd.ndjson');
+    expect(await cli(['backup', file], env())).toMatchObject({ code: 0, stderr: '' });
+
+    const DATA_DIR = await folders.another();
+    const restored = await cli(['restore', file, '--json'], { DATA_DIR });
+    expect(restored).toMatchObject({ code: 0, stderr: '' });
+    expect(JSON.parse(restored.stdout)).toMatchObject({ file, applied: [] });
+    const again = { ...(await startServer({ DATA_DIR })), key };
+    expect(again.output.stdout).not.toContain('API key');
+    const copy = await sessionWith(DATA_DIR);
+    expect(await contentsOf(copy)).toEqual(contents);
+    await copy.end();
+    const replayed = await rest(again, '/v1/pets', onceMore);
+    expect(replayed.headers['idempotent-replayed']).toBe('true');
+    expect(replayed.json.id).toBe(29);
+    expect((await rest(again, '/v1/pets', newPet)).json.id).toBe(30);
+    await again.stop();
+    const command = [resolve('node_modules/.bin/mikro-orm'), 'migration:check'];
+    const { stdout } = await promisify(execFile)(process.execPath, command, {
+      env: { PATH: process.env.PATH, DATA_DIR },
+    });
+    expect(stdout).toContain('No changes required, schema is up-to-date');
+  });
+
+  test('works while a service runs on the empty store, which then serves what was restored', async () => {
+    const file = await backupOfOne();
+    const DATA_DIR = await folders.another();
+    const server = await startServer({ DATA_DIR, BOOTSTRAP_API_KEY });
+    expect((await rest(server, '/v1/pets')).json).toEqual([]);
+    expect(await cli(['restore', file], { DATA_DIR })).toMatchObject({ code: 0 });
+    const rex = { id: 1, name: 'Rex', categoryId: 1, status: 'available' };
+    expect((await rest(server, '/v1/pets')).json).toEqual([rex]);
+    expect((await rest(server, '/v1/pets', newPet)).json).toEqual({ ...rex, id: 2 });
+  });
+
+  test('refuses a store that holds anything, and leaves it as it is', async () => {
+    const file = await backupOfOne();
+    expect(await cli(['restore', file], env())).toMatchObject({ code: 0, stderr: '' });
+    const full = `The store in ${folders.store} (DATA_DIR) is not empty: pet has 1 rows. Restore into a new folder: DATA_DIR=...`;
+    expect(await cli(['restore', file], env())).toMatchObject(said(full));
+    const DATA_DIR = await folders.another();
+    await cli(['keys', 'issue', '--name', 'shop'], { DATA_DIR });
+    const withKey = await cli(['restore', file], { DATA_DIR });
+    expect(withKey).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('is not empty: api_key has 1 rows, key_event has 1 rows.'),
+    });
+    expect((await cli(['keys', 'list'], { DATA_DIR })).stdout).toContain('shop');
+  });
+
+  test('refuses a file that was cut anywhere, changed anywhere, or is none, and makes no store', async () => {
+    const file = await backupOfOne();
+    const whole = readFileSync(file, 'utf8');
+    const DATA_DIR = resolve(await folders.another(), 'store');
+    const attempt = () => restore(file, loadConfig({ DATA_DIR }).database, modelOf(modules), () => undefined);
+    for (const size of [
+      whole.length - 2,
+      whole.indexOf('{"tables"') + 40,
+      whole.indexOf('Rex'),
+      whole.indexOf('\n') + 1,
+    ]) {
+      writeFileSync(file, whole.slice(0, size));
+      await expect(attempt()).rejects.toThrow(`${file} is not complete: it has been cut. Nothing was restored.`);
+    }
+    for (const [was, is] of [
+      ['Rex', 'Max'],
+      ['"key":["id"]', '"key":["no"]'],
+    ] as const) {
+      writeFileSync(file, whole.replace(was, is));
+      await expect(attempt()).rejects.toThrow(`${file} has been changed: its checksum is wrong. Nothing was restored.`);
+    }
+    writeFileSync(file, whole.replace('backup 1', 'backup 2'));
+    await expect(attempt()).rejects.toThrow(
+      `${file} is of another release (animal-store backup 2); this one reads animal-store backup 1.`,
+    );
+    for (const other of ['', 'select 1;\n', '[1]\n{}\n', 'null\nnull\n']) {
+      writeFileSync(file, other);
+      await expect(attempt()).rejects.toThrow(`${file} is not a backup of an animal store.`);
+    }
+    expect(await cli(['restore', file], { DATA_DIR })).toMatchObject(
+      said(`${file} is not a backup of an animal store.`),
+    );
+    expect(existsSync(DATA_DIR)).toBe(false);
+    expect(readFileSync(file, 'utf8')).toBe('null\nnull\n');
+  });
+
+  test('is all or nothing: rows that are not those of the backup are undone', async () => {
+    const file = await backupOfOne();
+    // As if the engine had written something else than it was given.
+    const [head, pet = '', ...rest] = readFileSync(file, 'utf8').split('\n');
+    const before = [head, pet.replace('Rex', 'Max'), ...rest.slice(0, -2)].map((line) => `${line}\n`).join('');
+    const end = { ...JSON.parse(rest.at(-2) as string), sha256: hash('sha256', before) };
+    writeFileSync(file, `${before}${JSON.stringify(end)}\n`);
+    const DATA_DIR = await folders.another();
+    const message = 'What was written is not what was read: pet. Nothing was kept.';
+    expect(await cli(['restore', file], { DATA_DIR })).toMatchObject(said(message));
+    expect(await petsIn(DATA_DIR)).toEqual([]);
+  });
+
+  test('migrates what an earlier release has backed up, in a new folder', async () => {
+    const model = modelOf(modules);
+    const { database: options } = loadConfig({ DATA_DIR: folders.store });
+    const before = { ...model, entities: [PetEntity, ApiKey], migrations: model.migrations.slice(0, 1) };
+    const earlier = await Database.open(options, before);
+    await earlier.migrate();
+    await sql(earlier, `insert into pet (name, category_id, status) values ('old', 1, 'sold')`);
+    await earlier.close();
+    const file = folders.file('old.ndjson');
+    const missing = model.migrations.slice(1).map(({ name }) => name);
+    expect(await cli(['backup', file], env())).toMatchObject(
+      said(`The store lacks migrations (${missing.join(', ')}). Run \`migrate\` first.`),
+    );
+    await backup(file, options, before, { progress: () => undefined });
+    const DATA_DIR = await folders.another();
+    const { stdout } = await cli(['restore', file, '--json'], { DATA_DIR });
+    expect(JSON.parse(stdout).applied).toEqual(missing);
+    expect(await petsIn(DATA_DIR)).toEqual([['1', 'old', '1', 'sold']]);
+
+    const dataDir = await folders.another();
+    const { database: newer } = await openNode({ env: { DATA_DIR: dataDir } });
+    await newer.migrate();
+    await newer.close();
+    expect(await cli(['restore', file], { DATA_DIR: dataDir })).toMatchObject(
+      said(
+        `The store in ${dataDir} (DATA_DIR) has had more migrations than the backup. Restore into a new folder: DATA_DIR=...`,
+      ),
+    );
+  });
+
+  test('refuses what a newer release has backed up', async () => {
+    const next = migrationOf('2999_01_01_000000_next', ['create index next on pet (name)']);
+    const model = modelOf(modules);
+    const { database: options } = loadConfig({ DATA_DIR: folders.store });
+    const { database } = await openNode({ env: { DATA_DIR: folders.store } }, [next]);
+    await database.migrate();
+    await database.close();
+    const file = folders.file('new.ndjson');
+    const unknown = 'is of a newer release: this one does not know 2999_01_01_000000_next. Use that release.';
+    expect(await cli(['backup', file], env())).toMatchObject(said(`The store ${unknown}`));
+    await backup(file, options, { ...model, migrations: [...model.migrations, next] }, { progress: () => undefined });
+    const DATA_DIR = await folders.another();
+    expect(await cli(['restore', file], { DATA_DIR })).toMatchObject(said(`${file} ${unknown}`));
+  });
+
+  test('keeps the counter, says when an id is near the end of its range', async () => {
+    const { database } = await openNode({ env: env() });
+    await database.migrate();
+    await sql(
+      database,
+      `insert into pet (id, name, category_id, status) values (70, 'a', 1, 'sold'), ($1, 'b', 1, 'sold')`,
+      ['9223372036854775807'],
+    );
+    await sql(database, 'delete from pet where id = 70');
+    await sql(database, `select setval('pet_id_seq', 90)`);
+    await database.close();
+    const file = folders.file('far.ndjson');
+    expect(await cli(['backup', file], env())).toMatchObject({ code: 0, stderr: '' });
+    const DATA_DIR = await folders.another();
+    expect(await cli(['restore', file], { DATA_DIR })).toMatchObject({
+      code: 0,
+      stderr:
+        'animal-store: The greatest id of pet, 9223372036854775807, is near the end of its range, and new ids follow 90: ' +
+        'walks and live lists that have passed the greatest id miss them.\n',
+    });
+    const server = await startServer({ DATA_DIR, BOOTSTRAP_API_KEY });
+    expect((await rest(server, '/v1/pets', newPet)).json).toMatchObject({ id: 91 });
+  });
+});
+
+test('with DATABASE_URL set, the tool of PostgreSQL is named instead', async () => {
+  const withUrl = { DATABASE_URL: 'postgres://shop:secret@127.0.0.1:1/shop' };
+  const backup = await cli(['backup', 'shop.dump'], withUrl);
+  expect(backup).toMatchObject({ code: 1, stdout: '' });
+  expect(backup.stderr).toBe(
+    'animal-store: DATABASE_URL is set, and PostgreSQL has its own tools: pg_dump --format=custom --file=shop.dump "$DATABASE_URL"\n',
+  );
+  expect((await cli(['restore', 'shop.sql'], withUrl)).stderr).toContain(
+    'pg_restore --dbname="$DATABASE_URL" shop.sql',
+  );
+});
+
+test('a table is copied after those that it refers to, with the columns of its relations', () => {
+  const Shop = defineEntity({
+    name: 'Shop',
+    tableName: 'shop',
+    properties: { id: p.bigint().primary().autoincrement(), toys: () => p.oneToMany(Toy).mappedBy('shop') },
+  });
+  const Toy = defineEntity({
+    name: 'Toy',
+    tableName: 'a_toy',
+    properties: { id: p.bigint().primary().autoincrement(), shop: () => p.manyToOne(Shop) },
+  });
+  expect(tablesOf({ entities: [Toy, Shop], migrations: [] })).toEqual([
+    { name: 'shop', columns: { id: 'bigserial' }, key: ['id'], counted: 'id' },
+    { name: 'a_toy', columns: { id: 'bigserial', shop_id: 'bigint' }, key: ['id'], counted: 'id' },
+  ]);
+});

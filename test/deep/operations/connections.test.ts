@@ -1,0 +1,113 @@
+import { connect, type Socket } from 'node:net';
+import { databaseForEach } from '../../support/each.ts';
+import { send } from '../../support/http.ts';
+import { afterEach, expect, test } from '../../support/jest.ts';
+import { startMeasured } from '../../support/metrics.ts';
+import { eventually, onPostgres, type ServerProcess, startServer } from '../../support/process.ts';
+import { closing } from '../../support/raw.ts';
+import { endSessions, openSession } from '../../support/session.ts';
+
+const key = 'a-key-for-these-tests-and-no-others';
+const database = databaseForEach();
+const authorization = `Bearer ${key}`;
+
+let sockets: Socket[] = [];
+afterEach(() => {
+  for (const socket of sockets) socket.destroy();
+  sockets = [];
+});
+
+/** Opens connections and asks something on each. @returns how many are served, and how many have been closed instead */
+async function openAll(
+  server: ServerProcess,
+  count: number,
+  ending = '',
+): Promise<{ statuses: string[]; closed: number }> {
+  const statuses: string[] = [];
+  let closed = 0;
+  const opened = Array.from({ length: count }, () => {
+    const socket = connect(Number(new URL(server.origin).port), '127.0.0.1');
+    sockets.push(socket);
+    return new Promise<void>((done) => {
+      let text = '';
+      socket.on('error', () => undefined);
+      socket.on('close', () => {
+        if (text === '') closed += 1;
+        done();
+      });
+      socket.on('data', (chunk) => {
+        if (text === '') statuses.push(`${chunk}`.slice(9, 12));
+        text += chunk;
+        done();
+      });
+      socket.write(
+        `GET /v1/pets HTTP/1.1\r\n${ending || 'Host: store.example\r\n'}Authorization: ${authorization}\r\n\r\n`,
+      );
+    });
+  });
+  await Promise.all(opened);
+  return { statuses, closed };
+}
+
+const linesOf = ({ output }: ServerProcess) =>
+  output.stdout
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line));
+const stateLines = (server: ServerProcess) =>
+  linesOf(server)
+    .filter(({ msg }) => /connections are/.test(msg))
+    .map(({ time, level, pid, host, ...line }) => line);
+
+test('connections beyond MAX_CONNECTIONS are closed, the others are served, and the log says so once', async () => {
+  const server = await startMeasured({ ...database.env, BOOTSTRAP_API_KEY: key, MAX_CONNECTIONS: '8' });
+  const { statuses, closed } = await openAll(server, 28);
+  // The connection that asked whether the server is ready may still be open.
+  expect([7, 8]).toContain(statuses.length);
+  expect(new Set(statuses)).toEqual(new Set(['200']));
+  expect(statuses.length + closed).toBe(28);
+  expect((await server.metrics()).get('animal_store_connections_refused_total')).toBe(closed);
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await eventually(async () => (await openAll(server, 1, closing)).closed === 0);
+  await eventually(async () => stateLines(server).length === 2);
+  const [began, ended] = stateLines(server);
+  expect(began).toEqual({ maxConnections: 8, msg: 'connections are refused' });
+  expect(ended).toEqual({
+    ms: expect.any(Number),
+    refused: expect.any(Number),
+    msg: 'connections are no longer refused',
+  });
+  expect(ended.refused).toBeGreaterThanOrEqual(20);
+});
+
+test('more clients than file descriptors cost no request that is served, nor the connections to the database', async () => {
+  const openFiles = onPostgres ? 128 : 256;
+  const env = { ...database.env, BOOTSTRAP_API_KEY: key, DATABASE_POOL_MAX: '10', LOG_LEVEL: 'debug' };
+  const server = await startServer(env, { openFiles });
+  const { statuses, closed } = await openAll(server, 2 * openFiles);
+  expect(new Set(statuses)).toEqual(new Set(['200']));
+  expect(statuses.length).toBeGreaterThanOrEqual(16);
+  expect(statuses.length + closed).toBe(2 * openFiles);
+  // The pool must open its connections anew while the clients hold theirs.
+  if (onPostgres) {
+    const session = await openSession(database);
+    await endSessions(session);
+    await session.end();
+  }
+  const [survivor] = sockets.filter((socket) => !socket.destroyed);
+  await eventually(() => isServed(survivor as Socket));
+  expect(server.output.stdout + server.output.stderr).not.toMatch(/EMFILE|ENFILE/);
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await eventually(async () => (await send(server.origin, { path: '/readyz' })).status === 200);
+  expect((await openAll(server, 10)).closed).toBe(0);
+  expect(linesOf(server).filter(({ status }) => status === 500)).toEqual([]);
+  expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
+});
+
+/** Asks on a connection that is open. */
+function isServed(socket: Socket): Promise<boolean> {
+  return new Promise((done) => {
+    socket.once('data', (chunk) => done(`${chunk}`.startsWith('HTTP/1.1 200')));
+    socket.write(`GET /v1/pets HTTP/1.1\r\nHost: store.example\r\nAuthorization: ${authorization}\r\n\r\n`);
+  });
+}

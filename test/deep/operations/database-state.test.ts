@@ -1,0 +1,124 @@
+import type pg from 'pg';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { send } from '../../support/http.ts';
+import { afterEach, beforeEach, describe, expect, test } from '../../support/jest.ts';
+import { eventually, killAll, ownsSessions, type ServerProcess, startServer } from '../../support/process.ts';
+import { rest } from '../../support/rest.ts';
+import { Road } from '../../support/road.ts';
+import { openSession, urlOf } from '../../support/session.ts';
+
+const key = 'a-key-for-these-tests-and-no-others';
+const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
+
+(ownsSessions ? describe : describe.skip)(
+  'what the log says of the database (a PostgreSQL without a pooler only)',
+  () => {
+    let database: TestDatabase;
+    let road: Road;
+    let server: ServerProcess;
+    let session: pg.Client;
+    beforeEach(async () => {
+      database = await createTestDatabase();
+      road = new Road(new URL(urlOf(database)));
+      await road.open();
+      const limits = { DATABASE_POOL_MAX: '2', DATABASE_STATEMENT_TIMEOUT_MS: '3000' };
+      server = await startServer({ ...limits, DATABASE_URL: road.url, BOOTSTRAP_API_KEY: key });
+      session = await openSession(database);
+    });
+    afterEach(async () => {
+      await killAll();
+      await session.end();
+      road.cut();
+      await database.drop();
+    });
+
+    const listed = async () => (await rest(server, '/v1/pets')).status;
+    const query = '{ pets { id } }';
+    const graphQL = async () => {
+      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+      const answer = await send(server.origin, {
+        method: 'POST',
+        path: '/graphql',
+        headers,
+        body: JSON.stringify({ query }),
+      });
+      return JSON.parse(answer.text).errors?.[0].extensions.status;
+    };
+
+    /** All that is no line of a request. */
+    const lines = () =>
+      server.output.stdout
+        .split('\n')
+        .filter((line) => line.startsWith('{'))
+        .map((line) => JSON.parse(line))
+        .filter(({ msg }) => !/answered|listening|migration applied|started|bootstrap key/i.test(msg))
+        .map(({ time, level, pid, host, ...line }) => ({ ...line, level }));
+
+    test('one line when it is lost, however many requests meet that, and one when it is back', async () => {
+      road.cut();
+      for (let time = 1; time <= 10; time += 1) expect([await listed(), await graphQL()]).toEqual([503, 503]);
+      await road.open();
+      await eventually(async () => (await listed()) === 200);
+      await eventually(async () => lines().length === 2);
+      const [lost, back] = lines();
+      expect(lost).toEqual({
+        level: 40,
+        code: expect.stringMatching(/^ECONN(?:REFUSED|RESET)$/),
+        reason: expect.any(String),
+        msg: 'the database is lost',
+      });
+      expect(back).toEqual({
+        level: 30,
+        ms: expect.any(Number),
+        failures: expect.any(Number),
+        msg: 'the database is back',
+      });
+      expect(back?.failures).toBeGreaterThanOrEqual(20);
+      expect(server.output.stdout).not.toContain('stack');
+    });
+
+    test('a creation whose outcome is unknown has a line of its own, with the id of its request', async () => {
+      road.cutsAt = 'INSERT 0 1';
+      const headers = { 'x-request-id': 'whose-outcome-is-unknown' };
+      expect(await rest(server, '/v1/pets', { ...newPet, headers })).toMatchObject({ status: 503 });
+      await eventually(async () => lines().some(({ msg }) => msg === 'outcome unknown'));
+      expect(lines().find(({ msg }) => msg === 'outcome unknown')).toEqual({
+        level: 40,
+        reqId: 'whose-outcome-is-unknown',
+        code: 'SERVICE_UNAVAILABLE',
+        reason: 'Connection terminated unexpectedly',
+        msg: 'outcome unknown',
+      });
+    });
+
+    test('one line when all connections are in use, and one when they are free again', async () => {
+      await session.query('begin; lock table pet in access exclusive mode');
+      const asked = [rest(server, '/v1/pets'), rest(server, '/v1/pets/1'), rest(server, '/v1/pets', newPet)];
+      const said = (word: string) => lines().filter(({ msg }) => msg.includes(word));
+      await eventually(async () => said('in use').length === 1);
+      await session.query('rollback');
+      await Promise.all(asked);
+      await eventually(async () => said('free again').length === 1);
+      const inUse = { level: 40, connections: 2, waiting: 1, msg: 'all connections to the database are in use' };
+      expect(said('in use')).toEqual([inUse]);
+      expect(said('free again')).toEqual([
+        { level: 30, ms: expect.any(Number), msg: 'connections to the database are free again' },
+      ]);
+    });
+
+    test('a table that nobody gets is no lost database: one line says what does not work, with PostgreSQL’s code', async () => {
+      await session.query('begin; lock table pet in access exclusive mode');
+      expect(await Promise.all([listed(), listed()])).toEqual([503, 503]);
+      await session.query('rollback');
+      expect(await listed()).toBe(200);
+      expect(lines()).toEqual([
+        {
+          level: 40,
+          code: '57014',
+          reason: 'canceling statement due to statement timeout',
+          msg: 'the database does not carry out statements',
+        },
+      ]);
+    });
+  },
+);

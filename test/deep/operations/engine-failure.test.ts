@@ -1,0 +1,45 @@
+import pg from 'pg';
+import { createOwnDatabase } from '../../support/database.ts';
+import { databaseForEach } from '../../support/each.ts';
+import { describe, expect, test } from '../../support/jest.ts';
+import { onPostgres, startServer } from '../../support/process.ts';
+import { rest } from '../../support/rest.ts';
+
+const database = databaseForEach(createOwnDatabase);
+
+const key = 'a-key-for-these-tests-and-no-others';
+
+const onEmbedded = onPostgres ? test.skip : test;
+
+onEmbedded('a trap in the embedded engine ends the service, and loses nothing (embedded store only)', async () => {
+  const { DATA_DIR } = database.env as { DATA_DIR: string };
+  const server = await startServer({ DATA_DIR, BOOTSTRAP_API_KEY: key });
+  const rex = await rest(server, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 5 } });
+  expect(rex.status).toBe(201);
+
+  const guest = new pg.Client({ host: DATA_DIR, user: 'postgres', database: 'postgres' });
+  guest.on('error', () => undefined);
+  await guest.connect();
+  // A number is no address: WebAssembly's word is "memory access out of bounds", of which V8 makes an exception by way of
+  // SIGSEGV.
+  await guest.query("create function trap(int) returns int language internal strict as 'textlen'");
+  await expect(guest.query('select trap(2147483000)')).rejects.toThrow('Connection terminated unexpectedly');
+  expect(await server.ended).toMatchObject({
+    code: 1,
+    signal: null,
+    stderr: 'animal-store: The embedded store has stopped working.\n',
+  });
+
+  const again = await startServer({ DATA_DIR, BOOTSTRAP_API_KEY: key });
+  expect((await rest(again, '/v1/pets')).json).toEqual([rex.json]);
+});
+
+describe('a fault of the process', () => {
+  test.each(['SIGSEGV', 'SIGBUS', 'SIGFPE', 'SIGILL', 'SIGTRAP', 'SIGABRT'] as const)(
+    '(%s) ends it',
+    async (signal) => {
+      const server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key });
+      expect(await server.stop(signal)).toMatchObject({ code: null, signal });
+    },
+  );
+});

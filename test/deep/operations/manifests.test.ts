@@ -1,0 +1,120 @@
+import { readFileSync } from 'node:fs';
+import * as apps from 'kubernetes-models/apps/v1';
+import * as batch from 'kubernetes-models/batch/v1';
+import * as networking from 'kubernetes-models/networking.k8s.io/v1';
+import * as policy from 'kubernetes-models/policy/v1';
+import * as core from 'kubernetes-models/v1';
+import { parseAllDocuments } from 'yaml';
+import { variables } from '../../../src/config.ts';
+import { expect, test } from '../../support/jest.ts';
+import { mistyped } from '../../support/typed.ts';
+
+/** The example for Kubernetes. No cluster runs here: it is held to the API's own schemas, and to the service. */
+const manifests: any[] = parseAllDocuments(readFileSync('operations/kubernetes/animal-store.yaml', 'utf8')).map((one) =>
+  one.toJS(),
+);
+const versions: Record<string, any> = {
+  'apps/v1': apps,
+  'batch/v1': batch,
+  'networking.k8s.io/v1': networking,
+  'policy/v1': policy,
+  v1: core,
+};
+const named = (kind: string) => manifests.find((one) => one.kind === kind);
+const deployment = named('Deployment').spec.template;
+const [service] = deployment.spec.containers;
+const [migration] = named('Job').spec.template.spec.containers;
+const variable = (name: string) => service.env.find((one: any) => one.name === name)?.value;
+
+test('the schemas of the API take every manifest', () => {
+  for (const manifest of manifests) new versions[manifest.apiVersion][manifest.kind](manifest).validate();
+  expect(manifests.map(({ kind }) => kind).sort()).toEqual([
+    'Deployment',
+    'Job',
+    'NetworkPolicy',
+    'PodDisruptionBudget',
+    'Service',
+  ]);
+});
+
+test('no manifest has a member that the API does not know', async () => {
+  const imports = Object.keys(versions).map(
+    (version, at) => `import type * as v${at} from 'kubernetes-models/${version}';`,
+  );
+  const claims = manifests.map((value) => {
+    const at = Object.keys(versions).indexOf(value.apiVersion);
+    return { value, type: `v${at}.I${value.kind}` };
+  });
+  expect(await mistyped(imports.join('\n'), claims)).toBe('');
+});
+
+test.each([
+  ['the service', deployment.spec, service],
+  ['the migration', named('Job').spec.template.spec, migration],
+])('%s runs as nobody in particular, writes to memory only, and can gain no rights', (_, pod: any, container: any) => {
+  expect(pod).toMatchObject({
+    automountServiceAccountToken: false,
+    securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+    volumes: [{ name: 'tmp', emptyDir: { medium: 'Memory' } }],
+  });
+  expect(container.securityContext).toEqual({
+    allowPrivilegeEscalation: false,
+    readOnlyRootFilesystem: true,
+    capabilities: { drop: ['ALL'] },
+  });
+  expect(container.volumeMounts).toEqual([{ name: 'tmp', mountPath: '/tmp' }]);
+  expect(container.resources.requests).toEqual({ cpu: expect.any(String), memory: expect.any(String) });
+  expect(container.resources.limits).toEqual({ memory: expect.any(String) });
+  // The image's own user, so that the owner of its files is the same.
+  const [, user] = /^USER (\d+):/m.exec(readFileSync('Dockerfile', 'utf8')) ?? [];
+  expect(`${pod.securityContext.runAsUser}`).toBe(user);
+});
+
+test('Kubernetes waits longer than the service takes to drain', () => {
+  const drain = Number(variable('DRAIN_DELAY_MS')) + Number(variable('DRAIN_TIMEOUT_MS'));
+  expect(deployment.spec.terminationGracePeriodSeconds * 1000).toBeGreaterThan(drain);
+  // And a pod that is told to end is out of every list of endpoints before it stops to listen.
+  const { periodSeconds, failureThreshold } = service.readinessProbe;
+  expect(Number(variable('DRAIN_DELAY_MS'))).toBeGreaterThan(periodSeconds * failureThreshold * 1000);
+});
+
+test('the environment of the pods is one that the service knows, and no secret is written down', () => {
+  const names = [...service.env, ...migration.env].map(({ name }: any) => name);
+  expect(names.filter((name) => !(name in variables))).toEqual([]);
+  for (const { env } of [service, migration]) {
+    expect(env.find(({ name }: any) => name === 'DATABASE_URL')).toEqual({
+      name: 'DATABASE_URL',
+      valueFrom: { secretKeyRef: { name: 'animal-store', key: 'database-url' } },
+    });
+  }
+});
+
+test('service, budget, policy and scrape annotations mean the pods of the deployment and their ports', () => {
+  const { labels, annotations } = deployment.metadata;
+  expect(named('Deployment').spec.selector.matchLabels).toEqual(labels);
+  expect(named('Service').spec.selector).toEqual(labels);
+  expect(named('PodDisruptionBudget').spec.selector.matchLabels).toEqual(labels);
+  expect(labels).toMatchObject(named('NetworkPolicy').spec.podSelector.matchLabels);
+  const ports = new Map(service.ports.map(({ name, containerPort }: any) => [name, containerPort]));
+  expect(annotations['prometheus.io/port']).toBe(`${ports.get('operations')}`);
+  expect(variable('OPERATIONS_PORT')).toBe(`${ports.get('operations')}`);
+  expect(ports.has(named('Service').spec.ports[0].targetPort)).toBe(true);
+  for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe']) {
+    expect(service[probe].httpGet.port).toBe('operations');
+  }
+  // Only Prometheus reaches the port that needs no key.
+  const rules = named('NetworkPolicy').spec.ingress;
+  const toOperations = rules.filter((rule: any) => rule.ports.some(({ port }: any) => port === 'operations'));
+  expect(toOperations).toEqual([
+    {
+      from: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } }],
+      ports: [{ protocol: 'TCP', port: 'operations' }],
+    },
+  ]);
+});
+
+test('the migration is the only one that migrates', () => {
+  expect(variable('MIGRATE_ON_START')).toBe('false');
+  expect(migration.command).toEqual(['node', 'dist/src/cli.js', 'migrate']);
+  expect(migration.image).toBe(service.image);
+});

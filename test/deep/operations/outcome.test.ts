@@ -1,0 +1,122 @@
+import type pg from 'pg';
+import { creators } from '../../support/creations.ts';
+import { createTestDatabase } from '../../support/database.ts';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../../support/jest.ts';
+import { eventually, onPostgres } from '../../support/process.ts';
+import { operations } from '../../support/refusal.ts';
+import { rest } from '../../support/rest.ts';
+import { Road } from '../../support/road.ts';
+import { openSession, urlOf } from '../../support/session.ts';
+import { type Store, startStore } from '../../support/store.ts';
+
+const unknown = {
+  code: 'SERVICE_UNAVAILABLE',
+  status: 503,
+  message: 'The database did not say whether this was stored: it may have been. Look for it before you send it again.',
+  retryAfter: undefined,
+};
+const notBegun = {
+  code: 'SERVICE_UNAVAILABLE',
+  status: 503,
+  message: 'The database cannot be reached; try again shortly.',
+  retryAfter: 1,
+};
+
+// Is not looked up: no other statement comes between.
+const key = 'a-key-for-these-tests-and-no-others';
+
+const onServer = onPostgres ? describe : describe.skip;
+
+onServer.each(Object.entries(operations))(
+  'a creation by %s that fails (PostgreSQL only: there is no road to the embedded store)',
+  (face, { create }) => {
+    let road: Road;
+    let store: Store;
+    let session: pg.Client;
+    beforeAll(async () => {
+      const database = await createTestDatabase();
+      road = new Road(new URL(urlOf(database)));
+      await road.open();
+      const env = { DATABASE_URL: road.url, DATABASE_STATEMENT_TIMEOUT_MS: '1000', BOOTSTRAP_API_KEY: key };
+      store = { ...(await startStore(env, { database })), key };
+      session = await openSession(database);
+    });
+    afterAll(async () => {
+      await session.end();
+      await store.close();
+      road.cut();
+    });
+    beforeEach(() => store.empty());
+    afterEach(async () => {
+      road.cut();
+      road.isSilent = false;
+      road.cutsAt = undefined;
+      await road.open();
+      await eventually(async () => (await rest(store, '/v1/pets')).status === 200);
+    });
+
+    /** Beside the road. */
+    async function stored(): Promise<string[]> {
+      const { rows } = await session.query('select name from pet');
+      return rows.map(({ name }) => name);
+    }
+
+    test('when the connection breaks after the commit nobody is told to send it again', async () => {
+      road.cutsAt = 'INSERT 0 1';
+      expect(await create(store, 'Rex')).toEqual(unknown);
+      expect(await stored()).toEqual(['Rex']);
+    });
+
+    test('nor when PostgreSQL falls silent after it was sent', async () => {
+      // A connection that stands already, so that it is sent on it.
+      expect((await rest(store, '/v1/pets')).status).toBe(200);
+      road.isSilent = true;
+      expect(await create(store, 'Rex')).toEqual(unknown);
+    });
+
+    test.each([
+      ['the connection breaks after the commit', () => (road.cutsAt = 'SELECT 1')],
+      ['PostgreSQL falls silent after it was sent', () => (road.isSilent = true)],
+    ])('with an Idempotency-Key it is sent again when %s, and is there once', async (_what, fails) => {
+      const { create } = creators.find(({ name }) => name === face) as (typeof creators)[number];
+      const send = () => create(store, { name: 'Rex', categoryId: 5 }, { once: 'a-name-for-it' });
+      await session.query('delete from idempotency_key');
+      expect((await rest(store, '/v1/pets')).status).toBe(200);
+      fails();
+      const message =
+        'The database did not say whether this was stored: it may have been. Send it again with the same Idempotency-Key.';
+      expect(await send()).toMatchObject({
+        outcome: { code: 'SERVICE_UNAVAILABLE', status: 503, message },
+        retryAfter: 1,
+      });
+      const before = await stored();
+      road.cut();
+      road.isSilent = false;
+      road.cutsAt = undefined;
+      await road.open();
+      await eventually(async () => (await rest(store, '/v1/pets')).status === 200);
+      const { outcome, replayed } = await send();
+      expect(outcome).toMatchObject({ name: 'Rex' });
+      expect(replayed).toBe(before.length === 1 ? 'true' : undefined);
+      expect(await stored()).toEqual(['Rex']);
+    });
+
+    test('when it was never sent it may be sent again', async () => {
+      road.cut();
+      await eventually(async () => (await rest(store, '/v1/pets')).status === 503);
+      expect(await create(store, 'Rex')).toEqual(notBegun);
+      expect(await stored()).toEqual([]);
+    });
+
+    test('so it may when PostgreSQL itself has given it up', async () => {
+      await session.query("begin; select pg_advisory_xact_lock(hashtext('pet'))");
+      const creation = create(store, 'Rex');
+      const terminate = `select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`;
+      await eventually(async () => (await session.query(terminate)).rows.length > 0);
+      expect(await creation).toEqual(notBegun);
+      await session.query('commit');
+      expect(await stored()).toEqual([]);
+    });
+  },
+);

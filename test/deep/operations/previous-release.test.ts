@@ -1,0 +1,120 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { databaseForEach } from '../../support/each.ts';
+import { faces, type SeenPet } from '../../support/faces.ts';
+import { afterAll, beforeAll, describe, expect, test } from '../../support/jest.ts';
+import { type Ended, type Env, eventually, runFile, type ServerProcess, startServer } from '../../support/process.ts';
+import { rest } from '../../support/rest.ts';
+
+/** What stood for a release before there were tags. */
+const beforeTags = 'c7decfc';
+
+const previous = previousRelease();
+const title = `the previous release (${previous ?? `skipped: no git, or a clone without ${beforeTags}`}) beside this one (not through a pooler, which it cannot use)`;
+
+/** The newest tag before this commit, or what stands for it. */
+function previousRelease(): string | undefined {
+  try {
+    const [tag] = git('tag', '--list', 'v*', '--merged', 'HEAD', '--no-contains', 'HEAD', '--sort=-v:refname').split(
+      '\n',
+    );
+    return git('rev-parse', '--short', '--verify', `${tag || beforeTags}^{commit}`);
+  } catch {
+    return undefined;
+  }
+}
+
+function git(...args: string[]): string {
+  return execFileSync('git', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+}
+
+/** Builds a release with the dependencies of this one. */
+function build(release: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'animal-store-previous-'));
+  const input = execFileSync('git', ['archive', '--format=tar', release], { maxBuffer: 2 ** 28 });
+  execFileSync('tar', ['-x', '-C', folder], { input });
+  symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
+  // It was checked when it was made; the types of dependencies may have changed since.
+  execFileSync(resolve('node_modules/.bin/tsc'), ['-p', join(folder, 'tsconfig.json'), '--noCheck']);
+  return folder;
+}
+
+(previous && !process.env.TEST_POOLER_URL ? describe : describe.skip)(title, () => {
+  const database = databaseForEach();
+  let folder: string;
+  beforeAll(() => {
+    folder = build(previous as string);
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  const command = (root: string, args: string[], env: Env): Promise<Ended> =>
+    runFile(join(root, 'dist/src/cli.js'), args, env).ended;
+
+  /** A server of each, on a database that this release has migrated. */
+  async function both(): Promise<{ env: Env; servers: [ServerProcess, ServerProcess] }> {
+    expect(await command('.', ['migrate'], database.env)).toMatchObject({ code: 0 });
+    const env = { ...database.env, MIGRATE_ON_START: 'false' };
+    const withKey = { ...env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others' };
+    const old = startServer(withKey, { file: join(folder, 'dist/src/main.js') });
+    return { env, servers: await Promise.all([old, startServer(withKey)]) };
+  }
+
+  test('what is added through either is found and listed by both, and ids ascend', async () => {
+    const { servers } = await both();
+    const roads = servers.flatMap((server) => faces.map((face) => ({ server: server as never, face })));
+    const statuses = ['available', 'pending', 'sold'];
+    const added: SeenPet[] = [];
+    const add = async ({ server, face }: (typeof roads)[number], number: number): Promise<SeenPet> => {
+      const newPet = { name: `pet ${number}`, categoryId: number, status: statuses[number % 3] };
+      const outcome = await face.create(server, newPet);
+      expect(outcome).toEqual({ data: { ...newPet, id: expect.any(String), categoryId: `${number}` } });
+      return (outcome as { data: SeenPet }).data;
+    };
+    for (let number = 0; number < 12; number += 1) added.push(await add(roads[number % 4] as never, number));
+    expect(added).toEqual(sorted(added));
+    const together = Array.from({ length: 40 }, (_, index) => add(roads[index % 4] as never, 12 + index));
+    added.push(...sorted(await Promise.all(together)));
+    expect(added).toEqual(sorted(added));
+
+    for (const { server, face } of roads) {
+      for (const status of [undefined, ...statuses]) {
+        const expected = added.filter((pet) => status === undefined || pet.status === status);
+        expect(await pages((query) => face.list(server, { ...(status && { status }), ...query }))).toEqual(expected);
+      }
+      for (const pet of added.slice(0, 16)) expect(await face.find(server, pet.id)).toEqual({ data: pet });
+    }
+  });
+
+  test('a key that either issues, rotates or revokes is so for both', async () => {
+    const { env, servers } = await both();
+    const states = async (key: string) =>
+      Promise.all(servers.map(async (server) => (await rest(server, '/v1/pets', { key })).status));
+    for (const [own, other] of [
+      [folder, '.'],
+      ['.', folder],
+    ] as const) {
+      const issued = JSON.parse((await command(own, ['keys', 'issue', '--name', 'shop', '--json'], env)).stdout);
+      expect(await states(issued.key)).toEqual([200, 200]);
+      const rotated = JSON.parse((await command(other, ['keys', 'rotate', `${issued.id}`, '--json'], env)).stdout);
+      expect(await states(rotated.key)).toEqual([200, 200]);
+      expect(await command(own, ['keys', 'revoke', `${issued.id}`], env)).toMatchObject({ code: 0 });
+      await eventually(async () => (await states(rotated.key)).every((status) => status === 401));
+    }
+  });
+});
+
+const sorted = (pets: SeenPet[]) => pets.toSorted((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1));
+
+/** All pages, one after the other. */
+async function pages(list: (query: object) => Promise<unknown>): Promise<SeenPet[]> {
+  const seen: SeenPet[] = [];
+  for (;;) {
+    const { data } = (await list({ limit: 7, ...(seen.length > 0 && { after: seen.at(-1)?.id }) })) as {
+      data: SeenPet[];
+    };
+    seen.push(...data);
+    if (data.length < 7) return seen;
+  }
+}

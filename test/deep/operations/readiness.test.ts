@@ -1,0 +1,102 @@
+import { createEmptyDatabase } from '../../support/database.ts';
+import { databaseForEach } from '../../support/each.ts';
+import { send } from '../../support/http.ts';
+import { afterEach, describe, expect, test } from '../../support/jest.ts';
+import { cli, eventually, freePort, onPostgres, run, startServer } from '../../support/process.ts';
+import { rest } from '../../support/rest.ts';
+import { createRole, endSessions, openSession, type TestRole, urlOf } from '../../support/session.ts';
+
+const key = 'a-key-for-these-tests-and-no-others';
+const database = databaseForEach(createEmptyDatabase);
+// What it owned has gone with the database.
+let role: TestRole | undefined;
+afterEach(async () => {
+  await role?.drop();
+  role = undefined;
+});
+
+async function readiness({ origin }: { origin: string }) {
+  const { status, headers, text } = await send(origin, { path: '/readyz' });
+  return { status, retryAfter: headers['retry-after'], body: JSON.parse(text) };
+}
+
+const notReady = (message: string) => ({
+  status: 503,
+  retryAfter: '1',
+  body: { code: 'SERVICE_UNAVAILABLE', status: 503, message },
+});
+
+const isAlive = async ({ origin }: { origin: string }) => (await send(origin, { path: '/livez' })).status === 200;
+
+test('a server without tables is alive and not ready, until they are there', async () => {
+  const env = { ...database.env, MIGRATE_ON_START: 'false', BOOTSTRAP_API_KEY: key };
+  const server = await startServer(env, { until: '/livez' });
+  expect(await readiness(server)).toEqual(notReady('The database has not been migrated.'));
+  expect(await isAlive(server)).toBe(true);
+  expect((await cli(['migrate'], database.env)).code).toBe(0);
+  expect(await readiness(server)).toMatchObject({ status: 200, body: { status: 'ok' } });
+});
+
+test('while it drains it is not ready, and serves on', async () => {
+  const server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key, DRAIN_DELAY_MS: '600000' });
+  server.child.kill('SIGTERM');
+  await eventually(async () => (await readiness(server)).status === 503);
+  expect((await readiness(server)).body.message).toBe('The service is shutting down.');
+  const created = await rest(server, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 5 } });
+  expect(created.status).toBe(201);
+  expect(created.headers.connection).toBe('close');
+  expect(await isAlive(server)).toBe(true);
+});
+
+test('after the delay it ends, with exit code 0', async () => {
+  const server = await startServer({ ...database.env, DRAIN_DELAY_MS: '100' });
+  expect(await server.stop()).toMatchObject({ code: 0, signal: null, stderr: '' });
+});
+
+const onServer = onPostgres ? describe : describe.skip;
+
+onServer('on PostgreSQL (the embedded store is never a standby, has one role, and migrates in no time)', () => {
+  test('a database that only reads, as a standby does, makes a server not ready', async () => {
+    const server = await startServer({ ...database.env });
+    const session = await openSession(database);
+    const name = new URL(urlOf(database)).pathname.slice(1);
+    await session.query(`alter database ${name} set default_transaction_read_only = on`);
+    await endSessions(session);
+    await eventually(async () => (await readiness(server)).body.message === readOnly);
+    expect(await readiness(server)).toEqual(notReady(readOnly));
+    await session.query(`set default_transaction_read_only = off; alter database ${name} reset all`);
+    await endSessions(session);
+    await eventually(async () => (await readiness(server)).status === 200);
+    await session.end();
+  });
+
+  test('a role that may not write makes a server not ready', async () => {
+    role = await createRole(database);
+    const server = await startServer({ DATABASE_URL: role.url });
+    const session = await openSession(database);
+    await session.query(`revoke insert on pet from ${role.name}`);
+    const mayNot = notReady('The role in DATABASE_URL may not read and write all tables.');
+    expect(await readiness(server)).toEqual(mayNot);
+    await session.query(`grant insert on pet to ${role.name}; revoke all on sequence pet_id_seq from ${role.name}`);
+    expect(await readiness(server)).toEqual(mayNot);
+    await session.query(
+      `grant usage on sequence pet_id_seq to ${role.name}; revoke select on mikro_orm_migrations from ${role.name}`,
+    );
+    expect(await readiness(server)).toEqual(mayNot);
+    await session.query(`grant select on mikro_orm_migrations to ${role.name}`);
+    expect((await readiness(server)).status).toBe(200);
+    await session.end();
+  });
+
+  test('while it waits for another node’s migration a signal ends it, with exit code 0', async () => {
+    const session = await openSession(database);
+    await session.query("select pg_advisory_lock(hashtext('animal-store migrations'))");
+    const { child, output, ended } = run('main', [], { ...database.env, PORT: `${await freePort()}` });
+    await eventually(async () => output.stdout.includes('waiting for another node’s migrations'));
+    child.kill('SIGTERM');
+    expect(await ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+    await session.end();
+  });
+});
+
+const readOnly = 'The database is read-only: a standby, perhaps.';

@@ -1,0 +1,195 @@
+import { hostname } from 'node:os';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { send } from '../../support/http.ts';
+import { afterAll, beforeAll, describe, expect, test } from '../../support/jest.ts';
+import { cli, eventually, killAll, type ServerProcess, startServer } from '../../support/process.ts';
+import { type LogLine, linesOf } from '../../support/workers.ts';
+
+let database: TestDatabase;
+let server: ServerProcess;
+let key: string;
+let keyId: number;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  server = await startServer({ ...database.env, TRUST_PROXY: '127.0.0.1', AUTH_FAILURES_PER_MINUTE: '3' });
+  const { stdout } = await cli(['keys', 'issue', '--name', 'lines', '--json'], database.env);
+  ({ key, id: keyId } = JSON.parse(stdout));
+});
+afterAll(async () => {
+  await server.stop();
+  await killAll();
+  await database.drop();
+});
+
+let count = 0;
+
+/** Sends a request. @returns its line in the log */
+async function lineOf(path: string, headers: Record<string, string>, body?: object): Promise<LogLine> {
+  const reqId = `request-${++count}`;
+  const json = body && { 'content-type': 'application/json' };
+  const method = body ? 'POST' : 'GET';
+  await send(server.origin, {
+    method,
+    path,
+    headers: { authorization: `Bearer ${key}`, 'x-request-id': reqId, ...json, ...headers },
+    body: body && JSON.stringify(body),
+  });
+  const found = () => linesOf(server.output.stdout).find((line) => line.reqId === reqId && line.msg === 'answered');
+  await eventually(async () => found() !== undefined);
+  return found() as LogLine;
+}
+
+const number = expect.any(Number);
+/** What every line has. */
+const always = () => ({
+  level: 30,
+  time: number,
+  pid: server.child.pid,
+  host: hostname(),
+  reqId: expect.any(String),
+  address: '127.0.0.1',
+  ms: number,
+  bytes: number,
+  msg: 'answered',
+});
+const keyed = () => ({ key: keyId, keyHint: key.slice(0, 8) });
+const queued = { queueMs: number, batch: number };
+
+describe('the line of a request says whose it was, for what, and how it went', () => {
+  test('of a creation and a list by REST', async () => {
+    const created = await lineOf('/v1/pets', { 'user-agent': 'shop/2.1' }, { name: 'Rex', categoryId: 5 });
+    expect(created).toEqual({
+      ...always(),
+      ...keyed(),
+      ...queued,
+      req: { method: 'POST', path: '/v1/pets' },
+      userAgent: 'shop/2.1',
+      face: 'rest',
+      operation: 'createPet',
+      status: 201,
+      batch: 1,
+    });
+    const { text } = await send(server.origin, { path: '/v1/pets', headers: { authorization: `Bearer ${key}` } });
+    const listed = await lineOf('/v1/pets', {});
+    const req = { method: 'GET', path: '/v1/pets' };
+    const bytes = text.length;
+    expect(listed).toEqual({
+      ...always(),
+      ...keyed(),
+      ...queued,
+      req,
+      face: 'rest',
+      operation: 'listPets',
+      status: 200,
+      bytes,
+    });
+  });
+
+  test('of a GraphQL operation: its name, and its root fields by their names in the schema, each once', async () => {
+    const query = `query Shop { a: pets(limit: 1) { id } b: pets(limit: 2) { id } ...More }
+      fragment More on Query { ... on Query { petsConnection(first: 1) { edges { cursor } } } }`;
+    // Interpreted, then compiled.
+    for (const _ of [1, 2, 3]) {
+      expect(await lineOf('/graphql', {}, { query })).toEqual({
+        ...always(),
+        ...keyed(),
+        ...queued,
+        req: { method: 'POST', path: '/graphql' },
+        face: 'graphql',
+        operation: 'Shop',
+        fields: ['pets', 'petsConnection'],
+        status: 200,
+      });
+    }
+  });
+
+  test('of a creation that is sent again by either API: that it is a repetition', async () => {
+    const rex = { name: 'Rex', categoryId: 5 };
+    const query = 'mutation { createPet(input: { name: "Rex", categoryId: 5 }) { id } }';
+    const once = { 'idempotency-key': 'a-name-for-it' };
+    expect(await lineOf('/v1/pets', once, rex)).not.toHaveProperty('replayed');
+    expect(await lineOf('/v1/pets', once, rex)).toMatchObject({ status: 201, replayed: true });
+    expect(await lineOf('/graphql', once, { query })).toMatchObject({ status: 200, replayed: true });
+    expect(await lineOf('/graphql', {}, { query })).not.toHaveProperty('replayed');
+  });
+
+  test('of one that failed with 200: the code', async () => {
+    const query = 'mutation Create($input: NewPet!) { createPet(input: $input) { id } }';
+    const variables = { input: { name: 'Rex', categoryId: 'five' } };
+    const line = await lineOf('/graphql', {}, { query, variables });
+    expect(line).toMatchObject({ status: 200, code: 'BAD_USER_INPUT', operation: 'Create', fields: ['createPet'] });
+    const refused = await lineOf('/graphql', {}, { query: '{ nothing }', operationName: 'Wrong' });
+    expect(refused).toMatchObject({ status: 200, code: 'GRAPHQL_VALIDATION_FAILED', operation: 'Wrong' });
+    expect(refused.fields).toBeUndefined();
+  });
+
+  test('of one that failed in part, was refused, or was none: the same code, and the status of its media type', async () => {
+    const accept = { accept: 'application/graphql-response+json' };
+    expect(await lineOf('/graphql', accept, { query: '{ pets(limit: 0) { id } }' })).toMatchObject({
+      status: 294,
+      code: 'BAD_USER_INPUT',
+      fields: ['pets'],
+    });
+    const refused = await lineOf('/graphql', accept, { query: '{ nothing }' });
+    expect(refused).toMatchObject({ status: 422, code: 'GRAPHQL_VALIDATION_FAILED' });
+    for (const [headers, status] of [
+      [{}, 400],
+      [accept, 422],
+    ] as const) {
+      expect(await lineOf('/graphql', headers, { query: 5 })).toMatchObject({ status, code: 'BAD_USER_INPUT' });
+    }
+  });
+
+  test('of what is neither: face other, and the code of a refusal', async () => {
+    expect(await lineOf('/livez', {})).toMatchObject({ face: 'other', status: 200 });
+    expect(await lineOf('/v1/nothing', {})).toMatchObject({
+      face: 'other',
+      status: 404,
+      code: 'NOT_FOUND',
+      key: keyId,
+    });
+  });
+});
+
+test('a user agent is cut at 128 characters, and has no control characters', async () => {
+  const { userAgent } = await lineOf('/livez', { 'user-agent': `\u009b31m\t${'x'.repeat(200)}` });
+  expect(userAgent).toBe(`?31m?${'x'.repeat(123)}`);
+});
+
+test('the name of an operation is left out when it is longer than 64 characters', async () => {
+  const named = async (name: string) =>
+    (await lineOf('/graphql', {}, { query: `query ${name} { __typename }` })).operation;
+  expect(await named('a'.repeat(64))).toBe('a'.repeat(64));
+  expect(await named('a'.repeat(65))).toBeUndefined();
+});
+
+test('the address is the client’s, behind a proxy that is trusted, and nothing else', async () => {
+  expect(await lineOf('/livez', { 'x-forwarded-for': '192.0.2.7' })).toMatchObject({ address: '192.0.2.7' });
+  expect(await lineOf('/livez', { 'x-forwarded-for': '2001:db8::1' })).toMatchObject({ address: '2001:db8::1' });
+  expect((await lineOf('/livez', { 'x-forwarded-for': 'nobody' })).address).toBeUndefined();
+  // Any word may be its zone, a key, too.
+  expect(await lineOf('/livez', { 'x-forwarded-for': 'fe80::1%a-key-of-somebody' })).toMatchObject({
+    address: 'fe80::1',
+  });
+});
+
+test('a key that is refused is named by its hint, when it may have been one; anything else is not', async () => {
+  const { stdout } = await cli(['keys', 'issue', '--name', 'gone', '--json'], database.env);
+  const gone = JSON.parse(stdout);
+  await cli(['keys', 'revoke', `${gone.id}`], database.env);
+  const line = await lineOf('/v1/pets', { authorization: `Bearer ${gone.key}` });
+  expect(line).toMatchObject({ status: 401, code: 'UNAUTHENTICATED', keyHint: gone.key.slice(0, 8) });
+  expect(line.key).toBeUndefined();
+  const other = await lineOf('/v1/pets', { authorization: 'Bearer a-password-of-somebody' });
+  expect(other.status).toBe(401);
+  expect([other.key, other.keyHint]).toEqual([undefined, undefined]);
+});
+
+test('after a rotation the hint tells which of its two secrets a client still sends', async () => {
+  const issued = JSON.parse((await cli(['keys', 'issue', '--name', 'two', '--json'], database.env)).stdout);
+  const rotated = JSON.parse((await cli(['keys', 'rotate', `${issued.id}`, '--json'], database.env)).stdout);
+  for (const { key: secret } of [issued, rotated]) {
+    const line = await lineOf('/v1/pets', { authorization: `Bearer ${secret}` });
+    expect(line).toMatchObject({ status: 200, key: issued.id, keyHint: secret.slice(0, 8) });
+  }
+});

@@ -1,0 +1,169 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { hostname } from 'node:os';
+import { createOwnDatabase } from '../../support/database.ts';
+import { databaseForEach } from '../../support/each.ts';
+import { send } from '../../support/http.ts';
+import { afterEach, describe, expect, test } from '../../support/jest.ts';
+import { eventually, freePort, killAll, onPostgres, type ServerProcess, startServer } from '../../support/process.ts';
+import { hasRedis } from '../../support/redis.ts';
+import { type LogLine, linesOf, startWorkers } from '../../support/workers.ts';
+
+const database = databaseForEach(createOwnDatabase);
+const key = 'a-key-for-these-tests-and-no-others';
+const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
+
+let redis: ChildProcess | undefined;
+afterEach(async () => {
+  redis?.kill('SIGKILL');
+  await killAll();
+});
+
+const find = (text: string, msg: string) => linesOf(text).find((line) => line.msg === msg);
+
+async function told(server: ServerProcess, msg: string): Promise<LogLine> {
+  await eventually(async () => find(server.output.stdout, msg) !== undefined);
+  return find(server.output.stdout, msg) as LogLine;
+}
+
+test('the start says which version runs where, with which configuration, and the end why and how it ended', async () => {
+  const server = await startServer({ ...database.env, DRAIN_TIMEOUT_MS: '9000' });
+  const started = await told(server, 'started');
+  const { stdout } = await server.stop('SIGINT');
+  expect(started).toEqual({
+    level: 30,
+    time: expect.any(Number),
+    pid: server.child.pid,
+    host: hostname(),
+    version,
+    nodejs: process.version,
+    address: server.origin,
+    config: expect.objectContaining({ DRAIN_TIMEOUT_MS: 9000, LOG_SAMPLE: 1, WORKERS: 1 }),
+    msg: 'started',
+  });
+  expect(find(stdout, 'draining')).toMatchObject({ level: 30, reason: 'SIGINT' });
+  expect(linesOf(stdout).at(-1)).toMatchObject({ msg: 'closed', ms: expect.any(Number), isClean: true, requests: 0 });
+});
+
+test('the configuration is told without passwords and keys', async () => {
+  const secrets = ['hunter2', 'swordfish', 'a-key-for-these-tests'];
+  const redisUrl = `redis://hunter2:hunter2@127.0.0.1:${await freePort()}/0?password=swordfish`;
+  const env = { BOOTSTRAP_API_KEY: key, QUOTA_PER_MINUTE: '5', REDIS_URL: redisUrl };
+  const server = await startServer({ ...database.env, ...env });
+  const { config } = await told(server, 'started');
+  const { stdout, stderr } = await server.stop();
+  expect(config).toMatchObject({
+    BOOTSTRAP_API_KEY: 'set',
+    SUBSCRIPTIONS_PER_KEY: 100,
+    REDIS_URL: redisUrl.replace(/hunter2:hunter2@|\?.*/g, ''),
+  });
+  for (const secret of secrets) expect(stdout + stderr).not.toContain(secret);
+});
+
+(onPostgres ? test : test.skip)('of an address of PostgreSQL it tells where it leads (PostgreSQL only)', async () => {
+  const { DATABASE_URL } = database.env as { DATABASE_URL: string };
+  const url = new URL(DATABASE_URL);
+  url.password = 'hunter2';
+  url.searchParams.set('application_name', 'swordfish');
+  const server = await startServer({ DATABASE_URL: url.href, DATABASE_READ_URLS: `${url.href},${url.href}` });
+  const { config } = await told(server, 'started');
+  const place = `postgres://${url.host}${url.pathname}`;
+  expect(config).toMatchObject({ DATABASE_URL: place, DATABASE_READ_URLS: [place, place] });
+  expect((await server.stop()).stdout).not.toMatch(/hunter2|swordfish/);
+});
+
+test('that a bootstrap key is set is told at the start, and each address that begins to use it', async () => {
+  const server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key, TRUST_PROXY: '127.0.0.1' });
+  expect(await told(server, 'a bootstrap key is set: it has all rights and never expires')).toMatchObject({
+    level: 40,
+  });
+  for (const address of ['192.0.2.1', '192.0.2.2', '192.0.2.1']) {
+    const headers = { authorization: `Bearer ${key}`, 'x-forwarded-for': address };
+    expect((await send(server.origin, { path: '/v1/pets', headers })).status).toBe(200);
+  }
+  const { stdout } = await server.stop();
+  const used = linesOf(stdout).filter(({ msg }) => msg === 'the bootstrap key is used');
+  expect(used.map(({ level, key: id, address }) => ({ level, id, address }))).toEqual([
+    { level: 40, id: 0, address: '192.0.2.1' },
+    { level: 40, id: 0, address: '192.0.2.2' },
+  ]);
+  expect(stdout).not.toContain(key);
+  const without = await startServer(database.env);
+  await told(without, 'started');
+  expect((await without.stop()).stdout).not.toContain('bootstrap key');
+});
+
+test('a request that outlives the drain is counted in the last line', async () => {
+  const server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key, DRAIN_TIMEOUT_MS: '300' });
+  const { port } = new URL(server.origin);
+  const socket = connect(Number(port), '127.0.0.1');
+  socket.on('error', () => undefined);
+  const head = `Host: a\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: 100`;
+  socket.write(`POST /v1/pets HTTP/1.1\r\n${head}\r\nExpect: 100-continue\r\n\r\n`);
+  // The request has been taken.
+  await once(socket, 'data');
+  const { code, stdout } = await server.stop();
+  expect(code).toBe(1);
+  expect(linesOf(stdout).at(-1)).toMatchObject({ level: 50, requests: 1, msg: 'closed before all was finished' });
+});
+
+test('with workers the parent tells the start and the end, and each worker its own drain', async () => {
+  const server = await startWorkers({ ...database.env, BOOTSTRAP_API_KEY: key }, 2);
+  await told(server, 'started');
+  const { stdout } = await server.stop();
+  const lines = linesOf(stdout);
+  const by = (msg: string) => lines.filter((line) => line.msg === msg).map(({ worker }) => worker);
+  expect(by('started')).toEqual([undefined]);
+  expect(by('draining').sort()).toEqual([1, 2, undefined]);
+  expect(by('closed').sort()).toEqual([1, 2, undefined]);
+  expect(lines.at(-1)).toMatchObject({ msg: 'closed', pid: server.child.pid, isClean: true, workers: 0 });
+});
+
+test('migrations that wait for an operator are named at the start', async () => {
+  const server = await startServer({ ...database.env, MIGRATE_ON_START: 'false' }, { until: '/livez' });
+  const { level, migrations } = await told(server, 'migrations are waiting to be applied');
+  expect(level).toBe(40);
+  expect(migrations).toEqual(expect.arrayContaining(['2026_11_20_120000_create_pet_and_api_key']));
+  await server.stop();
+});
+
+(onPostgres ? describe.skip : describe)('the embedded store (skipped on PostgreSQL)', () => {
+  test('says who has it open: its owner, a guest, and the guest when the owner has ended', async () => {
+    const first = await startServer(database.env);
+    const folder = (database.env as { DATA_DIR: string }).DATA_DIR;
+    expect(await told(first, 'embedded store opened')).toMatchObject({ role: 'owner', folder });
+    const second = await startServer(database.env);
+    expect(await told(second, 'embedded store opened')).toMatchObject({ role: 'guest', folder });
+    expect(find(second.output.stdout, 'embedded store taken over')).toBeUndefined();
+    await first.stop('SIGKILL');
+    expect(await told(second, 'embedded store taken over')).toMatchObject({ role: 'owner', folder });
+    await second.stop();
+  });
+});
+
+(hasRedis ? test : test.skip)('Redis lost is told once, and Redis back (skipped without redis-server)', async () => {
+  const port = await freePort();
+  const run = () => {
+    const options = ['--port', `${port}`, '--bind', '127.0.0.1', '--save', ''];
+    redis = spawn('redis-server', options, { stdio: 'ignore' });
+  };
+  run();
+  const env = { QUOTA_PER_MINUTE: '1000', REDIS_URL: `redis://127.0.0.1:${port}`, BOOTSTRAP_API_KEY: key };
+  const server = await startServer({ ...database.env, ...env });
+  const isShared = async () => !(await send(server.origin, { path: '/readyz' })).text.includes('quotas');
+  await eventually(isShared);
+  redis?.kill('SIGKILL');
+  await eventually(async () => !(await isShared()));
+  const lost = 'Redis cannot be used: every node counts quotas for itself';
+  expect(await told(server, lost)).toMatchObject({ level: 40 });
+  run();
+  await eventually(isShared);
+  const { stdout } = await server.stop();
+  const lines = linesOf(stdout).map(({ msg }) => msg);
+  expect(lines.slice(lines.indexOf(lost)).filter((msg) => msg.startsWith('Redis'))).toEqual([
+    lost,
+    'Redis can be used again',
+  ]);
+});

@@ -1,0 +1,99 @@
+import type { Telemetry } from '../../../src/runtime/telemetry/telemetry.ts';
+import { outcomeUnknown } from '../../../src/storage/database/errors.ts';
+import { creators } from '../../support/creations.ts';
+import { createOwnDatabase } from '../../support/database.ts';
+import { whileReadsFail } from '../../support/database-access.ts';
+import { graphqlText } from '../../support/graphql.ts';
+import { afterEach, beforeEach, expect, test } from '../../support/jest.ts';
+import { openTelemetry, seriesIn } from '../../support/metrics.ts';
+import { eventually } from '../../support/process.ts';
+import { rest } from '../../support/rest.ts';
+import { type Store, startStore } from '../../support/store.ts';
+
+let telemetry: Telemetry;
+let store: Store;
+beforeEach(async () => {
+  telemetry = await openTelemetry();
+  const { observers } = telemetry;
+  const database = await createOwnDatabase();
+  store = await startStore({ QUOTA_PER_MINUTE: '50' }, { database, observers });
+});
+afterEach(async () => {
+  await store.close();
+  await telemetry.close();
+});
+
+async function expectSeries(expected: Record<string, number | undefined>): Promise<void> {
+  await eventually(async () => {
+    const series = seriesIn((await telemetry.metrics?.registry.metrics()) ?? '');
+    return Object.entries(expected).every(([name, value]) => series.get(name) === value);
+  });
+}
+
+test('a database that fails is told by code and by the class of its SQLSTATE', async () => {
+  await whileReadsFail(store.database, '57P03', async () => {
+    await rest(store, '/v1/pets');
+    await graphqlText(store, { query: '{ pets(limit: 3) { id } }' });
+  });
+  await expectSeries({
+    'animal_store_operations_total{face="rest",operation="listPets",code="SERVICE_UNAVAILABLE"}': 1,
+    'animal_store_operations_total{face="graphql",operation="pets",code="SERVICE_UNAVAILABLE"}': 1,
+    'db_client_operation_duration_seconds_count{db_collection_name="pet",db_operation_name="list",error_type="57"}': 2,
+    'db_client_operation_duration_seconds_count{db_collection_name="pet",db_operation_name="list",error_type=""}':
+      undefined,
+  });
+});
+
+test('a class of SQLSTATE that PostgreSQL does not have is no label', async () => {
+  await whileReadsFail(store.database, 'ZZ001', () => rest(store, '/v1/pets'));
+  await expectSeries({
+    'db_client_operation_duration_seconds_count{db_collection_name="pet",db_operation_name="list",error_type="other"}': 1,
+    'animal_store_operations_total{face="rest",operation="listPets",code="INTERNAL_SERVER_ERROR"}': 1,
+  });
+});
+
+test('operations over the quota are counted, of both APIs', async () => {
+  for (let time = 0; time < 3; time += 1) await rest(store, '/v1/pets?limit=100');
+  await store.database.rows(
+    {
+      name: 'many',
+      text: "insert into pet (name, category_id, status) select 'x', 1, 'sold' from generate_series(1, 60)",
+    },
+    [],
+  );
+  await rest(store, '/v1/pets?limit=60');
+  await rest(store, '/v1/pets');
+  await graphqlText(store, { query: '{ pets { id } }' });
+  await expectSeries({
+    animal_store_quota_refusals_total: 2,
+    'animal_store_operations_total{face="graphql",operation="pets",code="TOO_MANY_REQUESTS"}': 1,
+  });
+});
+
+test('repeated answers of both APIs and lost lines of the log are counted', async () => {
+  const rex = { name: 'Rex', categoryId: 5 };
+  for (const { create } of creators) {
+    await create(store, rex, { once: 'a-name-for-it' });
+    await create(store, { ...rex, name: 'Bello' }, { once: 'a-name-for-it' });
+    await create(store, rex);
+  }
+  await creators[0]?.create(store, rex, { once: 'a-name-for-it' });
+  await expectSeries({ animal_store_idempotent_replays_total: 2, animal_store_log_lines_dropped_total: 7 });
+});
+
+test('an insertion of which nobody knows the outcome has failed, with keys as without', async () => {
+  const { rows } = store.database;
+  store.database.rows = async (statement, values) => {
+    if (!statement.name.startsWith('insert_')) return rows.call(store.database, statement, values) as never;
+    throw outcomeUnknown(Object.assign(new Error('this is a test'), { code: '08006' }));
+  };
+  for (const { create } of creators) {
+    for (const once of [undefined, 'a-name-for-it']) {
+      expect((await create(store, { name: 'Rex', categoryId: 5 }, { once })).outcome).toMatchObject({ status: 503 });
+    }
+  }
+  store.database.rows = rows;
+  await expectSeries({
+    'db_client_operation_duration_seconds_count{db_collection_name="pet",db_operation_name="insert",error_type="08"}': 4,
+  });
+});

@@ -1,0 +1,200 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ROOT_CONTEXT, SpanKind, TraceFlags, trace } from '@opentelemetry/api';
+import { SamplingDecision } from '@opentelemetry/sdk-trace';
+import { samplerFromEnv } from '../../../src/runtime/telemetry/traces.ts';
+import { createTestDatabase, newFolder } from '../../support/database.ts';
+import { databaseForEach } from '../../support/each.ts';
+import { graphqlText } from '../../support/graphql.ts';
+import { send } from '../../support/http.ts';
+import { afterEach, beforeEach, expect, test } from '../../support/jest.ts';
+import { OtlpReceiver, type ReceivedSpan } from '../../support/otlp.ts';
+import { type Env, type ServerProcess, startServer } from '../../support/process.ts';
+import { linesOf, startWorkers } from '../../support/workers.ts';
+
+const key = 'a-key-for-these-tests-and-no-others';
+const database = databaseForEach(createTestDatabase);
+let collector: OtlpReceiver;
+beforeEach(async () => {
+  collector = await OtlpReceiver.start();
+});
+afterEach(() => collector.close());
+
+const traced = () => ({ BOOTSTRAP_API_KEY: key, OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint });
+const start = (env: Env = {}) => startServer({ ...database.env, ...traced(), ...env }, { until: '/livez' });
+const get = ({ origin }: ServerProcess, path: string, headers: Record<string, string> = {}) =>
+  send(origin, { path, headers: { authorization: `Bearer ${key}`, ...headers } });
+
+/** The shutdown sends the last ones: all are there. */
+async function spansAfter(server: ServerProcess): Promise<ReceivedSpan[]> {
+  expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
+  return collector.spans.filter(({ attributes }) => attributes['http.route'] !== '/livez');
+}
+
+const remote = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331' };
+const sampled = { traceparent: `00-${remote.traceId}-${remote.spanId}-01` };
+const unsampled = { traceparent: `00-${remote.traceId}-${remote.spanId}-00` };
+
+test('a request is a span in the trace of its client, and its trace stands in the log', async () => {
+  const server = await start({
+    OTEL_SERVICE_NAME: 'shop',
+    OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
+  });
+  await get(server, '/v1/pets?status=sold', sampled);
+  const spans = await spansAfter(server);
+  const span = spans.find(({ kind }) => kind === 2);
+  expect(span).toMatchObject({ name: 'GET /v1/pets', traceId: remote.traceId, parentSpanId: remote.spanId, status: 0 });
+  expect(span?.attributes).toEqual({
+    'http.request.method': 'GET',
+    'http.route': '/v1/pets',
+    'http.response.status_code': 200,
+    'url.scheme': 'http',
+    'url.path': '/v1/pets',
+    'client.address': '127.0.0.1',
+    'network.protocol.version': '1.1',
+  });
+  expect(span?.resource).toMatchObject({ 'service.name': 'shop', 'deployment.environment.name': 'test' });
+  const [query] = spans.filter(({ kind }) => kind === 3);
+  expect(query).toMatchObject({ name: 'list pet', traceId: remote.traceId, parentSpanId: span?.spanId, links: [] });
+  expect(query?.attributes).toEqual({
+    'db.system.name': 'postgresql',
+    'db.collection.name': 'pet',
+    'db.operation.name': 'list',
+  });
+  const line = linesOf(server.output.stdout).find(({ req }) => (req as { path?: string })?.path === '/v1/pets');
+  expect(line?.traceId).toBe(remote.traceId);
+  expect(collector.requests[0]).toMatchObject({
+    url: '/v1/traces',
+    headers: { 'content-type': 'application/x-protobuf' },
+  });
+});
+
+test('a GraphQL operation is a span, compiled or not, under its type; a failure has our code, with status 200 too', async () => {
+  const server = await start();
+  for (let time = 0; time < 3; time += 1) {
+    await graphqlText({ origin: server.origin, key }, { query: 'query Shop { pets { id } }' });
+  }
+  await graphqlText({ origin: server.origin, key }, { query: '{ pets(limit: 0) { id } }' });
+  const spans = await spansAfter(server);
+  const operations = spans.filter(({ kind }) => kind === 1);
+  expect(operations.map(({ name, attributes }) => [name, attributes])).toEqual([
+    ...Array(3).fill(['query', { 'graphql.operation.type': 'query' }]),
+    ['query', { 'graphql.operation.type': 'query', 'error.type': 'BAD_USER_INPUT' }],
+  ]);
+  for (const { traceId, parentSpanId, spanId } of operations.slice(0, 3)) {
+    const request = spans.find((span) => span.spanId === parentSpanId);
+    expect(request).toMatchObject({ name: 'POST /graphql', kind: 2, traceId, parentSpanId: '' });
+    expect(spans.filter((span) => span.parentSpanId === spanId)).toMatchObject([{ name: 'list pet', kind: 3 }]);
+  }
+  const failed = spans.filter(({ kind, attributes }) => kind === 2 && attributes['error.type'] !== undefined);
+  expect(failed.map(({ attributes }) => attributes)).toMatchObject([
+    { 'http.response.status_code': 200, 'error.type': 'BAD_USER_INPUT' },
+  ]);
+});
+
+test('the name of an operation is the operator’s where documents are trusted', async () => {
+  const manifest = join(await newFolder(), 'manifest.json');
+  const query = 'query Shop { pets { id } }';
+  writeFileSync(manifest, JSON.stringify({ shop: query }));
+  const server = await start({ TRUSTED_DOCUMENTS: manifest });
+  await graphqlText({ origin: server.origin, key }, { query });
+  const [operation] = (await spansAfter(server)).filter(({ kind }) => kind === 1);
+  expect(operation).toMatchObject({ name: 'query', attributes: { 'graphql.operation.name': 'Shop' } });
+});
+
+test('a batch that serves several requests is linked to each, and each to it', async () => {
+  const server = await start();
+  const paths = Array.from({ length: 32 }, (_, at) => `/v1/pets?limit=${1 + (at % 4)}`);
+  await Promise.all(paths.map((path) => get(server, path)));
+  const spans = await spansAfter(server);
+  const requests = spans.filter(({ kind }) => kind === 2);
+  const batches = spans.filter(({ name }) => name === 'list pet');
+  expect(requests).toHaveLength(32);
+  expect(batches.some(({ links }) => links.length > 1)).toBe(true);
+  const sizes = batches.map(({ attributes }) => Number(attributes['db.operation.batch.size'] ?? 1));
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(32);
+  for (const { links, parentSpanId, spanId, traceId, attributes } of batches) {
+    if (links.length === 0) expect(requests.map(({ spanId: id }) => id)).toContain(parentSpanId);
+    else {
+      expect(attributes['db.operation.batch.size']).toBe(links.length);
+      expect(links.map(({ spanId: id }) => id)).toContain(parentSpanId);
+    }
+    for (const link of links) {
+      const request = requests.find((one) => one.spanId === link.spanId);
+      expect(request).toMatchObject({ traceId: link.traceId, links: [{ traceId, spanId }] });
+    }
+  }
+  const served = batches.flatMap(({ links, parentSpanId }) =>
+    links.length > 0 ? links.map(({ spanId }) => spanId) : parentSpanId,
+  );
+  expect(served.sort()).toEqual(requests.map(({ spanId }) => spanId).sort());
+});
+
+test('requests of one batch that are not sampled are not linked', async () => {
+  const server = await start({ OTEL_TRACES_SAMPLER: 'parentbased_always_off' });
+  const parents = Array.from({ length: 32 }, (_, at) => (at % 2 === 0 ? sampled : unsampled));
+  await Promise.all(parents.map((headers) => get(server, '/v1/pets', headers)));
+  const spans = await spansAfter(server);
+  const requests = spans.filter(({ kind }) => kind === 2);
+  expect(requests).toHaveLength(16);
+  for (const { links } of spans.filter(({ kind }) => kind === 3)) {
+    for (const link of links) expect(requests.map(({ spanId }) => spanId)).toContain(link.spanId);
+  }
+});
+
+test.each([
+  ['by default all but what the client does not sample', {}, [true, true, false]],
+  ['always_off: nothing', { OTEL_TRACES_SAMPLER: 'always_off' }, [false, false, false]],
+  [
+    'parentbased_always_off: what the client samples',
+    { OTEL_TRACES_SAMPLER: 'parentbased_always_off' },
+    [false, true, false],
+  ],
+  [
+    'a ratio of 0: nothing',
+    { OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0' },
+    [false, false, false],
+  ],
+  ['always_on: all', { OTEL_TRACES_SAMPLER: 'always_on' }, [true, true, true]],
+])('of traces that begin here, that are sampled and that are not, the sampler takes %s', (_, env, expected) => {
+  Object.assign(process.env, env);
+  const sampler = samplerFromEnv();
+  for (const name of Object.keys(env)) delete process.env[name];
+  const of = (traceFlags?: TraceFlags) => {
+    const parent = traceFlags === undefined ? undefined : { ...remote, traceFlags, isRemote: true };
+    const context = parent ? trace.setSpanContext(ROOT_CONTEXT, parent) : ROOT_CONTEXT;
+    return sampler.shouldSample(context, remote.traceId, 'GET', SpanKind.SERVER, {}, []).decision;
+  };
+  const decisions = [of(), of(TraceFlags.SAMPLED), of(TraceFlags.NONE)];
+  expect(decisions.map((one) => one === SamplingDecision.RECORD_AND_SAMPLED)).toEqual(expected);
+});
+
+test('no span has a key, a query or anything else that a client may have hidden one in', async () => {
+  const secret = `ask_${'s3cret'.repeat(8)}`;
+  const server = await start({ TRUST_PROXY: '1' });
+  await get(server, `/v1/pets?key=${secret}`, {
+    ...sampled,
+    tracestate: `shop=${secret}`,
+    baggage: `key=${secret}`,
+    'x-forwarded-for': secret,
+    'x-request-id': secret,
+    'user-agent': secret,
+    host: `${secret}.example`,
+  });
+  await get(server, `/v1/pets/${secret}`, { authorization: `Bearer ${secret}`, 'x-forwarded-for': `fe80::1%${key}` });
+  await get(server, `/${encodeURIComponent(secret).replace('a', '%61')}`);
+  await graphqlText({ origin: server.origin, key }, { query: `query ${secret} { ${secret}: pets { id } }` });
+  const spans = await spansAfter(server);
+  expect(spans.filter(({ kind }) => kind === 2).length).toBeGreaterThanOrEqual(4);
+  expect(collector.text).not.toContain('s3cret');
+  expect(collector.text).not.toContain(key);
+});
+
+test('with workers each sends its own', async () => {
+  const server = await startWorkers({ ...database.env, ...traced() }, 2);
+  await Promise.all(Array.from({ length: 8 }, () => get(server, '/v1/pets', { connection: 'close' })));
+  const spans = await spansAfter(server);
+  const requests = spans.filter(({ name }) => name === 'GET /v1/pets');
+  expect(requests).toHaveLength(8);
+  expect(new Set(requests.map(({ resource }) => resource['process.pid'])).size).toBe(2);
+});

@@ -1,0 +1,92 @@
+import { execFile } from 'node:child_process';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { createOwnDatabase, newFolder } from '../support/database.ts';
+import { databaseForEach } from '../support/each.ts';
+import { expect, test } from '../support/jest.ts';
+import { cli, eventually, onPostgres, startServer } from '../support/process.ts';
+import { rest } from '../support/rest.ts';
+import { allUp, linesOf, startWorkers } from '../support/workers.ts';
+
+/** The built program as its users start it. `test/deep/operations` has the rest of each story. */
+
+const key = 'a-key-for-these-tests-and-no-others';
+const shell = promisify(execFile);
+const drained = { code: 0, signal: null, stderr: '' };
+const onEmbedded = onPostgres ? test.skip : test;
+const database = databaseForEach(createOwnDatabase);
+const env = () => ({ ...database.env, BOOTSTRAP_API_KEY: key });
+
+const creation = (name: string) => ({ method: 'POST', json: { name, categoryId: 5 } });
+
+onEmbedded(
+  'a first start prints one key and three commands that work (a PostgreSQL gets its keys from `keys`)',
+  async () => {
+    const server = await startServer(database.env);
+    await eventually(async () => server.output.stdout.includes('Explore:'));
+    expect(new Set(server.output.stdout.match(/ask_\w+/g)).size).toBe(1);
+    // Lines that a backslash continues are one command.
+    const commands = server.output.stdout.match(/^ {2}curl (?:.*\\\n)*.*$/gm) ?? [];
+    const answers: unknown[] = [];
+    for (const command of commands) {
+      const { stdout } = await shell('bash', ['-c', command.replace('curl ', 'curl -s ')]);
+      answers.push(JSON.parse(stdout));
+    }
+    expect(answers).toEqual([
+      [],
+      { id: 1, name: 'Rex', categoryId: 5, status: 'available' },
+      { data: { pets: [{ id: '1', name: 'Rex', categoryId: '5', status: 'available' }] } },
+    ]);
+  },
+);
+
+test('an acknowledged creation survives SIGKILL', async () => {
+  const killed = await startServer(env());
+  const created = await rest(killed, '/v1/pets', creation('Rex'));
+  expect(created.status).toBe(201);
+  await killed.stop('SIGKILL');
+  const again = await startServer(env());
+  expect((await rest(again, '/v1/pets')).json).toEqual([created.json]);
+});
+
+test('after SIGTERM each request is answered or refused, and each acknowledged creation is kept', async () => {
+  const server = await startServer(env());
+  const calls = Array.from({ length: 60 }, (_, number) => rest(server, '/v1/pets', creation(`Pet ${number}`)));
+  await Promise.race(calls);
+  const ended = server.stop('SIGTERM');
+  const outcomes = await Promise.allSettled(calls);
+  expect(await ended).toMatchObject(drained);
+  const answers = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  for (const { status } of answers) expect(status).toBe(201);
+
+  const again = await startServer(env());
+  expect((await rest(again, '/v1/pets?limit=100')).json).toHaveLength(answers.length);
+});
+
+test('a worker that dies is replaced, and the others keep serving', async () => {
+  const server = await startWorkers(env(), 2);
+  const [victim] = server.pids() as [number];
+  process.kill(victim, 'SIGKILL');
+  await eventually(async () => server.pids().length === 3);
+  await allUp(server);
+  expect((await rest({ ...server, key }, '/v1/pets')).status).toBe(200);
+  const { stdout, ...ended } = await server.stop();
+  expect(ended).toEqual(drained);
+  expect(linesOf(stdout).filter(({ msg }) => msg === 'worker died')).toMatchObject([{ workerPid: victim }]);
+});
+
+onEmbedded('a backup of a running store is restored elsewhere (PostgreSQL has pg_dump)', async () => {
+  const folder = await newFolder();
+  const file = join(folder, 'backup.ndjson');
+  const DATA_DIR = join(folder, 'restored');
+  const server = await startServer(env());
+  const created = await rest(server, '/v1/pets', creation('Rex'));
+  expect(await cli(['backup', file], env())).toMatchObject({ code: 0, stderr: '' });
+  expect(await cli(['restore', file], { DATA_DIR })).toMatchObject({ code: 0, stderr: '' });
+  const restored = await startServer({ DATA_DIR, BOOTSTRAP_API_KEY: key });
+  expect((await rest(restored, '/v1/pets')).json).toEqual([created.json]);
+  expect((await rest(restored, '/v1/pets', creation('Bella'))).json.id).toBe(created.json.id + 1);
+  await restored.stop();
+  rmSync(folder, { recursive: true });
+});
