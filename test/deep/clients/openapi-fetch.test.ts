@@ -2,9 +2,9 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 import createClient, { type Client } from 'openapi-fetch';
-import type { components, paths } from './generated/openapi.js';
 import { beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { storeForAll } from '../../support/store.ts';
+import type { components, paths } from './generated/openapi.js';
 
 type Pet = components['schemas']['Pet'];
 
