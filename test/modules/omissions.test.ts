@@ -170,18 +170,19 @@ describe('the service does not start', () => {
   });
 });
 
-describe('a write whose scope the module does not declare', () => {
-  @Resolver()
-  class Forgetful {
-    @Mutation(() => Boolean)
-    addThing(): boolean {
-      return true;
-    }
+@Resolver()
+class Adding {
+  @Mutation(() => Boolean)
+  addThing(): boolean {
+    return true;
   }
-  const forgetful: Module = {
-    tag: { name: 'Forgetful', description: 'A module that forgets.' },
-    open: () => ({ routes: body({ isGood: Type.Boolean() }), resolvers: [new Forgetful()] }),
-  };
+}
+const forgetful: Module = {
+  tag: { name: 'Forgetful', description: 'A module that forgets.' },
+  open: () => ({ routes: body({ isGood: Type.Boolean() }), resolvers: [new Adding()] }),
+};
+
+describe('a write whose scope the module does not declare', () => {
   const message = 'This needs an API key with the scope "write".';
 
   test('needs a key with the scope write on both faces, and the contract says so', async () => {
@@ -201,17 +202,6 @@ describe('a write whose scope the module does not declare', () => {
 });
 
 describe('a module that forgets to pass on Idempotency-Key', () => {
-  @Resolver()
-  class Forgetful {
-    @Mutation(() => Boolean)
-    addThing(): boolean {
-      return true;
-    }
-  }
-  const forgetful: Module = {
-    tag: { name: 'Forgetful', description: 'A module that forgets.' },
-    open: () => ({ routes: body({ isGood: Type.Boolean() }), resolvers: [new Forgetful()] }),
-  };
   const headers = { 'idempotency-key': 'a-name-for-it' };
   const message = 'This operation takes no Idempotency-Key: a repeated request is carried out again.';
 

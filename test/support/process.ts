@@ -60,9 +60,12 @@ export function runFile(
   // Node raises its soft limit to the hard one, and `ulimit` lowers both.
   const limited =
     openFiles === undefined ? command : ['sh', '-c', `ulimit -n ${openFiles} && exec "$@"`, 'sh', ...command];
-  // The machines that run tests are busy with other work.
+  // The machines that run tests are busy with other work: only tests of a time limit have short ones.
   const ours = {
     EVENT_LOOP_MAX_DELAY_MS: '0',
+    DATABASE_CONNECT_TIMEOUT_MS: '60000',
+    DATABASE_STATEMENT_TIMEOUT_MS: '60000',
+    DRAIN_TIMEOUT_MS: '60000',
     PATH: process.env.PATH ?? '',
     NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? '',
   };

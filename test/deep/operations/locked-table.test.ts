@@ -35,12 +35,9 @@ onServer('while somebody holds the table (PostgreSQL only: the embedded store ha
     Object.entries(by).map(([name, operation]) => ({ name: `${name} by ${face}`, run: () => operation(store) })),
   );
 
-  test('everybody is answered in time, however many there are', async () => {
-    const began = performance.now();
+  test('every request is refused while the table stays locked, however many there are', async () => {
     const refusals = await Promise.all(Array.from({ length: 500 }, () => all.map(({ run }) => run())).flat());
-    // A statement's time and a second, three times over for a busy machine: still less than half of what it would take if
-    // they waited for each other.
-    expect(performance.now() - began).toBeLessThan(60_000);
+    // If they waited for each other, the last would be refused after half an hour: the limit of a test is two minutes.
     const told = new Set(refusals.map(({ code, status }) => `${status} ${code}`));
     expect([...told]).toEqual(['503 SERVICE_UNAVAILABLE']);
   });
