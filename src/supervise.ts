@@ -24,7 +24,7 @@ export async function supervise(
   let address: string | undefined;
   const operations = await openOperations(options, telemetry, () => checkWorkers(address), true);
   const drainTime = config.drainDelay + config.drainTimeout + grace;
-  const workers = Workers.start({ program, count, log, output, drainTime, onGiveUp });
+  const workers = new Workers({ program, count, log, output, drainTime, onGiveUp });
   void workers.listening.then((listensOn) => {
     address = listensOn;
   });

@@ -1,10 +1,5 @@
 import cluster from 'node:cluster';
-import {
-  type RateLimiterAbstract,
-  RateLimiterCluster,
-  RateLimiterMemory,
-  type RateLimiterRes,
-} from 'rate-limiter-flexible';
+import { type RateLimiterAbstract, RateLimiterCluster, RateLimiterMemory } from 'rate-limiter-flexible';
 import type { LogSettings } from '../log/log.ts';
 
 /** A worker's number and the number of all, like `1/4`; in its environment, not in the configuration. */
@@ -71,7 +66,7 @@ export class ClusterWorker {
     process.send?.({ ready: address } satisfies WorkerReady);
   }
 
-  readonly limiter = (budget: Budget) => new ClusterLimiter(budget);
+  readonly limiter = limiterInParent;
 }
 
 export interface Budget {
@@ -88,33 +83,15 @@ type Limiter = Pick<RateLimiterAbstract, 'get' | 'penalty' | 'reward' | 'delete'
 const timeoutMs = 500;
 
 /** Counts in the parent, for all workers; while it does not answer, each worker counts for itself. */
-class ClusterLimiter implements Limiter {
-  readonly #shared: RateLimiterCluster;
-  readonly #own: RateLimiterMemory;
-
-  constructor(budget: Budget) {
-    this.#shared = new RateLimiterCluster({ ...budget, timeoutMs });
-    this.#own = new RateLimiterMemory(budget);
-  }
-
-  get(key: string | number): Promise<RateLimiterRes | null> {
-    return this.#either((limiter) => limiter.get(key));
-  }
-
-  penalty(key: string | number, points?: number): Promise<RateLimiterRes> {
-    return this.#either((limiter) => limiter.penalty(key, points));
-  }
-
-  reward(key: string | number, points?: number): Promise<RateLimiterRes> {
-    return this.#either((limiter) => limiter.reward(key, points));
-  }
-
-  delete(key: string | number): Promise<boolean> {
-    return this.#either((limiter) => limiter.delete(key));
-  }
-
-  #either<T>(ask: (limiter: Limiter) => Promise<T>): Promise<T> {
-    if (!process.connected) return ask(this.#own);
-    return ask(this.#shared).catch(() => ask(this.#own));
-  }
+function limiterInParent(budget: Budget): Limiter {
+  const shared = new RateLimiterCluster({ ...budget, timeoutMs });
+  const own = new RateLimiterMemory(budget);
+  const either = <T>(ask: (limiter: Limiter) => Promise<T>): Promise<T> =>
+    process.connected ? ask(shared).catch(() => ask(own)) : ask(own);
+  return {
+    get: (key) => either((limiter) => limiter.get(key)),
+    penalty: (key, points) => either((limiter) => limiter.penalty(key, points)),
+    reward: (key, points) => either((limiter) => limiter.reward(key, points)),
+    delete: (key) => either((limiter) => limiter.delete(key)),
+  };
 }

@@ -21,46 +21,27 @@ export interface WorkersOptions {
 
 /** The processes that serve, and what their parent does for them: start, restart, tell, end. */
 export class Workers {
+  readonly #listening = Promise.withResolvers<string>();
   /** The address of the service, once it can be reached there. Never resolves when it is given up before. */
-  readonly listening: Promise<string>;
+  readonly listening = this.#listening.promise;
   readonly #slots: WorkerSlot[];
   #hasGivenUp = false;
   #isDraining = false;
   #hasStarted = false;
 
-  private constructor(private readonly options: WorkersOptions) {
-    const { program, count, log, onGiveUp } = options;
+  /** Starts one, and the others when that one listens: a port that is taken is reported once. */
+  constructor(readonly options: WorkersOptions) {
+    const { program, count, log } = options;
     log.onChange = () => this.#tellAll();
     // Counts for all workers what is counted by machine: wrong keys, and quotas without Redis.
     new RateLimiterClusterMaster();
     cluster.setupPrimary({ exec: program, args: [], stdio: ['ignore', 'pipe', 'inherit', 'ipc'] });
-    const { promise, resolve } = Promise.withResolvers<string>();
-    this.listening = promise;
-    this.#slots = Array.from({ length: count }, (_, index) => {
-      return new WorkerSlot(index + 1, options, {
-        hasOther: (slot) => !this.#isDraining && this.#slots.some((one) => one !== slot && one.isUp),
-        onReady: (address) => {
-          resolve(address);
-          this.#tellAll();
-        },
-        onDown: () => this.#tellAll(),
-        onGiveUp: (reason) => {
-          if (!this.#hasGivenUp) onGiveUp(reason);
-          this.#hasGivenUp = true;
-        },
-      });
+    this.#slots = Array.from({ length: count }, (_, index) => new WorkerSlot(index + 1, this));
+    const [first, ...others] = this.#slots;
+    first?.start();
+    void this.listening.then(() => {
+      if (!this.#isDraining) for (const slot of others) slot.start();
     });
-  }
-
-  /** Starts one, and the others when that one listens: a port that is taken is reported once. */
-  static start(options: WorkersOptions): Workers {
-    const workers = new Workers(options);
-    const [first, ...others] = workers.#slots as [WorkerSlot, ...WorkerSlot[]];
-    first.start();
-    void workers.listening.then(() => {
-      if (!workers.#isDraining) for (const slot of others) slot.start();
-    });
-    return workers;
   }
 
   /** Ends all of them. @returns whether all finished their requests */
@@ -79,6 +60,22 @@ export class Workers {
     return this.#slots.filter(({ isUp }) => isUp).length;
   }
 
+  /** Whether a worker can take a connection. */
+  get canServe(): boolean {
+    return !this.#isDraining && this.up > 0;
+  }
+
+  /** A worker is up, or down. */
+  changed(address?: string): void {
+    if (address) this.#listening.resolve(address);
+    this.#tellAll();
+  }
+
+  giveUp(reason: string | undefined): void {
+    if (!this.#hasGivenUp) this.options.onGiveUp(reason);
+    this.#hasGivenUp = true;
+  }
+
   #tellAll(): void {
     const { up } = this;
     const workersUp = up < this.#slots.length ? `${up} of ${this.#slots.length}` : null;
@@ -93,12 +90,11 @@ const pauses = { shortest: 100, longest: 10_000, forgottenAfter: 60_000 };
 /** Ten seconds of failing starts. */
 const maxFailedStarts = 6;
 
-interface SlotEvents {
-  /** Whether another worker can take a connection. */
-  hasOther(slot: WorkerSlot): boolean;
-  onReady(address: string): void;
-  onDown(): void;
-  onGiveUp(reason: string | undefined): void;
+/** How a process ended. */
+interface End {
+  workerPid: number | undefined;
+  exitCode: number | null;
+  signal: string | null;
 }
 
 /** One of the workers: when its process dies, another follows. */
@@ -115,12 +111,11 @@ class WorkerSlot {
 
   constructor(
     readonly number: number,
-    private readonly options: WorkersOptions,
-    private readonly events: SlotEvents,
+    private readonly workers: Workers,
   ) {}
 
   start(): void {
-    const { log, output, count } = this.options;
+    const { log, output, count } = this.workers.options;
     const worker = cluster.fork({ [workerVariable]: `${this.number}/${count}` });
     const { process: child } = worker;
     this.#worker = worker;
@@ -130,11 +125,12 @@ class WorkerSlot {
       if (ready !== undefined) this.#ready(ready);
     });
     if (child.stdout) relayLines(child.stdout, output);
-    handOver(worker, () => this.events.hasOther(this));
     this.#ended = new Promise((done) => {
       // `close` comes after `exit`, when all that it printed has been read.
-      child.once('close', (code, signal) => done(this.#end({ workerPid: child.pid, exitCode: code, signal })));
+      child.once('close', (exitCode, signal) => done(this.#end({ workerPid: child.pid, exitCode, signal })));
     });
+    // At its `close` this worker no longer counts as up.
+    handOver(worker, () => this.workers.canServe);
     log.logger.info({ worker: this.number, workerPid: child.pid }, 'worker started');
   }
 
@@ -161,12 +157,13 @@ class WorkerSlot {
     this.#timer = setTimeout(() => {
       this.#pause = pauses.shortest;
     }, pauses.forgottenAfter).unref();
-    this.options.log.logger.info({ worker: this.number, workerPid: this.#worker?.process.pid }, 'worker ready');
-    this.events.onReady(address);
+    const fields = { worker: this.number, workerPid: this.#worker?.process.pid };
+    this.workers.options.log.logger.info(fields, 'worker ready');
+    this.workers.changed(address);
   }
 
-  #end(end: { workerPid: number | undefined; exitCode: number | null; signal: string | null }): boolean {
-    const { logger } = this.options.log;
+  #end(end: End): boolean {
+    const { logger } = this.workers.options.log;
     const fields = { worker: this.number, ...end };
     const wasUp = this.isUp;
     this.#worker = undefined;
@@ -179,17 +176,17 @@ class WorkerSlot {
     if (!wasUp) this.#failedStarts += 1;
     if (!this.#hasBeenUp || this.#failedStarts >= maxFailedStarts) {
       logger.fatal(fields, 'worker died, and none will follow');
-      this.events.onGiveUp(this.#reason(end));
+      this.workers.giveUp(this.#reason(end));
     } else {
       logger.error({ ...fields, restartInMs: this.#pause }, 'worker died');
       this.#timer = setTimeout(() => this.start(), this.#pause);
       this.#pause = Math.min(2 * this.#pause, pauses.longest);
     }
-    this.events.onDown();
+    this.workers.changed();
     return true;
   }
 
-  #reason({ exitCode, signal }: { exitCode: number | null; signal: string | null }): string | undefined {
+  #reason({ exitCode, signal }: End): string | undefined {
     // It has printed why it cannot start.
     if (!this.#hasBeenUp && exitCode) return undefined;
     const cause = signal ? `signal ${signal}` : `exit code ${exitCode}`;

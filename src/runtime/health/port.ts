@@ -1,4 +1,3 @@
-import type { Socket } from 'node:net';
 import Fastify, { type FastifyInstance, type FastifyPluginAsync } from 'fastify';
 import { StoreError } from '../../errors.ts';
 import { type CheckReadiness, health } from './health.ts';
@@ -29,6 +28,8 @@ export async function openOperationsPort(options: OperationsPortOptions): Promis
     logger: false,
     bodyLimit: 16_384,
     requestTimeout: 2000,
+    // Idle connections leave room for a scrape.
+    keepAliveTimeout: 5000,
     http: { connectionsCheckingInterval: 1000 },
     // It is the last to close, and a request that is never completed must not hold that up.
     forceCloseConnections: true,
@@ -37,7 +38,7 @@ export async function openOperationsPort(options: OperationsPortOptions): Promis
     schemaErrorFormatter: ([fault], part) =>
       new StoreError('BAD_USER_INPUT', `The ${part}${fault?.instancePath ?? ''} ${fault?.message ?? 'is not valid'}.`),
   });
-  limitConnections(app);
+  app.server.maxConnections = maxConnections;
   app.setErrorHandler(sendError);
   app.setNotFoundHandler(() => {
     throw new StoreError('NOT_FOUND', 'There is nothing at this address.');
@@ -62,25 +63,4 @@ export async function openOperationsPort(options: OperationsPortOptions): Promis
  */
 function isLocalName(host: string): boolean {
   return /^(?:[\w-]+|\d{1,3}(?:\.\d{1,3}){3}|\[[\da-f:.]+\]|[\w.-]+\.(?:localhost|local|internal|svc))$/i.test(host);
-}
-
-/** Beyond the limit the connection that has been idle for longest is closed, so that none keeps Prometheus out. */
-function limitConnections({ server }: FastifyInstance): void {
-  const open = new Set<Socket>();
-  /** Without a request in progress, in the order of their last use. */
-  const idle = new Set<Socket>();
-  server.on('connection', (socket) => {
-    open.add(socket);
-    idle.add(socket);
-    socket.once('close', () => {
-      open.delete(socket);
-      idle.delete(socket);
-    });
-    const [longestIdle] = idle;
-    if (open.size > maxConnections) longestIdle?.destroy();
-  });
-  server.on('request', ({ socket }, response) => {
-    idle.delete(socket);
-    response.once('close', () => open.has(socket) && idle.add(socket));
-  });
 }

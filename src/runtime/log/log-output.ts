@@ -1,8 +1,8 @@
 import { fstatSync, writeFile, writeSync } from 'node:fs';
 
 const stdout = 1;
-/** Lines are written together, when so many characters are pending or after so many milliseconds. */
-const bundle = { characters: 65_536, milliseconds: 200 };
+/** Lines are written together, after so many milliseconds. */
+const interval = 200;
 /** Maximum number of pending characters; a reader that stalls loses the lines beyond them. */
 const maxPending = 4 * 1024 * 1024;
 
@@ -21,7 +21,7 @@ export class LogOutput {
   /** Length of what is being written. */
   #writing = 0;
   readonly #write = writerOf(stdout);
-  readonly #timer = setInterval(() => this.#flush(), bundle.milliseconds).unref();
+  readonly #timer = setInterval(() => this.#flush(), interval).unref();
 
   constructor() {
     process.once('exit', () => this.#writeLast());
@@ -31,7 +31,6 @@ export class LogOutput {
   write(lines: string): void {
     if (this.#pending.length + this.#writing + lines.length > maxPending) this.dropped += countOf(lines);
     else this.#pending += lines;
-    if (this.#pending.length >= bundle.characters) this.#flush();
   }
 
   /** Writes the pending lines, as far as possible within this time. */
@@ -53,19 +52,13 @@ export class LogOutput {
       this.#writing = 0;
       if (error) this.dropped += countOf(lines);
       else this.#reported = dropped;
-      if (this.#pending.length >= bundle.characters) this.#flush();
     });
   }
 
   #noteOf(dropped: number): string {
     if (dropped === this.#reported) return '';
-    const note = {
-      level: 40,
-      time: Date.now(),
-      dropped: dropped - this.#reported,
-      msg: 'log lines could not be written',
-    };
-    return `${JSON.stringify(note)}\n`;
+    const note = { level: 40, time: Date.now(), dropped: dropped - this.#reported };
+    return `${JSON.stringify({ ...note, msg: 'log lines could not be written' })}\n`;
   }
 
   /** For an exit without `close`: tries once. */
@@ -73,9 +66,7 @@ export class LogOutput {
     if (this.#writing > 0 || this.#pending === '') return;
     try {
       writeSync(stdout, this.#pending);
-    } catch {
-      // Nowhere is left to report it.
-    }
+    } catch {} // Nowhere is left to report it.
   }
 }
 

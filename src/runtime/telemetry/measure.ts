@@ -167,9 +167,16 @@ function readDatabase(metrics: Metrics, database: ObservedDatabase): void {
   metrics.gauge('db_client_connection_pending_requests', 'Statements waiting for a connection.', pending, ['pool']);
 
   const late = () => new Error('The database is silent.');
+  // Scrapes at the same time ask once: a database that hangs would keep a connection for each.
+  let answer: Promise<number> | undefined;
   const isUp = async (): Promise<Reading[]> => {
-    const answer = withTimeout(pingTimeout, database.ping(), late);
-    return [[await answer.then(() => 1).catch(() => 0)]];
+    answer ??= withTimeout(pingTimeout, database.ping(), late).then(
+      () => 1,
+      () => 0,
+    );
+    const reading = await answer;
+    answer = undefined;
+    return [[reading]];
   };
   metrics.gauge('animal_store_database_up', '1 when the database has answered within a second.', isUp, [], 'min');
 }
