@@ -4,7 +4,7 @@ import { type Config, loadConfig } from '../config.ts';
 import { preparedStore } from '../prepared-store.ts';
 import { Database } from '../storage/database/database.ts';
 import { isUnmigrated } from '../storage/database/errors.ts';
-import type { DatabaseOptions, Log, Model } from '../storage/database/options.ts';
+import type { DatabaseOptions, Model } from '../storage/database/options.ts';
 
 /** What a command works with. */
 export interface CommandContext {
@@ -66,9 +66,9 @@ export async function withModel<T>(
 }
 
 /** Warnings go to standard error: standard output is for results. */
-export const warnings: Log = {
+const warnings = {
   info: () => undefined,
-  warn(fields, message) {
+  warn(fields: object, message: string) {
     const details = Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
     process.stderr.write(`animal-store: ${message} (${details.join(', ')})\n`);
   },

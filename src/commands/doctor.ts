@@ -19,12 +19,7 @@ export interface Finding {
 export async function examine(env: Record<string, string | undefined>): Promise<Finding[]> {
   const findings: Finding[] = [];
   /** @param work returns what it needs for the next check, or a sentence about what it has found */
-  async function check<T>(
-    check: string,
-    remedy: string,
-    work: () => T | Promise<T>,
-    state: Finding['state'] = 'failure',
-  ) {
+  async function check<T>(check: string, remedy: string, work: () => T, state: Finding['state'] = 'failure') {
     try {
       const result = await work();
       findings.push({ check, state: 'ok', found: typeof result === 'string' ? result : 'usable' });
@@ -47,10 +42,16 @@ export async function examine(env: Record<string, string | undefined>): Promise<
   const database = await check('database', start, () => reach(config));
   if (!database) return findings;
   try {
-    const pending = config.migrateOnStart ? 'warning' : 'failure';
-    if (await check('migrations', 'animal-store migrate', () => assertMigrated(database), pending)) {
+    const assertMigrated = async () => {
+      const pending = await database.pending();
+      if (pending.length > 0) throw new Error(`not applied: ${pending.join(', ')}`);
+      return 'all are applied';
+    };
+    const assertReady = () => database.assertReady().then(() => 'readable and writable, ids beyond all rows');
+    const unapplied = config.migrateOnStart ? 'warning' : 'failure';
+    if (await check('migrations', 'animal-store migrate', assertMigrated, unapplied)) {
       const remedy = 'animal-store migrate; DATABASE_URL must lead to the primary, with a role that may write';
-      await check('tables', remedy, () => assertReady(database));
+      await check('tables', remedy, assertReady);
     }
   } finally {
     await database.close();
@@ -73,17 +74,6 @@ async function reach({ database: options }: Config, url = options.url): Promise<
     await database.close();
     throw error;
   }
-}
-
-async function assertMigrated(database: Database): Promise<string> {
-  const pending = await database.pending();
-  if (pending.length > 0) throw new Error(`not applied: ${pending.join(', ')}`);
-  return 'all are applied';
-}
-
-async function assertReady(database: Database): Promise<string> {
-  await database.assertReady();
-  return 'readable and writable, ids beyond all rows';
 }
 
 /** Compares the lag of a replica with READ_MAX_LAG_MS. A node that is no replica has none. */

@@ -1,9 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { lstatSync } from 'node:fs';
-import { type FileHandle, mkdtemp, open, rename, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
-import { pipeline } from 'node:stream/promises';
+import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 
 /** @throws Error when the name is taken, unless a file may be replaced */
 export function assertFree(file: string, force: boolean): void {
@@ -33,38 +31,6 @@ export async function writeWhole<T>(file: string, write: (handle: FileHandle) =>
   }
 }
 
-/**
- * Collects the output for a stream in a temporary file, which is removed in any case: a slow reader must not hold the
- * embedded store, which has one backend.
- */
-export async function writeGathered<T>(
-  output: NodeJS.WritableStream,
-  write: (handle: FileHandle) => Promise<T>,
-): Promise<T> {
-  const folder = await mkdtemp(join(tmpdir(), 'animal-store-'));
-  const handle = await open(join(folder, 'output'), 'wx+', 0o600);
-  try {
-    await rm(folder, { recursive: true });
-    const result = await write(handle);
-    await pipeline(chunksOf(handle), output, { end: false });
-    return result;
-  } finally {
-    await handle.close();
-  }
-}
-
-const chunkSize = 262_144;
-
-/** The bytes of a file from its beginning. A stream would close the file when its reader stops early. */
-export async function* chunksOf(file: FileHandle, end = Number.POSITIVE_INFINITY): AsyncGenerator<Buffer> {
-  for (let at = 0; at < end; ) {
-    const { bytesRead, buffer } = await file.read(Buffer.alloc(Math.min(chunkSize, end - at)), 0, undefined, at);
-    if (bytesRead === 0) return;
-    at += bytesRead;
-    yield buffer.subarray(0, bytesRead);
-  }
-}
-
 const lineFeed = 0x0a;
 
 /**
@@ -78,26 +44,18 @@ export async function* linesOf(
   chunks: AsyncIterable<Buffer>,
   maxLength = Number.POSITIVE_INFINITY,
 ): AsyncGenerator<Buffer | undefined> {
-  let pieces: Buffer[] = [];
-  let size = 0;
-  const add = (piece: Buffer) => {
-    size += piece.length;
-    if (size > maxLength) pieces = [];
-    else pieces.push(piece);
-  };
-  const take = () => {
-    const line = size > maxLength ? undefined : Buffer.concat(pieces);
-    [pieces, size] = [[], 0];
-    return line;
-  };
+  let rest = Buffer.alloc(0);
+  const fitting = (line: Buffer) => (line.length > maxLength ? undefined : line);
   for await (const chunk of chunks) {
     let start = 0;
     for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, start)) {
-      add(chunk.subarray(start, end));
-      yield take();
+      const piece = chunk.subarray(start, end);
+      yield fitting(rest.length > 0 ? Buffer.concat([rest, piece]) : piece);
+      rest = Buffer.alloc(0);
       start = end + 1;
     }
-    if (start < chunk.length) add(chunk.subarray(start));
+    // No more of a line that is too long than shows that it is.
+    rest = Buffer.concat([rest, chunk.subarray(start)]).subarray(0, maxLength + 1);
   }
-  if (size > 0) yield take();
+  if (rest.length > 0) yield fitting(rest);
 }

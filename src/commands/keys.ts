@@ -35,13 +35,6 @@ export function keyCommands(): Command {
     'animal-store keys issue --name import --json',
   );
 
-  const list = group.command('list').description('all keys, without their secrets');
-  list.option(...json).action(async (flags: Flags) => {
-    const rows = (await withKeys((keys) => keys.list())).map(rowOfKey);
-    show(rows, flags, table(rows, 'There are no keys.'));
-  });
-  withExamples(list, 'animal-store keys list --json');
-
   const rotate = group
     .command('rotate')
     .description('give a key a new secret, shown only now')
@@ -60,33 +53,33 @@ export function keyCommands(): Command {
     });
   withExamples(rotate, 'animal-store keys rotate 2 --overlap 24h');
 
-  const revoke = group.command('revoke').description('refuse a key from now on');
-  revoke
+  group
+    .command('revoke')
+    .description('refuse a key from now on')
     .argument(...id)
     .option(...json)
     .action(async (id: number, flags: Flags) => {
       const row = rowOfKey(await withKeys((keys) => keys.revoke(id)));
       show(row, flags, `key ${row.id} (${row.name}) is revoked`);
     });
-  withExamples(revoke, 'animal-store keys revoke 2');
 
-  const history = group.command('history').description('who has issued, rotated and revoked keys, and when');
-  history.option(...json).action(async (flags: Flags) => {
-    const rows = (await withKeys((keys) => keys.history())).map(rowOfEvent);
-    show(rows, flags, table(rows, 'No key has been changed.'));
+  const listing = (name: string, description: string, whenEmpty: string, list: typeof listKeys) =>
+    group
+      .command(name)
+      .description(description)
+      .option(...json)
+      .action(async (flags: Flags) => {
+        const rows = await withKeys(list);
+        show(rows, flags, table(rows, whenEmpty));
+      });
+  listing('list', 'all keys, without their secrets', 'There are no keys.', listKeys);
+  const changes = 'who has issued, rotated and revoked keys, and when';
+  listing('history', changes, 'No key has been changed.', async (keys) => (await keys.history()).map(rowOfEvent));
+  const callers = 'which keys still call deprecated operations';
+  listing('deprecations', callers, 'No key has called a deprecated operation.', async (keys, usage) => {
+    const names = new Map((await keys.list()).map(({ id, name }) => [id, name]));
+    return (await usage.list()).map((calls) => rowOfCalls(calls, names));
   });
-  withExamples(history, 'animal-store keys history --json');
-
-  const deprecations = group.command('deprecations').description('which keys still call deprecated operations');
-  deprecations.option(...json).action(async (flags: Flags) => {
-    const rows = await withKeys(async (keys, usage) => {
-      const names = new Map((await keys.list()).map(({ id, name }) => [id, name]));
-      return (await usage.list()).map((calls) => rowOfCalls(calls, names));
-    });
-    show(rows, flags, table(rows, 'No key has called a deprecated operation.'));
-  });
-  withExamples(deprecations, 'animal-store keys deprecations --json');
-
   return group;
 }
 
@@ -103,6 +96,10 @@ async function withKeys<T>(work: (keys: ApiKeyService, usage: DeprecationUsage) 
 
 function withSecret({ id, name, scope, key }: IssuedKey): string {
   return `key ${id} (${name}, ${scope}): ${key}`;
+}
+
+async function listKeys(keys: ApiKeyService, _: DeprecationUsage): Promise<Array<Record<string, unknown>>> {
+  return (await keys.list()).map(rowOfKey);
 }
 
 function rowOfEvent({ id, at, change, keyId, hint, user, sudoUser, host, command }: KeyEvent) {

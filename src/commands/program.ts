@@ -29,8 +29,9 @@ export const json = ['--json', 'print JSON, and nothing else'] as const;
 
 /** The help of a command ends with examples. */
 export function withExamples(command: Command, ...examples: string[]): Command {
-  const lines = examples.map((example) => `\n  ${example}`);
-  return command.addHelpText('after', () => `\n${heading('Examples:')}${lines.join('')}`);
+  return command.addHelpText('after', () =>
+    ['', heading('Examples:'), ...examples.map((one) => `  ${one}`)].join('\n'),
+  );
 }
 
 // Commander removes the colours where the output is no terminal.
@@ -81,10 +82,9 @@ function inheritSettings(command: Command, name = command.name()): void {
 
 /** Formats rows with the same members as a text table. */
 export function table(rows: Array<Record<string, unknown>>, whenEmpty: string): string {
-  const [first] = rows;
-  if (!first) return whenEmpty;
-  const lines = [Object.keys(first), ...rows.map((row) => Object.values(row).map(cell))];
-  const widths = Object.keys(first).map((_, at) => Math.max(...lines.map((line) => line[at]?.length ?? 0)));
+  if (!rows[0]) return whenEmpty;
+  const lines = [Object.keys(rows[0]), ...rows.map((row) => Object.values(row).map(cell))];
+  const widths = lines[0]?.map((_, at) => Math.max(...lines.map((line) => line[at]?.length ?? 0))) ?? [];
   return lines
     .map((line) =>
       line
@@ -103,24 +103,22 @@ function cell(value: unknown): string {
 /** Replaces control characters, which a terminal would obey. SUDO_USER and files may have any. */
 export const printable = (text: string) => text.replace(/\p{Cc}/gu, '?');
 
-/** Is told now and then how much is done. */
-export type Progress = (name: string, done: number, total?: number) => void;
-
 /** One line on a terminal that is overwritten ten times a second; nothing on any other stream. */
-export function progressOn(stream: NodeJS.WriteStream): Progress {
-  if (!stream.isTTY) return () => undefined;
-  const began = performance.now();
-  let shown = 0;
-  return (name, done, total) => {
-    const now = performance.now();
-    if (now - shown < 100) return;
-    shown = now;
-    const share = total ? ` ${Math.min(100, Math.floor((100 * done) / total))}%` : '';
-    stream.write(`\r\x1b[2K${name}:${share} ${done} (${Math.round(done / ((now - began) / 1000))}/s)\r`);
-  };
-}
+export class Progress {
+  readonly #began = performance.now();
+  #shown = 0;
 
-/** Removes that line. */
-export function clearProgress(stream: NodeJS.WriteStream): void {
-  if (stream.isTTY) stream.write('\r\x1b[2K');
+  constructor(private readonly stream: NodeJS.WriteStream) {}
+
+  /** @param done how many so far */
+  readonly show = (name: string, done: number): void => {
+    const now = performance.now();
+    if (!this.stream.isTTY || now - this.#shown < 100) return;
+    this.#shown = now;
+    this.stream.write(`\r\x1b[2K${name}: ${done} (${Math.round(done / ((now - this.#began) / 1000))}/s)\r`);
+  };
+
+  clear(): void {
+    if (this.stream.isTTY) this.stream.write('\r\x1b[2K');
+  }
 }

@@ -1,11 +1,8 @@
 import { hash } from 'node:crypto';
-import { createReadStream, open as openFile } from 'node:fs';
-import { stat } from 'node:fs/promises';
-import { Socket } from 'node:net';
+import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { addAbortSignal, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { promisify } from 'node:util';
 import { Type } from 'typebox';
 import { StoreError } from '../errors.ts';
 import type { Collection } from '../module.ts';
@@ -18,7 +15,7 @@ import { columnsOf, exact, type Format, type Line } from './formats.ts';
 
 /** Observes a transfer, and may end it. */
 export interface Watch {
-  progress(items: number, total?: number): void;
+  progress(items: number): void;
   refused(line: number, reason: string): void;
   signal: AbortSignal;
 }
@@ -53,62 +50,50 @@ export async function importLines(
   const check = checker(input, { isText });
   const add = 'create' in service ? service.create.bind(service) : service.insert.bind(service);
   const result: Imported = { added: 0, same: 0, refused: 0 };
-  let read = 0;
-
   const refuse = (line: number, reason: string) => {
     result.refused += 1;
     refused(line, reason);
   };
-  const create = async (line: number, item: object): Promise<void> => {
-    let isReplay = false;
-    const once = file === undefined ? undefined : claim(`import ${name}`, [file, line, item], (is) => (isReplay = is));
+  const create = async ({ line, ...one }: Line): Promise<void> => {
+    if ('fault' in one) return refuse(line, one.fault);
     try {
-      if (!dryRun) await add(item as never, undefined, once);
+      const item = check(one.input);
+      let isReplay = false;
+      const settled = (is: boolean) => {
+        isReplay = is;
+      };
+      // The same line of the same file is added once.
+      const once = file && { keyId: 0, operation: `import ${name}`, hash: hashOf([file, line, item]), settled };
+      if (!dryRun) await add(item as never, undefined, once || undefined);
       result[isReplay ? 'same' : 'added'] += 1;
     } catch (error) {
-      if (!isDataError(error)) throw error;
-      refuse(line, `the database refuses it: ${(error as Error).message}`);
+      if (isDataError(error)) refuse(line, `the database refuses it: ${(error as Error).message}`);
+      else if (error instanceof StoreError && error.code === 'BAD_USER_INPUT') refuse(line, error.message);
+      else result.failure ??= error;
     }
-  };
-  const settle = async (creations: Array<Promise<void>>): Promise<void> => {
-    const failed = (await Promise.allSettled(creations)).find(({ status }) => status === 'rejected');
-    if (failed) result.failure ??= (failed as PromiseRejectedResult).reason;
-    progress(read);
   };
 
   // While one half of the window is being created, the other one is read.
   let creations: Array<Promise<void>> = [];
-  let earlier = Promise.resolve();
+  let earlier: Promise<unknown> = Promise.resolve();
   try {
     for await (const one of lines) {
-      read += 1;
-      if ('fault' in one) refuse(one.line, one.fault);
-      else {
-        try {
-          creations.push(create(one.line, check(one.input)));
-        } catch (error) {
-          if (!(error instanceof StoreError)) throw error;
-          refuse(one.line, error.message);
-        }
-      }
+      creations.push(create(one));
       if (creations.length < window / 2) continue;
       await earlier;
       if (signal.aborted || result.failure) break;
-      earlier = settle(creations);
+      earlier = Promise.all(creations);
       creations = [];
+      progress(result.added + result.same + result.refused);
     }
   } catch (error) {
     if (!signal.aborted) result.failure ??= error;
   }
-  await earlier;
-  await settle(creations);
+  await Promise.all([earlier, ...creations]);
   return result;
 }
 
-/** An idempotency key: the same line of the same file is added once. */
-function claim(operation: string, line: unknown[], settled: (isReplay: boolean) => void) {
-  return { keyId: 0, operation, hash: hash('sha256', JSON.stringify(line, exact), 'buffer'), settled };
-}
+const hashOf = (line: unknown[]) => hash('sha256', JSON.stringify(line, exact), 'buffer');
 
 interface ImportFileOptions extends Watch {
   format: Format;
@@ -124,47 +109,15 @@ export async function importFile(
   collection: Collection,
   { format, maxLength, again, ...options }: ImportFileOptions,
 ): Promise<Imported> {
-  const { source, size } = await open(file);
-  let bytes = 0;
-  async function* chunks(): AsyncGenerator<Buffer> {
-    for await (const chunk of addAbortSignal(options.signal, source) as AsyncIterable<Buffer>) {
-      if (bytes === 0) assertReadable(chunk);
-      bytes += chunk.length;
-      yield chunk;
-    }
-  }
-  const lines = format.read(chunks(), columnsOf(collection.item, collection.input), maxLength);
+  if (!file && process.stdin.isTTY) throw new Error('There is no input: give --input FILE, or a pipe.');
+  const source = file ? (await open(file)).createReadStream() : process.stdin;
+  addAbortSignal(options.signal, source);
+  const lines = format.read(source, columnsOf(collection.item, collection.input), maxLength);
+  const name = again ? undefined : file ? resolve(file) : '-';
   try {
-    return await importLines(collection, lines, {
-      ...options,
-      isText: format.isText,
-      file: again ? undefined : file === undefined ? '-' : resolve(file),
-      progress: (read) => options.progress(read, size && Math.round((read * size) / bytes)),
-    });
+    return await importLines(collection, lines, { ...options, isText: format.isText, file: name });
   } finally {
     source.destroy();
-  }
-}
-
-async function open(file: string | undefined): Promise<{ source: Readable; size?: number }> {
-  if (file === undefined) {
-    if (process.stdin.isTTY) throw new Error('There is no input: give --input FILE, or a pipe.');
-    return { source: process.stdin };
-  }
-  const found = await stat(file);
-  // The read of a named pipe as a file cannot be aborted.
-  if (found.isFIFO()) return { source: new Socket({ fd: await promisify(openFile)(file, 'r'), writable: false }) };
-  return { source: createReadStream(file), size: found.size };
-}
-
-/** @throws Error for a compressed file and for UTF-16, of which each line would be refused */
-function assertReadable(beginning: Buffer): void {
-  const mark = beginning.toString('hex', 0, 2);
-  if (mark === '1f8b' || mark === '28b5') {
-    throw new Error('The file is compressed: `gzip -dc FILE | animal-store import` or `zstd -dc ...` reads it.');
-  }
-  if (mark === 'fffe' || mark === 'feff') {
-    throw new Error('The file is UTF-16: `iconv -f UTF-16 -t UTF-8 FILE | animal-store import` reads it.');
   }
 }
 

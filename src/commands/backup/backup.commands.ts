@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { DatabaseOptions, Model } from '../../storage/database/options.ts';
-import { json, progressOn, show, table, withExamples } from '../program.ts';
+import { json, Progress, show, table, withExamples } from '../program.ts';
 import type { Contents } from './tables.ts';
 
 interface Flags {
@@ -21,7 +21,7 @@ export function backupCommands(program: Command): void {
       const { options, model } = await embeddedStore(`pg_dump --format=custom --file=${file} "$DATABASE_URL"`);
       const result = await backup(file, options, model, { ...flags, progress });
       const where = file === '-' ? 'standard output' : file;
-      const text = `${rowsOf(result.tables)}\n${where}: ${result.bytes} bytes; requests waited ${result.heldMs} ms`;
+      const text = `${rowsOf(result.tables)}\n${where}: ${result.bytes} bytes`;
       // Standard output may be the backup itself.
       if (file === '-') show(result, {}, text, process.stderr);
       else show({ file, ...result }, flags, text);
@@ -38,7 +38,6 @@ export function backupCommands(program: Command): void {
       const { options, model } = await embeddedStore(`pg_restore --dbname="$DATABASE_URL" ${file}`);
       const result = await restore(file, options, model, progress);
       const migrated = result.applied.length > 0 ? `, and migrated: ${result.applied.join(', ')}` : '';
-      await warn(result.tables);
       show({ file, ...result }, flags, `${rowsOf(result.tables)}\nrestored and compared${migrated}`);
     });
   withExamples(restore, 'DATA_DIR=/var/lib/another animal-store restore /backup/store.ndjson');
@@ -54,7 +53,6 @@ export function backupCommands(program: Command): void {
       const target = await configured({ DATABASE_URL: url });
       const result = await promote(source.options, { ...target.options, url }, source.model, progress);
       const done = result.wasThere ? 'was there already, and is the same' : 'is the same';
-      await warn(result.tables);
       show(
         result,
         flags,
@@ -64,7 +62,7 @@ export function backupCommands(program: Command): void {
   withExamples(promote, 'PGPASSWORD=... animal-store promote postgres://store@db.example/store');
 }
 
-const progress = progressOn(process.stderr);
+const progress = new Progress(process.stderr).show;
 
 async function configured(env: Record<string, string>): Promise<{ options: DatabaseOptions; model: Model }> {
   const [{ loadConfig }, { modelOf }, { modules }, { preparedStore }] = await Promise.all([
@@ -86,12 +84,9 @@ async function embeddedStore(remedy: string) {
   throw new Error(`DATABASE_URL is set, and PostgreSQL has its own tools: ${remedy}`);
 }
 
-async function warn(contents: Contents[]): Promise<void> {
-  const { warningsOf } = await import('./tables.ts');
-  for (const warning of warningsOf(contents)) process.stderr.write(`animal-store: ${warning}\n`);
-}
-
 function rowsOf(contents: Contents[]): string {
-  const rows = contents.map(({ table, rows, sha256 }) => ({ table, rows, sha256: sha256.slice(0, 16) }));
-  return table(rows, 'There are no tables.');
+  return table(
+    contents.map(({ table, rows, sha256 }) => ({ table, rows, sha256: sha256.slice(0, 16) })),
+    '',
+  );
 }

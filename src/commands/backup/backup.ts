@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { createReadStream, existsSync } from 'node:fs';
+import { type FileHandle, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import type { ClientBase } from 'pg';
 import type { DatabaseOptions, Model } from '../../storage/database/options.ts';
 import { withModel } from '../context.ts';
-import { assertFree, chunksOf, linesOf, writeGathered, writeWhole } from '../files.ts';
-import type { Progress } from '../program.ts';
+import { assertFree, linesOf, writeWhole } from '../files.ts';
 import {
   appliedMigrations,
   assertCurrent,
@@ -17,6 +18,7 @@ import {
   inTransaction,
   lockAndCount,
   metadataOf,
+  type OnRows,
   piece,
   readTable,
   type StoredTable,
@@ -28,7 +30,7 @@ import {
  *
  *   {"format":"animal-store backup 1","migrations":["2026_..."],"tables":[{"name":"pet","columns":{...},"key":["id"]}]}
  *   {"id":1,"name":"Rex","category_id":1,"status":"available"}
- *   {"tables":[{"table":"pet","rows":1,"sha256":"...","counter":"1","greatest":"1"}],"sha256":"..."}
+ *   {"tables":[{"table":"pet","rows":1,"sha256":"...","counter":"1"}],"sha256":"..."}
  */
 interface Head {
   format: string;
@@ -47,8 +49,6 @@ const format = 'animal-store backup 1';
 export interface Backup {
   bytes: number;
   tables: Contents[];
-  /** How long (ms) the store was held: requests waited. */
-  heldMs: number;
 }
 
 /** @throws Error when there is no store: opening it would make one */
@@ -62,19 +62,30 @@ export async function backup(
   file: string,
   options: DatabaseOptions,
   model: Model,
-  { force = false, progress }: { force?: boolean; progress: Progress },
+  { force = false, progress }: { force?: boolean; progress: OnRows },
 ): Promise<Backup> {
-  const write = (handle: FileHandle) => writeStore(handle, options, model, progress);
-  if (file !== '-') assertFree(file, force);
-  assertStoreIn(options.dataDir);
-  return file === '-' ? writeGathered(process.stdout, write) : writeWhole(file, write);
+  if (file !== '-') {
+    assertFree(file, force);
+    assertStoreIn(options.dataDir);
+    return writeWhole(file, (handle) => writeStore(handle, options, model, progress));
+  }
+  // A slow reader must not hold the embedded store, which has one backend: it reads a copy.
+  const folder = await mkdtemp(join(tmpdir(), 'animal-store-'));
+  try {
+    const copy = join(folder, 'backup');
+    const result = await backup(copy, options, model, { progress });
+    await pipeline(createReadStream(copy), process.stdout, { end: false });
+    return result;
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 }
 
 async function writeStore(
   handle: FileHandle,
   options: DatabaseOptions,
   model: Model,
-  progress: Progress,
+  progress: OnRows,
 ): Promise<Backup> {
   const hash = createHash('sha256');
   const write = async (lines: string[]) => {
@@ -84,20 +95,17 @@ async function writeStore(
   };
   const tables = tablesOf(model);
   const contents: Contents[] = [];
-  let began = 0;
   const read = (session: ClientBase) =>
     inTransaction(session, 'read only', async () => {
-      began = performance.now();
       const migrations = await assertCurrent(session, model, tables);
       await write([JSON.stringify({ format, migrations, tables } satisfies Head)]);
       for (const table of tables) contents.push(await readTable(session, table, progress, write));
     });
   return withModel({ ...options, embedded: { evenRetired: true } }, model, async (database) => {
     await database.withSession(read);
-    const heldMs = Math.round(performance.now() - began);
     // Only now: until its end the transaction may fail.
     await write([JSON.stringify({ tables: contents, sha256: hash.copy().digest('hex') } satisfies End)]);
-    return { bytes: (await handle.stat()).size, tables: contents, heldMs };
+    return { bytes: (await handle.stat()).size, tables: contents };
   });
 }
 
@@ -117,25 +125,20 @@ export async function restore(
   path: string,
   options: DatabaseOptions,
   model: Model,
-  progress: Progress,
+  progress: OnRows,
 ): Promise<Restored> {
-  const file = await open(path);
-  try {
-    const { head, end } = await verify(file, path);
-    assertKnownMigrations(head.migrations, model, path);
-    const isCurrent = head.migrations.length === model.migrations.length;
-    const then = isCurrent ? model : earlier(model, head);
-    await withModel({ ...options, prepared: isCurrent ? options.prepared : undefined }, then, async (database) => {
-      await database.migrate();
-      const load = (session: ClientBase) =>
-        inTransaction(session, 'read write', () => insert(session, file, { head, end }, options.dataDir, progress));
-      await database.exclusively(() => database.withSession(load));
-    });
-    const applied = isCurrent ? [] : await withModel(options, model, (database) => database.migrate());
-    return { tables: end.tables, applied };
-  } finally {
-    await file.close();
-  }
+  const { head, end } = await verify(path);
+  assertKnownMigrations(head.migrations, model, path);
+  const isCurrent = head.migrations.length === model.migrations.length;
+  const then = isCurrent ? model : earlier(model, head);
+  await withModel({ ...options, prepared: isCurrent ? options.prepared : undefined }, then, async (database) => {
+    await database.migrate();
+    const load = (session: ClientBase) =>
+      inTransaction(session, 'read write', () => insert(session, path, { head, end }, options.dataDir, progress));
+    await database.exclusively(() => database.withSession(load));
+  });
+  const applied = isCurrent ? [] : await withModel(options, model, (database) => database.migrate());
+  return { tables: end.tables, applied };
 }
 
 /** The model when a backup was made: its migrations, and the entities of its tables. */
@@ -150,10 +153,10 @@ function earlier(model: Model, { migrations, tables }: Head): Model {
 
 async function insert(
   session: ClientBase,
-  file: FileHandle,
+  path: string,
   { head, end }: { head: Head; end: End },
   dataDir: string,
-  progress: Progress,
+  progress: OnRows,
 ): Promise<void> {
   const refuse = (why: string) => {
     throw new Error(`The store in ${dataDir} (DATA_DIR) ${why}. Restore into a new folder: DATA_DIR=...`);
@@ -162,7 +165,8 @@ async function insert(
   if (applied.length > head.migrations.length) refuse('has had more migrations than the backup');
   const full = await lockAndCount(session, head.tables);
   if (full.length > 0) refuse(`is not empty: ${full.join(', ')}`);
-  const lines = linesOf(chunksOf(file));
+  // What it inserts is compared with the checksums: it need not be the file that was verified.
+  const lines = linesOf(createReadStream(path));
   await lines.next();
   const copy = async (table: StoredTable) => {
     const contents = end.tables.find((one) => one.table === table.name) as Contents;
@@ -177,11 +181,11 @@ async function insert(
 }
 
 /** Reads the first and the last line. @throws Error when it is not a backup, not complete, or was changed */
-async function verify(file: FileHandle, path: string): Promise<{ head: Head; end: End }> {
+async function verify(path: string): Promise<{ head: Head; end: End }> {
   const hash = createHash('sha256');
   let first: string | undefined;
   let last: Buffer | undefined;
-  for await (const line of linesOf(chunksOf(file))) {
+  for await (const line of linesOf(createReadStream(path))) {
     if (last) hash.update(last).update('\n');
     first ??= `${line}`;
     last = line;

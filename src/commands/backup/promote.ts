@@ -2,7 +2,6 @@ import type { Client } from 'pg';
 import type { Database } from '../../storage/database/database.ts';
 import type { DatabaseOptions, Model } from '../../storage/database/options.ts';
 import { withModel } from '../context.ts';
-import type { Progress } from '../program.ts';
 import { assertStoreIn } from './backup.ts';
 import {
   assertCurrent,
@@ -12,6 +11,7 @@ import {
   insertRows,
   inTransaction,
   lockAndCount,
+  type OnRows,
   readTable,
   readTables,
   type StoredTable,
@@ -38,7 +38,7 @@ export async function promote(
   source: DatabaseOptions,
   target: DatabaseOptions & { url: string },
   model: Model,
-  progress: Progress,
+  progress: OnRows,
 ): Promise<Promotion> {
   assertStoreIn(source.dataDir);
   const tables = tablesOf(model);
@@ -60,7 +60,7 @@ export async function promote(
 }
 
 /** Copies the tables while no service that starts on the target changes them. */
-function copy(from: Client, database: Database, tables: StoredTable[], progress: Progress): Promise<Promotion> {
+function copy(from: Client, database: Database, tables: StoredTable[], progress: OnRows): Promise<Promotion> {
   const work = (to: Client, assertAlone: () => Promise<void>) =>
     inTransaction(to, 'read write', async () => {
       const target = `${to.host}:${to.port}/${to.database}`;

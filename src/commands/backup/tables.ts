@@ -6,7 +6,6 @@ import { endOfCounter } from '../../storage/database/counters.ts';
 import { withoutLimits } from '../../storage/database/exclusive.ts';
 import { type Model, ormOptions } from '../../storage/database/options.ts';
 import { quoted } from '../../storage/records/sql.ts';
-import type { Progress } from '../program.ts';
 
 /** A table of the model. A backup names it, because a later release may have changed it. */
 export interface StoredTable {
@@ -25,10 +24,12 @@ export interface Contents {
   rows: number;
   /** SHA-256 of the rows as lines. */
   sha256: string;
-  /** The id after which new ones follow, and the greatest one; null when there is none, or the table has no counter. */
+  /** The id after which new ones follow; null when there is none, or the table has no counter. */
   counter: string | null;
-  greatest: string | null;
 }
+
+/** Is told how many rows of a table have been read or inserted. */
+export type OnRows = (table: string, rows: number) => void;
 
 /** What MikroORM knows of a model. Nothing is connected. */
 export function metadataOf(model: Model): MetadataStorage {
@@ -118,10 +119,6 @@ const unknown = `
     else format('table or view %s', table_name) end as what
   from information_schema.columns where table_schema = current_schema()
     and table_name <> 'mikro_orm_migrations' and format('%s.%s', table_name, column_name) <> all($2)
-  union all select format('trigger %s', trigger_name) from information_schema.triggers
-    where trigger_schema = current_schema()
-  union all select format('function %s', routine_name) from information_schema.routines
-    where routine_schema = current_schema()
   order by what`;
 
 /** How many rows are read or inserted at a time. With names of 1,000 characters they are some 2 MB. */
@@ -135,7 +132,7 @@ export const piece = 500;
 export async function readTable(
   session: ClientBase,
   table: StoredTable,
-  progress: Progress,
+  progress: OnRows,
   onRows: (lines: string[]) => Promise<void> = async () => undefined,
 ): Promise<Contents> {
   const hash = createHash('sha256');
@@ -153,10 +150,10 @@ export async function readTable(
     progress(table.name, count);
   }
   await session.query('close stored');
-  return { table: table.name, rows: count, sha256: hash.digest('hex'), ...(await counterOf(session, table)) };
+  return { table: table.name, rows: count, sha256: hash.digest('hex'), counter: await counterOf(session, table) };
 }
 
-export async function readTables(session: ClientBase, tables: StoredTable[], progress: Progress): Promise<Contents[]> {
+export async function readTables(session: ClientBase, tables: StoredTable[], progress: OnRows): Promise<Contents[]> {
   const contents: Contents[] = [];
   for (const table of tables) contents.push(await readTable(session, table, progress));
   return contents;
@@ -181,33 +178,21 @@ export async function insertRows(session: ClientBase, table: StoredTable, lines:
 const sequence = 'pg_get_serial_sequence(quote_ident($1), $2)::regclass';
 
 /** A row near the end of the range does not use the counter up: see `counters.ts`. */
-async function counterOf(session: ClientBase, table: StoredTable): Promise<Pick<Contents, 'counter' | 'greatest'>> {
-  const { name, columns, counted } = table;
-  if (!counted) return { counter: null, greatest: null };
+async function counterOf(session: ClientBase, { name, columns, counted }: StoredTable): Promise<string | null> {
+  if (!counted) return null;
   const end = endOfCounter(`${columns[counted]}`);
   const id = quoted(counted);
   const { rows } = await session.query(
-    `select greatest(pg_sequence_last_value(${sequence}), max(${id}) filter (where ${id} between 1 and ${end}))::text as counter,
-      max(${id})::text as greatest from ${quoted(name)}`,
+    `select greatest(pg_sequence_last_value(${sequence}), max(${id}) filter (where ${id} between 1 and ${end}))::text
+      as counter from ${quoted(name)}`,
     [name, counted],
   );
-  return rows[0];
+  return rows[0].counter;
 }
 
 /** Lets new ids follow a given one. */
 async function setCounter(session: ClientBase, table: StoredTable, { counter }: Contents): Promise<void> {
   if (counter !== null) await session.query(`select setval(${sequence}, $3)`, [table.name, table.counted, counter]);
-}
-
-/** What an operator should know of the ids in a copy. */
-export function warningsOf(contents: Contents[]): string[] {
-  return contents
-    .filter(({ counter, greatest }) => BigInt(greatest ?? 0) > BigInt(counter ?? 0))
-    .map(
-      ({ table, counter, greatest }) =>
-        `The greatest id of ${table}, ${greatest}, is near the end of its range, and new ids follow ${counter ?? 0}: ` +
-        'walks and live lists that have passed the greatest id miss them.',
-    );
 }
 
 /** Locks tables until the end of the transaction, and returns how many rows are in those that are not empty. */
@@ -231,7 +216,7 @@ export async function fill(
   session: ClientBase,
   tables: StoredTable[],
   copy: (table: StoredTable) => Promise<Contents>,
-  progress: Progress,
+  progress: OnRows,
 ): Promise<Contents[]> {
   const source: Contents[] = [];
   for (const table of tables) {

@@ -1,7 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { gzipSync } from 'node:zlib';
 import { formats } from '../../../src/commands/formats.ts';
 import { exportTo, importFile } from '../../../src/commands/transfer.ts';
 import { newPetSchema, petSchema } from '../../../src/pets/pet.schemas.ts';
@@ -193,18 +192,21 @@ describe('an import', () => {
       [11, expect.stringMatching(/^The line is not acceptable JSON: .*\.$/)],
       [12, 'The line is not acceptable JSON: it is not valid UTF-8.'],
     ];
-    const rejects = folders.file('rejects');
     const env = { ...here(), BODY_LIMIT_BYTES: '65536' };
-    const result = await importing(content, env, '--rejects', rejects);
+    const result = await importing(content, env);
     expect(result).toMatchObject({
       code: 3,
       stdout: expect.stringMatching(/^4 added, 10 refused in .* s: \d+\/s\n$/),
     });
-    const lines = readFileSync(rejects, 'utf8').split('\n').slice(0, -1);
-    const told = lines.map((line): { line: number; reason: string } => JSON.parse(line));
-    expect(told.map(({ line, reason }) => [line, reason])).toEqual(refused);
-    const printed = told.map(({ line, reason }) => `line ${line}: ${reason.replaceAll('\x1b', '?')}\n`);
-    expect(result.stderr).toBe(printed.join(''));
+    const told = result.stderr.split('\n').slice(0, -1);
+    expect(told).toEqual(
+      refused.map(([line, reason]) =>
+        typeof reason === 'string'
+          ? `line ${line}: ${reason}`
+          : expect.stringMatching(`^line ${line}: .* JSON: .*\\.$`),
+      ),
+    );
+    expect(result.stderr).not.toContain('\x1b');
     expect(await importing(content, env)).toMatchObject({
       code: 3,
       stdout: expect.stringMatching(/^0 added, 4 added before, 10 refused in /),
@@ -248,11 +250,6 @@ describe('an import', () => {
     expect(endless).toMatchObject({ failure: expect.stringContaining(`${why} Max Record Size`) });
     const latin = await csv(Buffer.from(`name,status,categoryId\nZo\xeb,sold,1\n`, 'latin1'));
     expect(latin).toMatchObject({ added: 0, failure: expect.stringContaining('it is not UTF-8') });
-    expect(await csv(gzipSync('name,categoryId\n'))).toMatchObject({ failure: expect.stringContaining('`gzip -dc') });
-    expect(await store.import(Buffer.from('\ufeff{}', 'utf16le'))).toMatchObject({
-      refused: [],
-      failure: expect.stringContaining('`iconv -f UTF-16'),
-    });
     await store.database.close();
   });
 
@@ -261,8 +258,10 @@ describe('an import', () => {
     const pipe = folders.file('pipe');
     execFileSync('mkfifo', [pipe]);
     const store = await storeOn(database);
+    const command = ['sh', '-c', 'exec "$0" "$@" <"$PIPE"', process.execPath, 'dist/src/cli.js', 'import'];
+    const start = () => runCommand(command, { PATH: `${process.env.PATH}`, PIPE: pipe, ...here() });
     for (const signal of ['SIGKILL', 'SIGINT'] as const) {
-      const { child, ended } = run('cli', ['import', '-i', pipe], here());
+      const { child, ended } = start();
       const writer = await open(pipe, 'w');
       await writer.write(lines.slice(0, 6000).join(''));
       await eventually(async () => (await store.export()).includes('"id":4000,'));
@@ -272,7 +271,7 @@ describe('an import', () => {
       expect([code, stderr]).toEqual(signal === 'SIGKILL' ? [null, ''] : [130, note]);
       await writer.close();
     }
-    const last = run('cli', ['import', '-i', pipe], here());
+    const last = start();
     const writer = await open(pipe, 'w');
     await writer.writeFile(lines.join(''));
     await writer.close();
