@@ -1,5 +1,6 @@
 // Compiles what has changed. `npm run build` runs this file; the launcher imports it.
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onSupportedNode, root } from './node.js';
@@ -28,24 +29,26 @@ export async function ensureBuilt() {
   const lock = new DatabaseSync(join(dist, '.lock'), { timeout: 300_000 });
   try {
     lock.exec('begin exclusive');
-    return isFresh() || build();
+    return isFresh() || (await build());
   } finally {
     lock.close();
   }
 }
 
-function build() {
+async function build() {
   const began = Date.now();
   process.stderr.write('animal-store: compiling\n');
   const options = ['--incremental', '--noEmitOnError', '--tsBuildInfoFile', join(dist, '.tsbuildinfo')];
   // The compiler does not write a file again that was removed.
   if (!existsSync(stamp)) rmSync(join(dist, '.tsbuildinfo'), { force: true });
-  if (!run(compiler, '-p', root, ...options)) return failed('the sources do not compile');
+  if (!(await run(compiler, '-p', root, ...options))) return failed('the sources do not compile');
   removeOrphans();
-  if (!run(join(dist, 'src/prepare.js'))) return failed('the build has failed');
+  if (!(await run(join(dist, 'src/prepare.js')))) return failed('the build has failed');
   writeFileSync(stamp, '');
   utimesSync(stamp, new Date(began), new Date(began));
-  process.stderr.write(`animal-store: compiled in ${((Date.now() - began) / 1000).toFixed(1)} s\n`);
+  process.stderr.write(
+    `${process.stderr.isTTY ? '\n' : ''}animal-store: compiled in ${((Date.now() - began) / 1000).toFixed(1)} s\n`,
+  );
   return true;
 }
 
@@ -75,9 +78,12 @@ function isFresh() {
   }
 }
 
-/** Runs a script. Its output goes to standard error: standard output is for results. */
-function run(/** @type {string[]} */ ...args) {
-  return spawnSync(process.execPath, args, { cwd: root, stdio: ['ignore', 2, 2] }).status === 0;
+/** Runs a script. Its output goes to standard error: standard output is for results. A terminal shows a dot each second. */
+async function run(/** @type {string[]} */ ...args) {
+  const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 2, 2] });
+  const sign = setInterval(() => process.stderr.isTTY && process.stderr.write('.'), 1000);
+  const [code] = await once(child, 'close').finally(() => clearInterval(sign));
+  return code === 0;
 }
 
 function failed(/** @type {string} */ reason) {

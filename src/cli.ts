@@ -1,4 +1,6 @@
 #!/usr/bin/env node
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { Command } from 'commander';
 import { backupCommands } from './commands/backup/backup.commands.ts';
 import { dataCommands } from './commands/data.ts';
@@ -57,7 +59,16 @@ dataCommands(program);
 
 program.commandsGroup('Tools:').addCommand(schemaCommand());
 
-await runProgram(program, { before: assertNode, explain: startFailure });
+await runProgram(program, { before: prepare, explain: startFailure });
+
+/** Reads `.env`, whose variables give way to those of the environment. The start and `doctor` print where it was. */
+function prepare(): void {
+  assertNode();
+  const file = resolve('.env');
+  if (!existsSync(file)) return;
+  process.loadEnvFile(file);
+  process.env.ANIMAL_STORE_ENV_FILE = file;
+}
 
 function describe([name, { desc, default: value, takes }]: [string, Variable<unknown>]): string {
   const choices = takes.startsWith('`') ? ` One of ${takes.replace(/` `/g, ', ').replaceAll('`', '')}.` : '';

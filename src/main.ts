@@ -31,7 +31,8 @@ async function main(): Promise<void> {
   const config = loadConfig(process.env);
   const count = worker ? 1 : config.workers === 'auto' ? availableParallelism() : config.workers;
   if (count > 1 && cluster.isWorker) throw new Error(nestedCluster);
-  const output = new LogOutput();
+  const isForPeople = config.log.format === 'auto' && process.stdout.isTTY;
+  const output = new LogOutput(isForPeople ? (await import('./runtime/log/terminal.ts')).forTerminal : undefined);
   const log = new Log(config.log, output, worker?.number);
   const { logger } = log;
   worker?.onState((state) => {

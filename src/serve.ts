@@ -134,17 +134,23 @@ export async function openDatabase(
   return database;
 }
 
+/** How long (ms) the welcome waits for the lines before it. */
+const lastLines = 500;
+
 /** Logs that the service can be reached, and prints the first key of a new store. */
 export async function announce(
-  { config, log: { logger: log } }: ProcessOptions,
+  { config, log: { logger: log }, output }: ProcessOptions,
   database: Database,
   address: string,
 ): Promise<void> {
-  log.info({ version: releasedVersion(), nodejs: process.version, address, config: config.shown }, 'started');
+  const { ANIMAL_STORE_ENV_FILE: envFile } = process.env;
+  const about = { version: releasedVersion(), nodejs: process.version, address, envFile, config: config.shown };
+  log.info(about, 'started');
   if (config.keys.bootstrapKey) log.warn({ key: 0 }, 'a bootstrap key is set: it has all rights and never expires');
   const first = database.isEmbedded && !config.keys.bootstrapKey && (await firstKey(database));
   if (!first) return;
   log.info({ key: first.id }, 'first key issued');
+  await output.flush(lastLines);
   process.stdout.write(welcome(address, first.key));
 }
 

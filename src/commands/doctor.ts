@@ -30,7 +30,9 @@ export async function examine(env: Record<string, string | undefined>): Promise<
     }
   }
 
-  const config = await check('configuration', 'see docs/configuration.md', () => loadConfig(env));
+  const { ANIMAL_STORE_ENV_FILE: envFile } = env;
+  const from = envFile ? `configuration (${envFile})` : 'configuration';
+  const config = await check(from, 'see docs/configuration.md', () => loadConfig(env));
   if (!config) return findings;
   const { url, dataDir, readUrls = [] } = config.database;
   if (!url) await check('disk', 'free space, or choose another DATA_DIR', () => assertSpace(dataDir));

@@ -23,19 +23,26 @@ export class LogOutput {
   readonly #write = writerOf(stdout);
   readonly #timer = setInterval(() => this.#flush(), interval).unref();
 
-  constructor() {
+  /** @param format changes lines as they are taken */
+  constructor(private readonly format = (lines: string) => lines) {
     process.once('exit', () => this.#writeLast());
   }
 
   /** Takes one line, as pino writes it, or several that a worker has bundled. */
-  write(lines: string): void {
+  write(given: string): void {
+    const lines = this.format(given);
     if (this.#pending.length + this.#writing + lines.length > maxPending) this.dropped += countOf(lines);
     else this.#pending += lines;
   }
 
-  /** Writes the pending lines, as far as possible within this time. */
+  /** Writes the last lines, as far as possible within this time. */
   async close(milliseconds: number): Promise<void> {
     clearInterval(this.#timer);
+    await this.flush(milliseconds);
+  }
+
+  /** Writes the pending lines, as far as possible within this time. */
+  async flush(milliseconds: number): Promise<void> {
     const giveUpAt = performance.now() + milliseconds;
     while (this.#pending.length + this.#writing > 0 && performance.now() < giveUpAt) {
       this.#flush();

@@ -1,0 +1,48 @@
+import { styleText } from 'node:util';
+
+interface Line {
+  level: number;
+  time: number;
+  pid: number;
+  host: string;
+  msg: string;
+  [member: string]: unknown;
+}
+
+/** Formats lines of the log for people: a short coloured line each. What is no JSON stays as it is. */
+export function forTerminal(lines: string): string {
+  return lines.replace(/^\{.*\}$/gm, (line) => {
+    try {
+      return formatted(JSON.parse(line));
+    } catch {
+      return line;
+    }
+  });
+}
+
+function formatted({ level, time, pid: _pid, host: _host, msg, ...members }: Line): string {
+  const at = styleText('dim', new Date(time).toTimeString().slice(0, 8));
+  return `${at} ${members.req && members.ms !== undefined ? requestOf(members, msg) : eventOf(level, msg, members)}`;
+}
+
+/** `GET /v1/pets 200 12 ms key 1`; of GraphQL with its operation, of a failure with its code. */
+function requestOf({ req, face, operation, fields, status, code, ms, key }: Record<string, unknown>, msg: string) {
+  const { method, path } = req as { method: string; path: string };
+  const name = face === 'graphql' ? (operation ?? (fields as string[] | undefined)?.join(' ')) : undefined;
+  const colour =
+    status === undefined || Number(status) >= 500 ? 'red' : code || Number(status) >= 400 ? 'yellow' : 'green';
+  const result = styleText(colour, [status ?? msg, code].filter(Boolean).join(' '));
+  return [method, path, name, result, `${Math.round(Number(ms))} ms`, key !== undefined && `key ${key}`]
+    .filter(Boolean)
+    .join(' ');
+}
+
+function eventOf(level: number, msg: string, { config: _, err, ...members }: Record<string, unknown>): string {
+  const text = (value: unknown) => (typeof value === 'object' ? JSON.stringify(value) : `${value}`);
+  const details = Object.entries(members).map(([name, value]) => `${name} ${text(value)}`);
+  const event = level >= 50 ? styleText('red', msg) : level >= 40 ? styleText('yellow', msg) : msg;
+  // A terminal would obey control characters.
+  const line = [event, styleText('dim', details.join(', ').replace(/\p{Cc}/gu, '?'))].join('  ').trimEnd();
+  const { stack } = (err ?? {}) as { stack?: string };
+  return stack ? `${line}\n${stack.replace(/[^\P{Cc}\n]/gu, '?')}` : line;
+}

@@ -1,0 +1,55 @@
+import { writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { forTerminal } from '../../src/runtime/log/terminal.ts';
+import { newFolder } from '../support/folder.ts';
+import { expect, test } from '../support/jest.ts';
+import { runCommand } from '../support/process.ts';
+
+/** The line without colours and without its time. */
+function shown(line: object): string {
+  const text = forTerminal(`${JSON.stringify({ level: 30, time: 0, pid: 1, host: 'vm', ...line })}\n`);
+  const plain = text.replace(/\x1b\[\d+m/g, '');
+  expect(plain).toMatch(/^\d\d:\d\d:\d\d \S.*\n/);
+  return plain.slice(9, -1);
+}
+
+test('a terminal gets a short line for each request', () => {
+  const request = {
+    reqId: '1',
+    req: { method: 'GET', path: '/v1/pets' },
+    face: 'rest',
+    operation: 'listPets',
+    ms: 12.3,
+  };
+  expect(shown({ ...request, status: 200, key: 1, msg: 'answered' })).toBe('GET /v1/pets 200 12 ms key 1');
+  expect(shown({ ...request, status: 401, code: 'UNAUTHENTICATED', msg: 'answered' })).toBe(
+    'GET /v1/pets 401 UNAUTHENTICATED 12 ms',
+  );
+  expect(shown({ ...request, msg: 'aborted by the client' })).toBe('GET /v1/pets aborted by the client 12 ms');
+  const graphql = { ...request, req: { method: 'POST', path: '/graphql' }, face: 'graphql', operation: undefined };
+  expect(shown({ ...graphql, fields: ['pets', 'pet'], status: 200, msg: 'answered' })).toBe(
+    'POST /graphql pets pet 200 12 ms',
+  );
+});
+
+test('other lines have their members, without control characters; text stays as it is', () => {
+  expect(shown({ msg: 'started', address: 'http://127.0.0.1:4000', config: { PORT: 4000 } })).toBe(
+    'started  address http://127.0.0.1:4000',
+  );
+  expect(shown({ level: 40, msg: 'failed', reason: 'a\u001b[2Jb', err: { stack: 'Error: a\n  at b\u0007' } })).toBe(
+    'failed  reason a?[2Jb\nError: a\n  at b?',
+  );
+  expect(forTerminal('\n  Welcome\n{no JSON}\n')).toBe('\n  Welcome\n{no JSON}\n');
+});
+
+test('.env in the current folder is read, gives way to the environment, and is named by doctor', async () => {
+  const folder = await newFolder();
+  writeFileSync(join(folder, '.env'), 'PORT=70000\nWORKERS=none\n');
+  const command = ['sh', '-c', 'cd "$FOLDER" && exec "$0" "$@"', process.execPath, resolve('dist/src/cli.js')];
+  const env = { PATH: `${process.env.PATH}`, FOLDER: folder, WORKERS: '1' };
+  const { code, stdout } = await runCommand([...command, 'doctor'], env).ended;
+  expect(code).toBe(1);
+  expect(stdout).toContain(`configuration (${join(folder, '.env')})`);
+  expect(stdout).toContain('PORT must be a whole number between 1 and 65535, not "70000"');
+  expect(stdout).not.toContain('WORKERS');
+});
