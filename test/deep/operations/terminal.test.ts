@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { forTerminal } from '../../src/runtime/log/terminal.ts';
-import { newFolder } from '../support/folder.ts';
-import { expect, test } from '../support/jest.ts';
-import { runCommand } from '../support/process.ts';
+import { forTerminal } from '../../../src/runtime/log/terminal.ts';
+import { newFolder } from '../../support/folder.ts';
+import { expect, test } from '../../support/jest.ts';
+import { runCommand } from '../../support/process.ts';
 
 /** The line without colours and without its time. */
 function shown(line: object): string {
