@@ -14,6 +14,7 @@ export interface Block {
 export const pages = [
   'README.md',
   'SECURITY.md',
+  'CONTRIBUTING.md',
   ...[
     'docs/*.md',
     'clients/typescript/README.md',

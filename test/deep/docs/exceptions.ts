@@ -16,6 +16,7 @@ export const exceptions: Record<string, Record<string, string>> = {
     'POSTGRES_PASSWORD=... docker compose up --build':
       'needs Docker; test/deep/operations/container.test.ts holds the files to the service',
   },
+  'CONTRIBUTING.md': { 'npm ci && npm run dev': 'runs for ever' },
   'bench/README.md': {
     'export BENCH_DATABASE_URL=postgres://user:password@127.0.0.1/postgres':
       'needs a PostgreSQL, and 25 minutes; npm run check has its types',

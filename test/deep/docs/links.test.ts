@@ -25,9 +25,9 @@ function anchorsOf(path: string): string[] {
   });
 }
 
-/** The links of a page into the repository. */
+/** The links and pictures of a page in the repository. */
 const linksOf = (page: string) =>
-  [...prose(page).matchAll(/\]\(([^)\s]+)\)/g)]
+  [...prose(page).matchAll(/(?:\]\(|\bsrc(?:set)?=")([^)"\s]+)[)"]/g)]
     .map(([, target = '']) => target)
     .filter((target) => !/^[a-z]+:/.test(target))
     .map((target) => {
