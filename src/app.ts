@@ -69,7 +69,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { bootstrapKey, failuresPerMinute } = config.keys;
   const keys = new Authenticator(database, {
     bootstrapKey,
-    failures: new FailureLimit(failuresPerMinute, counting),
+    failures: failuresPerMinute ? new FailureLimit(failuresPerMinute, counting) : undefined,
     onBootstrapUse: (ip) => log.logger.warn({ key: 0, address: addressOf({ ip }) }, 'the bootstrap key is used'),
     observer: observers.keys,
   });

@@ -1,6 +1,5 @@
 import type { Routes } from '../api/http/input.ts';
-import { sendPage } from '../api/rest/pages.ts';
-import { failure, found, pageOf, success } from '../api/rest/responses.ts';
+import { failure, found, pageOf, sendPage, success } from '../api/rest/responses.ts';
 import { int64FromText } from '../storage/input/int64.ts';
 import { idSchema } from '../storage/input/page.ts';
 import { newPetSchema, petQuerySchema, petSchema } from './pet.schemas.ts';

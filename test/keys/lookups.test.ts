@@ -1,5 +1,5 @@
 import { Authenticator } from '../../src/access/keys/authenticator.ts';
-import { createSecret, isSecret, PresentedKey } from '../../src/access/keys/secret.ts';
+import { createSecret, isSecret } from '../../src/access/keys/secret.ts';
 import { statementsOf } from '../support/database-access.ts';
 import { faces } from '../support/faces.ts';
 import { describe, expect, test } from '../support/jest.ts';
@@ -9,7 +9,7 @@ import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
 
 const store = storeForAll();
-const lookUp = (authenticator: Authenticator, key: string) => authenticator.lookUp(new PresentedKey(key), '127.0.0.1');
+const lookUp = (authenticator: Authenticator, key: string) => authenticator.lookUp(key, '127.0.0.1');
 
 const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const another = (character = '') => digits[(digits.indexOf(character) + 1) % digits.length];

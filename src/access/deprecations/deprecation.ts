@@ -50,17 +50,3 @@ export function deprecationHooks(
     },
   };
 }
-
-/** What a deprecated route adds to the contract: `headers` to all of its responses. */
-export function deprecationDescription({ removal }: Deprecation) {
-  return {
-    deprecated: true,
-    // The day as tools for OpenAPI read it (oasdiff).
-    'x-sunset': removal.toISOString().slice(0, 10),
-    headers: {
-      Deprecation: { type: 'string', description: 'RFC 9745: since when this operation is deprecated.' },
-      Sunset: { type: 'string', description: 'RFC 8594: when this operation will be removed.' },
-      Link: { type: 'string', description: 'What comes in its place, with `rel="successor-version"`.' },
-    },
-  };
-}

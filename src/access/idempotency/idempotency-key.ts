@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { FastifyRequest, onSendHookHandler, preValidationHookHandler, RouteOptions } from 'fastify';
-import { type ErrorCode, httpStatusOf, StoreError } from '../../errors.ts';
+import { StoreError } from '../../errors.ts';
 import type { IdempotencyClaim } from '../../storage/records/insertions.ts';
 
 declare module 'fastify' {
@@ -16,7 +16,8 @@ declare module 'fastify' {
 
 /** draft-ietf-httpapi-idempotency-key-header-07. */
 export const idempotencyKey = 'idempotency-key';
-const maxLength = 255;
+/** In characters. */
+export const longestKey = 255;
 
 /** A string of structured fields (RFC 9651, section 3.3.3). */
 const quoted = /^"((?:[ !\x23-\x5b\x5d-\x7e]|\\["\\])*)"$/;
@@ -51,8 +52,8 @@ export function claimOf(
 /** The draft's quoted string, or the same bare, as many clients send it. @throws StoreError BAD_USER_INPUT */
 function keyIn(text: string): string {
   const key = text.startsWith('"') ? quoted.exec(text)?.[1]?.replace(/\\(.)/g, '$1') : text;
-  if (key !== undefined && key.length <= maxLength && visible.test(key)) return key;
-  const message = `Idempotency-Key must be 1 to ${maxLength} visible ASCII characters, bare or as a quoted string.`;
+  if (key !== undefined && key.length <= longestKey && visible.test(key)) return key;
+  const message = `Idempotency-Key must be 1 to ${longestKey} visible ASCII characters, bare or as a quoted string.`;
   throw new StoreError('BAD_USER_INPUT', message);
 }
 
@@ -88,34 +89,4 @@ export function idempotencyHooks({ method, url, schema, config }: RouteOptions):
       done();
     },
   };
-}
-
-/** What a repeatable route adds to the contract. */
-export const idempotencyDescription = {
-  request: {
-    'Idempotency-Key': {
-      type: 'string',
-      description: `The client's own name for this creation, 1 to ${maxLength} visible ASCII characters, bare or as a quoted string: sent again under the same name, it is not carried out again, and answered as at first (draft-ietf-httpapi-idempotency-key-header).`,
-    },
-  },
-  response: {
-    'Idempotent-Replayed': { type: 'string', description: '`true` when an earlier request had created it.' },
-  },
-  failures: [
-    failure(
-      'IDEMPOTENCY_KEY_IN_USE',
-      'A request with the same Idempotency-Key is still under way.',
-      'A request with this Idempotency-Key is still under way; send it again shortly.',
-      { 'Retry-After': { type: 'string', description: 'In how many seconds to try again.' } },
-    ),
-    failure(
-      'IDEMPOTENCY_KEY_REUSED',
-      'The Idempotency-Key was used for another input.',
-      'This Idempotency-Key was used for another input; a new creation needs a new key.',
-    ),
-  ],
-};
-
-function failure(code: ErrorCode, description: string, message: string, headers?: Record<string, object>) {
-  return { status: httpStatusOf[code], code, description, message, headers };
 }

@@ -6,8 +6,8 @@ import type { Batches } from '../../storage/records/batches.ts';
 import type { Statement } from '../../storage/records/sql.ts';
 import { WriteBehind } from '../write-behind.ts';
 import { KeyScope } from './api-key.entity.ts';
-import { FailureLimit } from './failure-limit.ts';
-import { hashSecret, type PresentedKey } from './secret.ts';
+import type { FailureLimit } from './failure-limit.ts';
+import { hashSecret, hintOf, isSecret, shortestBootstrapKey } from './secret.ts';
 
 /** The caller: a stored key, or the key from the configuration (id 0). */
 export interface Caller {
@@ -21,23 +21,27 @@ export interface Caller {
 export interface AuthenticatorOptions {
   /** A secret that is valid as long as the configuration contains it; it is not stored. */
   bootstrapKey?: string | undefined;
-  failures?: FailureLimit;
+  /** No limit when absent. */
+  failures?: FailureLimit | undefined;
   observer?: KeyObserver | undefined;
   /** Called when the secret from the configuration is used from an address for the first time. */
   onBootstrapUse?: ((address: string) => void) | undefined;
 }
 
-/** The result of a look-up. */
-interface FoundKey {
-  readonly caller: Caller;
-  /** `performance.now()` when the look-up began: setting the clock does not extend the life of a look-up. */
-  readonly lookedUpAt: number;
+/** What the last look-up of a secret said. */
+interface KnownKey {
+  /** null for a secret that nobody has, or no longer. */
+  readonly caller: Caller | null;
   /** The time (`Date.now()`) from which the secret is rejected. */
   readonly validUntil: number;
+  /** When to look again, on the `performance.now()` clock: setting the time of day does not extend a look-up. */
+  readonly staleAt: number;
 }
 
 /** How long (ms) a look-up is cached. Under a second, so that a revocation takes effect everywhere within one. */
 const freshFor = 900;
+/** The same for a secret without a key: it never becomes valid again, so a short memory only saves look-ups. */
+const rejectedFor = 10_000;
 const lookUps = {
   collection: 'api_key',
   operation: 'look_up',
@@ -47,25 +51,21 @@ const lookUps = {
   isRetryable: () => false,
 };
 const bootstrapCaller: Caller = { id: 0, name: 'bootstrap', scope: KeyScope.write };
+const always = Number.POSITIVE_INFINITY;
+const knownBootstrap: KnownKey = { caller: bootstrapCaller, validUntil: always, staleAt: always };
 
 /** Finds the caller of a key. */
 export class Authenticator {
   /** When keys were last used. */
   readonly uses: WriteBehind<KeyUse>;
-  /** Secrets that were valid at their last look-up, however long ago. */
-  readonly #found = new LRUCache<string, FoundKey>({ max: 10_000 });
-  /** Secrets without a key. A key never becomes valid again, so a short memory only saves look-ups. */
-  readonly #rejected = new LRUCache<string, true>({ max: 10_000, ttl: 10_000 });
-  /** The client addresses that have used the bootstrap key. */
-  readonly #bootstrapAddresses = new LRUCache<string, true>({ max: 1000 });
+  /** By hash; for the bootstrap key by hash and address, because each address has to find it within the limit. */
+  readonly #known = new LRUCache<string, KnownKey>({ max: 20_000 });
   readonly #bootstrapHash: string | undefined;
   readonly #options: AuthenticatorOptions;
-  readonly #failures: FailureLimit;
-  readonly #lookUps: Batches<string, FoundKey | null>;
+  readonly #lookUps: Batches<string, KnownKey | null>;
 
   constructor(database: Database, options: AuthenticatorOptions = {}) {
     this.#options = options;
-    this.#failures = options.failures ?? new FailureLimit(0);
     this.#bootstrapHash = options.bootstrapKey && hashSecret(options.bootstrapKey);
     this.#lookUps = database.batched((hashes) => selectKeys(database, hashes), lookUps);
     this.uses = new WriteBehind(
@@ -81,51 +81,51 @@ export class Authenticator {
    * @param address of the client: wrong keys are limited by it, except one that was valid at its last look-up.
    * @throws StoreError SERVICE_UNAVAILABLE, TOO_MANY_REQUESTS
    */
-  lookUp(key: PresentedKey, address: string, deadline: Deadline = noDeadline): Caller | null | Promise<Caller | null> {
-    const found = this.#found.get(key.hash);
-    if (found && performance.now() - found.lookedUpAt < freshFor) return callerOf(found);
-    const isBootstrap = key.hash === this.#bootstrapHash;
-    if (isBootstrap && this.#bootstrapAddresses.has(address)) return bootstrapCaller;
-    const mayExist = key.mayBeIssued || (this.#bootstrapHash !== undefined && key.mayBeBootstrap);
-    if (!mayExist || this.#rejected.has(key.hash)) return null;
-    return found ? this.#ask(key, deadline) : this.#askWithinLimit(key, address, deadline);
+  lookUp(secret: string, address: string, deadline: Deadline = noDeadline): Caller | null | Promise<Caller | null> {
+    const hash = hashSecret(secret);
+    const name = hash === this.#bootstrapHash ? `${hash} ${address}` : hash;
+    const known = this.#known.get(name);
+    if (known && performance.now() < known.staleAt) return callerOf(known);
+    if (known?.caller) return this.#ask(secret, hash, deadline);
+    // A guess at the bootstrap key counts, if there is one.
+    const mayExist = isSecret(secret) || (this.#bootstrapHash !== undefined && secret.length >= shortestBootstrapKey);
+    return mayExist ? this.#askWithinLimit(secret, hash, address, deadline) : null;
   }
 
-  async #askWithinLimit(key: PresentedKey, address: string, deadline: Deadline): Promise<Caller | null> {
-    await this.#failures.assertBelow(address);
-    if (key.hash === this.#bootstrapHash) {
-      if (!this.#bootstrapAddresses.has(address)) this.#options.onBootstrapUse?.(address);
-      this.#bootstrapAddresses.set(address, true);
+  async #askWithinLimit(secret: string, hash: string, address: string, deadline: Deadline): Promise<Caller | null> {
+    const { failures, onBootstrapUse } = this.#options;
+    await failures?.assertBelow(address);
+    if (hash === this.#bootstrapHash) {
+      onBootstrapUse?.(address);
+      this.#known.set(`${hash} ${address}`, knownBootstrap);
       return bootstrapCaller;
     }
-    const caller = key.mayBeIssued ? await this.#ask(key, deadline) : null;
-    if (!caller) {
-      this.#rejected.set(key.hash, true);
-      await this.#failures.count(address, key.hash);
-    }
+    const caller = isSecret(secret) ? await this.#ask(secret, hash, deadline) : this.#reject(hash);
+    if (!caller) await failures?.count(address, hash);
     return caller;
   }
 
-  async #ask({ hash, hint }: PresentedKey, deadline: Deadline): Promise<Caller | null> {
+  async #ask(secret: string, hash: string, deadline: Deadline): Promise<Caller | null> {
+    const { observer } = this.#options;
     const found = await this.#lookUps.add(hash, deadline).catch((error) => {
-      this.#options.observer?.lookedUp('failed');
+      observer?.lookedUp('failed');
       throw error;
     });
-    this.#options.observer?.lookedUp(found ? 'known' : 'unknown');
-    const caller = found && callerOf(found);
-    if (!found || !caller) {
-      this.#found.delete(hash);
-      this.#rejected.set(hash, true);
-      return null;
-    }
-    const known = { ...found, caller: { ...caller, hint } };
-    this.#found.set(hash, known);
+    observer?.lookedUp(found ? 'known' : 'unknown');
+    if (!found || !callerOf(found)) return this.#reject(hash);
+    const caller = { ...(found.caller as Caller), hint: hintOf(secret) };
+    this.#known.set(hash, { ...found, caller });
     this.uses.add(`${caller.id}`, { keyId: caller.id, at: new Date() });
-    return known.caller;
+    return caller;
+  }
+
+  #reject(hash: string): null {
+    this.#known.set(hash, { caller: null, validUntil: 0, staleAt: performance.now() + rejectedFor });
+    return null;
   }
 }
 
-function callerOf({ caller, validUntil }: FoundKey): Caller | null {
+function callerOf({ caller, validUntil }: KnownKey): Caller | null {
   return Date.now() < validUntil ? caller : null;
 }
 
@@ -166,13 +166,13 @@ type KeyRow = [
  *
  * @returns the key of every hash, current or before a rotation; null when there is none.
  */
-async function selectKeys(database: Database, hashes: string[]): Promise<Array<FoundKey | null>> {
-  const lookedUpAt = performance.now();
-  const found = new Map<string, FoundKey>();
+async function selectKeys(database: Database, hashes: string[]): Promise<Array<KnownKey | null>> {
+  const staleAt = performance.now() + freshFor;
+  const found = new Map<string, KnownKey>();
   const learn = (rows: KeyRow[]) => {
     for (const [hash, id, name, scope, expires, replaced] of rows) {
       const validUntil = Math.min(timeOf(expires), timeOf(replaced));
-      found.set(hash, { caller: { id: Number(id), name, scope }, lookedUpAt, validUntil });
+      found.set(hash, { caller: { id: Number(id), name, scope }, validUntil, staleAt });
     }
   };
   const wanted = [...new Set(hashes)];
@@ -187,5 +187,5 @@ async function selectKeys(database: Database, hashes: string[]): Promise<Array<F
 }
 
 function timeOf(milliseconds: string | null): number {
-  return milliseconds === null ? Number.POSITIVE_INFINITY : Number(milliseconds);
+  return milliseconds === null ? always : Number(milliseconds);
 }

@@ -3,7 +3,7 @@ import fastifyPlugin from 'fastify-plugin';
 import { StoreError } from '../../errors.ts';
 import type { KeyScope } from './api-key.entity.ts';
 import type { Authenticator, Caller } from './authenticator.ts';
-import { PresentedKey } from './secret.ts';
+import { hintOf, isSecret } from './secret.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -40,8 +40,7 @@ export const bearer = fastifyPlugin<{ keys: Authenticator }>(
         else if (scope && !hasScope(caller, scope)) done(forbidden(scope));
         else done();
       };
-      const key = keyIn(request);
-      const caller = key ? keys.lookUp(key, request.ip, request.call) : null;
+      const caller = lookUp(keys, request);
       if (caller instanceof Promise) caller.then(admit, done);
       else admit(caller);
     });
@@ -51,23 +50,27 @@ export const bearer = fastifyPlugin<{ keys: Authenticator }>(
 
 /** @throws StoreError UNAUTHENTICATED, TOO_MANY_REQUESTS, SERVICE_UNAVAILABLE */
 export async function authenticate(keys: Authenticator, request: FastifyRequest): Promise<Caller> {
-  const key = keyIn(request);
-  const caller = key ? await keys.lookUp(key, request.ip, request.call) : null;
+  const caller = await lookUp(keys, request);
   if (!caller) throw unauthenticated(request);
   return caller;
+}
+
+function lookUp(keys: Authenticator, request: FastifyRequest): Caller | null | Promise<Caller | null> {
+  const secret = secretIn(request);
+  return secret === undefined ? null : keys.lookUp(secret, request.ip, request.call);
 }
 
 // RFC 6750 section 2.1, with the scheme's case ignored as RFC 9110 section 11.1 requires.
 const credentials = /^bearer +([A-Za-z0-9\-._~+/]+=*) *$/i;
 
-function keyIn({ headers }: FastifyRequest): PresentedKey | undefined {
-  const secret = credentials.exec(headers.authorization ?? '')?.[1];
-  return secret === undefined ? undefined : new PresentedKey(secret);
+function secretIn({ headers }: FastifyRequest): string | undefined {
+  return credentials.exec(headers.authorization ?? '')?.[1];
 }
 
-/** What may be shown of the key in a request that was refused: it was issued once, or looks like it. */
+/** What may be shown of the key in a request that was refused; undefined for a password, perhaps. */
 export function presentedHint(request: FastifyRequest): string | undefined {
-  return keyIn(request)?.hint;
+  const secret = secretIn(request);
+  return secret !== undefined && isSecret(secret) ? hintOf(secret) : undefined;
 }
 
 /** The error with the challenge of RFC 6750 section 3. */

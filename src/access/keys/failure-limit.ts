@@ -1,8 +1,6 @@
 import { isIPv6, SocketAddress } from 'node:net';
 import { StoreError } from '../../errors.ts';
-import { inMemory, type Limiter } from '../quotas/limiter.ts';
-
-const windowSeconds = 60;
+import { type Counting, type Limiter, secondsLeft, windowSeconds } from '../quotas/limiter.ts';
 
 /**
  * Limits wrong keys per client address. This saves look-ups; it does not protect keys from guessing, because issued keys
@@ -10,32 +8,28 @@ const windowSeconds = 60;
  * reached still finish.
  */
 export class FailureLimit {
-  readonly #failures: Limiter | undefined;
+  readonly #failures: Limiter;
   /** A client repeats its wrong key on many connections, which several workers serve: that is one failure. */
-  readonly #counted: Limiter | undefined;
+  readonly #counted: Limiter;
 
-  /** @param perMinute 0 for no limit */
-  constructor(perMinute: number, { limiter } = inMemory) {
-    if (perMinute === 0) return;
+  constructor(perMinute: number, { limiter }: Counting) {
     this.#failures = limiter({ points: perMinute, duration: windowSeconds, keyPrefix: 'failures' });
     this.#counted = limiter({ points: 1, duration: 10, keyPrefix: 'counted-failures' });
   }
 
   /** @throws StoreError TOO_MANY_REQUESTS */
   async assertBelow(address: string): Promise<void> {
-    const used = await this.#failures?.get(networkOf(address));
+    const used = await this.#failures.get(networkOf(address));
     if (!used || used.remainingPoints > 0) return;
-    // Setting the clock back does not prolong the window, although the limiter says so.
-    const seconds = Math.min(windowSeconds, Math.max(1, Math.ceil(used.msBeforeNext / 1000)));
     throw new StoreError('TOO_MANY_REQUESTS', 'Too many requests with a wrong API key came from this address.', {
-      headers: { 'retry-after': `${seconds}` },
+      headers: { 'retry-after': `${secondsLeft(used)}` },
     });
   }
 
   async count(address: string, keyHash: string): Promise<void> {
     const network = networkOf(address);
-    const counted = await this.#counted?.penalty(`${network} ${keyHash}`, 1);
-    if (counted?.consumedPoints === 1) await this.#failures?.penalty(network, 1);
+    const { consumedPoints } = await this.#counted.penalty(`${network} ${keyHash}`, 1);
+    if (consumedPoints === 1) await this.#failures.penalty(network, 1);
   }
 }
 

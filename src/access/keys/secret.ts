@@ -32,30 +32,6 @@ export function hashSecret(secret: string): string {
   return hash('sha256', secret, 'hex');
 }
 
-/** A key as a client sends it, hashed once. */
-export class PresentedKey {
-  readonly hash: string;
-
-  constructor(private readonly secret: string) {
-    this.hash = hashSecret(secret);
-  }
-
-  /** What may be shown of it; undefined when it is no key of ours, but a password perhaps. */
-  get hint(): string | undefined {
-    return this.mayBeIssued ? hintOf(this.secret) : undefined;
-  }
-
-  /** False when it was never issued, or is mistyped. */
-  get mayBeIssued(): boolean {
-    return isSecret(this.secret);
-  }
-
-  /** False when the configuration would not accept it. */
-  get mayBeBootstrap(): boolean {
-    return this.secret.length >= shortestBootstrapKey;
-  }
-}
-
 /** The part of a secret that may be shown again. */
 export function hintOf(secret: string): string {
   return secret.slice(0, secretPrefix.length + 4);

@@ -1,5 +1,18 @@
 import type { Redis } from 'ioredis';
-import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible';
+import {
+  type RateLimiterAbstract,
+  RateLimiterMemory,
+  RateLimiterRedis,
+  type RateLimiterRes,
+} from 'rate-limiter-flexible';
+
+/** What is counted is counted by the minute. */
+export const windowSeconds = 60;
+
+/** Seconds until the window ends. Setting the clock back does not prolong it, although the limiter says so. */
+export function secondsLeft({ msBeforeNext }: RateLimiterRes): number {
+  return Math.min(windowSeconds, Math.max(1, Math.ceil(msBeforeNext / 1000)));
+}
 
 /** Counts units, by key and window of time. */
 export type Limiter = Pick<RateLimiterAbstract, 'get' | 'penalty' | 'reward' | 'delete'>;

@@ -101,15 +101,6 @@ export function quotaHooks({ config, schema }: RouteOptions): { preValidation?: 
   };
 }
 
-/** Headers of every response that was charged, for the contract. */
-export const quotaDescription = {
-  RateLimit: {
-    type: 'string',
-    description: 'What is left of the quota, and when it is renewed; absent without a quota.',
-  },
-  'RateLimit-Policy': { type: 'string', description: 'The quota (draft-ietf-httpapi-ratelimit-headers-11).' },
-};
-
 /** Gives each caller a meter, and reports the remaining quota on every charged response. */
 export const meter = fastifyPlugin<{ quota: Quota | undefined }>(
   async (app: FastifyInstance, { quota }) => {

@@ -1,6 +1,6 @@
 import type { RateLimiterRes } from 'rate-limiter-flexible';
 import { StoreError } from '../../errors.ts';
-import { type Counting, CountingInRedis, inMemory, type Limiter } from './limiter.ts';
+import { type Counting, CountingInRedis, inMemory, type Limiter, secondsLeft, windowSeconds } from './limiter.ts';
 
 /** The remaining quota of a key. */
 export interface QuotaState {
@@ -12,8 +12,6 @@ export interface QuotaState {
 
 /** Gives back unused units; takes missing ones, if negative. @returns the remaining quota, if it has changed */
 export type Settle = (unused: number) => Promise<QuotaState | undefined>;
-
-const windowSeconds = 60;
 
 /**
  * What a key may spend in a minute: one unit for every operation (a REST call, a root field of GraphQL) and one for every
@@ -91,11 +89,9 @@ export class Quota {
     this.#redis?.close();
   }
 
-  #stateOf({ consumedPoints, msBeforeNext }: RateLimiterRes): QuotaState {
-    const remaining = Math.max(0, this.#limit - Math.max(0, consumedPoints));
-    // Setting the clock back does not prolong the window, although the limiter says so.
-    const reset = Math.min(windowSeconds, Math.max(1, Math.ceil(msBeforeNext / 1000)));
-    return { limit: this.#limit, remaining, reset };
+  #stateOf(used: RateLimiterRes): QuotaState {
+    const remaining = Math.max(0, this.#limit - Math.max(0, used.consumedPoints));
+    return { limit: this.#limit, remaining, reset: secondsLeft(used) };
   }
 }
 

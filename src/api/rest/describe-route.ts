@@ -1,8 +1,6 @@
-import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify';
+import type { FastifyContextConfig, FastifyInstance, FastifySchema, RouteOptions } from 'fastify';
 import type { TObject } from 'typebox';
-import { deprecationDescription } from '../../access/deprecations/deprecation.ts';
-import { idempotencyDescription, notRepeatable } from '../../access/idempotency/idempotency-key.ts';
-import { quotaDescription } from '../../access/quotas/meter.ts';
+import { longestKey, notRepeatable } from '../../access/idempotency/idempotency-key.ts';
 import { StoreError } from '../../errors.ts';
 import { checker } from '../../storage/input/check.ts';
 import { failure, type Response, text } from './responses.ts';
@@ -11,14 +9,71 @@ import { failure, type Response, text } from './responses.ts';
 type Contract = FastifySchema & { response: Record<string, Response>; tags?: string[] };
 
 /**
- * The contract of a route: its own schema, and what each duty of the service adds to it, in this order. Routes without
- * documented responses are not part of the contract.
+ * The contract of a route: its own schema, and what each duty of the service adds to it: the failures that its properties
+ * imply, entity tags and 304 for reads, `Idempotency-Key`, the quota and the deprecation. Routes without documented
+ * responses are not part of the contract.
  */
-export function describeRoute(route: RouteOptions, { section }: Pick<FastifyInstance, 'section'>): FastifySchema {
-  const described = { ...route.schema, ...(section && { tags: [section] }) };
-  if (!described.response) return described;
-  const parts = [failures, revalidation, idempotency, quota, deprecation];
-  return parts.reduce((contract, part) => part(contract, route), described as Contract);
+export function describeRoute(
+  { schema, config = {}, method }: RouteOptions,
+  { section }: Pick<FastifyInstance, 'section'>,
+): FastifySchema {
+  const own = { ...schema, ...(section && { tags: [section] }) } as Contract;
+  if (!own.response) return own;
+  const { deprecation, isRepeatable } = config;
+  const read = method === 'GET' ? own.response[200] : undefined;
+  const responses: Record<string, Response> = {
+    ...own.response,
+    ...failuresOf(own, config),
+    ...(isRepeatable && conflicts),
+    ...(read && { 304: { ...notModified, ...(read.headers && { headers: read.headers }) } }),
+  };
+  const response = Object.entries(responses).map(([status, described]) => {
+    const headers = {
+      ...(read && /200|304/.test(status) && ofBoth),
+      ...(read && status === '200' && ofContent),
+      ...described.headers,
+      ...(isRepeatable && /^2/.test(status) && replayed),
+      // What is charged reports the quota, when it succeeds and when the quota is used up.
+      ...(!config.isUnmetered && /^2|304|429/.test(status) && rateLimit),
+      ...(deprecation && ofDeprecated),
+    };
+    return [status, Object.keys(headers).length > 0 ? { ...described, headers } : described];
+  });
+  const requestHeaders = { ...(read && ifNoneMatch), ...(isRepeatable && idempotencyKey) };
+  return {
+    ...own,
+    ...(Object.keys(requestHeaders).length > 0 && { headers: { type: 'object', properties: requestHeaders } }),
+    // The day as tools for OpenAPI read it (oasdiff).
+    ...(deprecation && { deprecated: true, 'x-sunset': deprecation.removal.toISOString().slice(0, 10) }),
+    response: Object.fromEntries(response),
+  };
+}
+
+/** The failures that a route's properties imply. */
+function failuresOf({ querystring, body, response }: Contract, { scope, isRepeatable }: FastifyContextConfig) {
+  const refusesKey = scope === 'write' && !isRepeatable && !querystring && !body && !response[400];
+  const { code, message } = notRepeatable();
+  return {
+    ...(querystring ? { 400: refusal(querystring, 'A query parameter is invalid.') } : {}),
+    ...(body ? { 400: refusal(body, 'Body is missing required fields or contains invalid values.') } : {}),
+    ...(refusesKey && { 400: failure(code, 'The operation takes no Idempotency-Key.', message) }),
+    ...(scope === 'write' && { 403: readOnly }),
+    ...(body ? withBody : {}),
+    ...always,
+  };
+}
+
+/** Documents a 400, with the message for an input without any valid member. */
+function refusal(schema: unknown, description: string): Response {
+  const { properties = {} } = schema as TObject;
+  const invalid = Object.fromEntries(Object.keys(properties).map((name) => [name, {}]));
+  try {
+    checker(schema as TObject)(invalid);
+  } catch (error) {
+    if (error instanceof StoreError) return failure(error.code, description, error.message);
+    throw error;
+  }
+  throw new Error('An input that takes anything needs no schema.');
 }
 
 const retryAfter = { 'Retry-After': text('RFC 9110 section 10.2.3: in how many seconds to try again.') };
@@ -59,38 +114,11 @@ const withBody: Record<number, Response> = {
 
 const readOnly = failure('FORBIDDEN', 'The key may only read.', 'This needs an API key with the scope "write".');
 
-/** The failures that a route's properties imply. */
-function failures(contract: Contract, { config }: RouteOptions): Contract {
-  const { response, querystring, body } = contract;
-  return {
-    ...contract,
-    response: {
-      ...response,
-      ...(querystring ? { 400: refusal(querystring, 'A query parameter is invalid.') } : {}),
-      ...(body ? { 400: refusal(body, 'Body is missing required fields or contains invalid values.') } : {}),
-      ...(config?.scope === 'write' && { 403: readOnly }),
-      ...(body ? withBody : {}),
-      ...always,
-    },
-  };
-}
-
-/** Documents a 400, with the message for an input without any valid member. */
-function refusal(schema: unknown, description: string): Response {
-  const { properties = {} } = schema as TObject;
-  const invalid = Object.fromEntries(Object.keys(properties).map((name) => [name, {}]));
-  try {
-    checker(schema as TObject)(invalid);
-  } catch (error) {
-    if (error instanceof StoreError) return failure(error.code, description, error.message);
-    throw error;
-  }
-  throw new Error('An input that takes anything needs no schema.');
-}
-
-const ifNoneMatch = text(
-  'RFC 9110 section 13.1.2: entity tags of earlier responses, or `*`; 304 when one of them is still current.',
-);
+const ifNoneMatch = {
+  'If-None-Match': text(
+    'RFC 9110 section 13.1.2: entity tags of earlier responses, or `*`; 304 when one of them is still current.',
+  ),
+};
 const ofBoth = {
   ETag: text('RFC 9110 section 8.8.3: a weak entity tag, the same for every content coding.'),
   'Cache-Control': text('`private, no-cache`: only the client may store it, and revalidates it each time.'),
@@ -98,69 +126,38 @@ const ofBoth = {
 };
 const ofContent = { 'Content-Encoding': text('`zstd`, `br` or `gzip`, as `Accept-Encoding` prefers; else absent.') };
 
-/** Entity tags, 304 and compression, for operations that read. */
-function revalidation(contract: Contract, { method }: RouteOptions): Contract {
-  const { 200: read } = contract.response;
-  if (method !== 'GET' || !read) return contract;
-  return {
-    ...contract,
-    headers: { type: 'object', properties: { 'If-None-Match': ifNoneMatch } },
-    response: {
-      ...contract.response,
-      200: { ...read, headers: { ...ofBoth, ...ofContent, ...read.headers } },
-      304: {
-        description: 'The client has the current version. No body; the headers are those of 200.',
-        type: 'null',
-        headers: { ...ofBoth, ...read.headers },
-      },
-    },
-  };
-}
+const notModified: Response = {
+  description: 'The client has the current version. No body; the headers are those of 200.',
+  type: 'null',
+};
 
-function idempotency(contract: Contract, { config }: RouteOptions): Contract {
-  if (!config?.isRepeatable) {
-    if (config?.scope !== 'write' || contract.response[400]) return contract;
-    const { code, message } = notRepeatable();
-    const refusal = failure(code, 'The operation takes no Idempotency-Key.', message);
-    return { ...contract, response: { ...contract.response, 400: refusal } };
-  }
-  const { request, response, failures } = idempotencyDescription;
-  return {
-    ...contract,
-    headers: { type: 'object', properties: request },
-    response: {
-      ...withHeaders(contract.response, response, (status) => status.startsWith('2')),
-      ...Object.fromEntries(
-        failures.map(({ status, code, description, message, headers }) => [
-          status,
-          failure(code, description, message, headers),
-        ]),
-      ),
-    },
-  };
-}
+const idempotencyKey = {
+  'Idempotency-Key': text(
+    `The client's own name for this creation, 1 to ${longestKey} visible ASCII characters, bare or as a quoted string: sent again under the same name, it is not carried out again, and answered as at first (draft-ietf-httpapi-idempotency-key-header).`,
+  ),
+};
+const replayed = { 'Idempotent-Replayed': text('`true` when an earlier request had created it.') };
+const conflicts: Record<number, Response> = {
+  409: failure(
+    'IDEMPOTENCY_KEY_IN_USE',
+    'A request with the same Idempotency-Key is still under way.',
+    'A request with this Idempotency-Key is still under way; send it again shortly.',
+    { 'Retry-After': text('In how many seconds to try again.') },
+  ),
+  422: failure(
+    'IDEMPOTENCY_KEY_REUSED',
+    'The Idempotency-Key was used for another input.',
+    'This Idempotency-Key was used for another input; a new creation needs a new key.',
+  ),
+};
 
-/** What is charged reports the quota, when it succeeds and when the quota is used up. */
-function quota(contract: Contract, { config }: RouteOptions): Contract {
-  if (config?.isUnmetered) return contract;
-  const isCharged = (status: string) => /^2|304|429/.test(status);
-  return { ...contract, response: withHeaders(contract.response, quotaDescription, isCharged) };
-}
+const rateLimit = {
+  RateLimit: text('What is left of the quota, and when it is renewed; absent without a quota.'),
+  'RateLimit-Policy': text('The quota (draft-ietf-httpapi-ratelimit-headers-11).'),
+};
 
-function deprecation(contract: Contract, { config }: RouteOptions): Contract {
-  if (!config?.deprecation) return contract;
-  const { headers, ...marks } = deprecationDescription(config.deprecation);
-  return { ...contract, ...marks, response: withHeaders(contract.response, headers) };
-}
-
-function withHeaders(
-  responses: Record<string, Response>,
-  added: Record<string, object>,
-  isMeant: (status: string) => boolean = () => true,
-): Record<string, Response> {
-  const described = Object.entries(responses).map(([status, response]) => [
-    status,
-    isMeant(status) ? { ...response, headers: { ...response.headers, ...added } } : response,
-  ]);
-  return Object.fromEntries(described);
-}
+const ofDeprecated = {
+  Deprecation: text('RFC 9745: since when this operation is deprecated.'),
+  Sunset: text('RFC 8594: when this operation will be removed.'),
+  Link: text('What comes in its place, with `rel="successor-version"`.'),
+};

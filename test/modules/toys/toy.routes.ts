@@ -1,6 +1,5 @@
 import type { Routes } from '../../../src/api/http/input.ts';
-import { sendPage } from '../../../src/api/rest/pages.ts';
-import { failure, found, pageOf, success } from '../../../src/api/rest/responses.ts';
+import { failure, found, pageOf, sendPage, success } from '../../../src/api/rest/responses.ts';
 import { int64FromText } from '../../../src/storage/input/int64.ts';
 import { idSchema } from '../../../src/storage/input/page.ts';
 import type { Toys } from './toy.entity.ts';
