@@ -80,8 +80,9 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const requestObservers = [...observers.requests, requestLog(log, redactor, presentedHint)];
   const app = Fastify({ ...serverOptions(config.http), ...loggingOptions(log, redactor) });
   const { quotaPerMinute, redisUrl } = config.keys;
-  const shared = quotaPerMinute && redisUrl ? await CountingInRedis.open(redisUrl, app.log) : counting;
-  const quota = quotaPerMinute ? new Quota(quotaPerMinute, shared) : undefined;
+  const redis = quotaPerMinute && redisUrl ? await CountingInRedis.open(redisUrl, app.log) : undefined;
+  app.addHook('onClose', async () => redis?.close());
+  const quota = quotaPerMinute ? new Quota(quotaPerMinute, redis ?? counting) : undefined;
 
   // Shared by REST and GraphQL, in the order in which a request passes. Fastify checks the declared dependencies.
   await app.register(lifecycle, { timeout, observers: requestObservers });
@@ -102,7 +103,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(routes, { usage, bodies: new MemoryBudget('bodies', 64 * config.http.bodyLimit) });
   await app.register(flushing, { buffers: [keys.uses, usage] });
   await app.register(idempotencyKeyExpiry, { database, hours: config.idempotencyHours });
-  app.decorate('checkReadiness', readiness({ app, database, quota, worker }));
+  app.decorate('checkReadiness', readiness({ app, database, quota: redis, worker }));
   await app.register(health, { check: app.checkReadiness });
 
   const apis = modules.map((module) => ({ ...module, ...module.open({ database }) }));

@@ -42,13 +42,17 @@ export const processes = kind('1 to 256, `auto`', (text): number | 'auto' =>
 
 export const text = kind('text', (text) => text);
 
-export function oneOf<const Choice extends string>(...choices: Choice[]) {
+function oneOf<const Choice extends string>(...choices: Choice[]) {
   return kind(choices.map((choice) => `\`${choice}\``).join(' '), (text) => {
     const found = choices.find((choice) => choice === text);
     if (found === undefined) throw new Error(`must be one of ${choices.join(', ')}, not "${text}"`);
     return found;
   });
 }
+
+export const logLevel = oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent');
+export const logFormat = oneOf('auto', 'json');
+export const flagOrAuto = oneOf('auto', 'true', 'false');
 
 export const flag = kind('`true` `false`', (text) => {
   if (text === 'true' || text === 'false') return text === 'true';

@@ -38,8 +38,6 @@ export interface ExpiryOptions {
   database: Pick<Database, 'rows'>;
   /** How long a key is kept at least. */
   hours: number;
-  /** Milliseconds until the first look, on average. */
-  firstPause?: number;
   /** Milliseconds between two looks when nothing is left, on average. */
   pause?: number;
 }
@@ -49,18 +47,16 @@ const shortPause = 20;
 
 /** Removes expired keys for as long as the service runs. Pauses are of random length, so that processes take turns. */
 export const idempotencyKeyExpiry = fastifyPlugin<ExpiryOptions>(
-  async (app: FastifyInstance, { database, hours, firstPause = 20_000, pause = 60_000 }) => {
+  async (app: FastifyInstance, { database, hours, pause = 60_000 }) => {
     const closing = new AbortController();
     const isOver = (milliseconds: number) =>
       sleep(milliseconds * (0.5 + Math.random()), false, { signal: closing.signal, ref: false }).catch(() => true);
     const run = async () => {
-      for (let next = firstPause; !(await isOver(next)); ) {
+      for (let next = pause; !(await isOver(next)); ) {
         const isMore = await removeExpiredKeys(database, hours).catch((err: unknown) => {
           // An unreachable database has its own lines in the log.
-          app.log[err instanceof StoreError ? 'debug' : 'warn'](
-            { err },
-            'expired idempotency keys are not removed yet',
-          );
+          const level = err instanceof StoreError ? 'debug' : 'warn';
+          app.log[level]({ err }, 'expired idempotency keys are not removed yet');
           return false;
         });
         next = isMore ? shortPause : pause;

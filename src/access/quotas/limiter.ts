@@ -55,9 +55,10 @@ export class CountingInRedis implements Counting {
       enableOfflineQueue: false,
       maxRetriesPerRequest: 0,
       connectTimeout: 2000,
-      // A silent Redis counts as an unreachable one: no request waits for it until it answers again.
+      // A silent Redis counts as an unreachable one: no request waits for it until it answers again. The connection ends
+      // first: a command that timed out alone would be followed by the next one on the same connection.
       socketTimeout: 500,
-      commandTimeout: 500,
+      commandTimeout: 600,
     });
     return new CountingInRedis(redis, log);
   }
@@ -85,7 +86,8 @@ export class CountingInRedis implements Counting {
     };
   }
 
-  get isUsable(): boolean {
+  /** False while each node counts for itself. */
+  get isShared(): boolean {
     return this.#redis.status === 'ready' && !this.#isFailing;
   }
 

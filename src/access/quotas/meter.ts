@@ -117,7 +117,6 @@ export const meter = fastifyPlugin<{ quota: Quota | undefined }>(
       // Also when GraphQL has resolved other fields: a client over its quota must notice.
       if (refusal) reply.code(refusal.status).headers(refusal.headers);
     });
-    app.addHook('onClose', () => quota.close());
   },
   { name: 'meter', dependencies: ['bearer'] },
 );

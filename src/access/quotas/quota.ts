@@ -1,6 +1,6 @@
 import type { RateLimiterRes } from 'rate-limiter-flexible';
 import { StoreError } from '../../errors.ts';
-import { type Counting, CountingInRedis, inMemory, type Limiter, secondsLeft, windowSeconds } from './limiter.ts';
+import { type Counting, inMemory, type Limiter, secondsLeft, windowSeconds } from './limiter.ts';
 
 /** The remaining quota of a key. */
 export interface QuotaState {
@@ -20,7 +20,6 @@ export type Settle = (unused: number) => Promise<QuotaState | undefined>;
 export class Quota {
   readonly #limit: number;
   readonly #limiter: Limiter;
-  readonly #redis: CountingInRedis | undefined;
   /** The units taken by operations in progress in this process, by key. */
   readonly #taken = new Map<number, number>();
 
@@ -30,7 +29,6 @@ export class Quota {
    */
   constructor(perMinute: number, counting: Counting = inMemory) {
     this.#limit = perMinute;
-    this.#redis = counting instanceof CountingInRedis ? counting : undefined;
     this.#limiter = counting.limiter({ points: perMinute, duration: windowSeconds, keyPrefix: 'animal-store:quota' });
   }
 
@@ -78,15 +76,6 @@ export class Quota {
     return new StoreError('TOO_MANY_REQUESTS', message, {
       headers: { 'retry-after': '1', ...rateLimitHeaders(state) },
     });
-  }
-
-  /** False when Redis is configured but cannot be used. */
-  get isShared(): boolean {
-    return this.#redis?.isUsable ?? true;
-  }
-
-  async close(): Promise<void> {
-    this.#redis?.close();
   }
 
   #stateOf(used: RateLimiterRes): QuotaState {

@@ -191,7 +191,7 @@ test('expired keys are removed a thousand at a time, and no others', async () =>
   // The service does it by itself, and nothing of it is left when it ends.
   await sql(store.database, `update idempotency_key set created_at = now() - interval '2 days'`);
   const app = Fastify();
-  await app.register(idempotencyKeyExpiry, { database: store.database, hours: 24, firstPause: 1 });
+  await app.register(idempotencyKeyExpiry, { database: store.database, hours: 24, pause: 1 });
   await app.ready();
   await eventually(async () => (await left()) === '0');
   await app.close();
@@ -222,7 +222,7 @@ test('a database that is away has no line here, each minute, with a stack', asyn
     asked += 1;
     throw asked < 2 ? late() : new Error('this is a bug');
   };
-  await app.register(idempotencyKeyExpiry, { database: { rows } as never, hours: 24, firstPause: 1, pause: 1 });
+  await app.register(idempotencyKeyExpiry, { database: { rows } as never, hours: 24, pause: 1 });
   await eventually(async () => asked > 1 && lines.length > 0);
   await app.close();
   expect(lines[0]).toContain('this is a bug');
