@@ -13,17 +13,16 @@ import { Quota } from './access/quotas/quota.ts';
 import { flushing } from './access/write-behind.ts';
 import { graphQL } from './api/graphql/graphql.ts';
 import { createSchema } from './api/graphql/schema.ts';
+import { addresses } from './api/http/addresses.ts';
 import { caching } from './api/http/caching.ts';
 import { connections, roomForConnections } from './api/http/connections.ts';
 import { errors } from './api/http/errors.ts';
 import { cors } from './api/http/headers.ts';
-import { jsonBody } from './api/http/input.ts';
 import { lifecycle } from './api/http/lifecycle.ts';
 import { MemoryBudget } from './api/http/memory-budget.ts';
-import { notFound } from './api/http/not-found.ts';
 import { overload } from './api/http/overload.ts';
 import { routes } from './api/http/routes.ts';
-import { oneHost, serverOptions } from './api/http/server.ts';
+import { serverOptions } from './api/http/server.ts';
 import { graphiQL, sandboxPage } from './api/pages/explorers.ts';
 import { pages } from './api/pages/pages.ts';
 import { openApi, openApiDocument, section } from './api/rest/openapi.ts';
@@ -91,15 +90,13 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(cors, { origins: config.http.corsOrigins });
   await app.register(overload, { maxDelay: config.http.maxLoopDelay });
   await app.register(bearer, { keys });
-  await app.register(oneHost);
-  await app.register(notFound);
+  await app.register(addresses);
   await app.register(meter, { quota });
   await app.register(caching, { compression: config.http.compression });
   await app.register(subscriptions, {
     ...config.subscriptions,
     authenticate: (request) => authenticate(keys, request),
   });
-  await app.register(jsonBody);
   await app.register(routes, { usage, bodies: new MemoryBudget('bodies', 64 * config.http.bodyLimit) });
   await app.register(flushing, { buffers: [keys.uses, usage] });
   await app.register(idempotencyKeyExpiry, { database, hours: config.idempotencyHours });

@@ -42,30 +42,22 @@ export function logFailure(
   else log.error({ err: cause, code }, message);
 }
 
-const noJson = 'The body must be JSON, sent with Content-Type: application/json.';
-const ofFastify: Record<string, [ErrorCode, string]> = {
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: ['UNSUPPORTED_MEDIA_TYPE', noJson],
-  FST_ERR_CTP_INVALID_TYPE: ['UNSUPPORTED_MEDIA_TYPE', noJson],
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['BAD_USER_INPUT', 'The body is shorter or longer than its Content-Length.'],
-};
-
 /**
- * Converts any failure to one that a client may see: ours unchanged, the framework's by name, all others as a 500.
+ * Converts any failure to one that a client may see: ours unchanged, the framework's by status, all others as a 500.
  *
  * @param bodyLimit in bytes
  */
 export function toStoreError(error: unknown, bodyLimit?: number): StoreError {
   if (error instanceof StoreError) return error;
   const { code, statusCode = 500 } = error as Partial<FastifyError>;
-  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
-    return new StoreError('PAYLOAD_TOO_LARGE', `The body has more than ${bodyLimit} bytes.`, { cause: error });
+  const refusal = (code: ErrorCode, message: string) => new StoreError(code, message, { cause: error });
+  if (statusCode >= 500) return internalError(error);
+  if (statusCode === 403 || statusCode === 404) return refusal('NOT_FOUND', 'There is nothing at this address.');
+  if (statusCode === 413) return refusal('PAYLOAD_TOO_LARGE', `The body has more than ${bodyLimit} bytes.`);
+  if (statusCode === 415) {
+    return refusal('UNSUPPORTED_MEDIA_TYPE', 'The body must be JSON, sent with Content-Type: application/json.');
   }
-  const [known, message] = ofFastify[code ?? ''] ?? unnamed(statusCode);
-  return known && message ? new StoreError(known, message, { cause: error }) : internalError(error);
-}
-
-/** Errors of the framework and its plugins that are not listed: a status below 500 is the client's fault. */
-function unnamed(statusCode: number): [ErrorCode, string] | [] {
-  if (statusCode === 403 || statusCode === 404) return ['NOT_FOUND', 'There is nothing at this address.'];
-  return statusCode < 500 ? ['BAD_USER_INPUT', 'This request cannot be answered.'] : [];
+  const isCut = code === 'FST_ERR_CTP_INVALID_CONTENT_LENGTH';
+  const cut = 'The body is shorter or longer than its Content-Length.';
+  return refusal('BAD_USER_INPUT', isCut ? cut : 'This request cannot be answered.');
 }

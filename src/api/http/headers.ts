@@ -58,7 +58,7 @@ export const cors = fastifyPlugin<CorsOptions>(
     if (origins.length === 0) return;
     await app.register(fastifyCors, () => async ({ method, headers }: FastifyRequest) => {
       const isPreflight = headers['access-control-request-method'] !== undefined;
-      // An OPTIONS request that is not a preflight is an ordinary request, handled by `notFound`.
+      // An OPTIONS request that is not a preflight is an ordinary request, answered by `addresses`.
       const concerned = headers.origin !== undefined && (method !== 'OPTIONS' || isPreflight);
       const methods = [...app.allowedMethods.all].filter((method) => method !== 'OPTIONS').sort();
       return { origin: concerned ? origins : false, exposedHeaders, methods, maxAge: 600 };

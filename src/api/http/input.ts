@@ -10,7 +10,6 @@ import type {
   RawServerDefault,
   RouteOptions,
 } from 'fastify';
-import fastifyPlugin from 'fastify-plugin';
 import type { Static, TObject, TSchema } from 'typebox';
 import { StoreError } from '../../errors.ts';
 import { type Checked, checker } from '../../storage/input/check.ts';
@@ -62,21 +61,15 @@ async function* counted(payload: Readable, onLarge: () => void) {
 }
 
 /** Parses JSON bodies of both APIs without losing a digit of an integer. */
-export const jsonBody = fastifyPlugin(
-  async (app: FastifyInstance) => {
-    app.removeAllContentTypeParsers();
-    app.addContentTypeParser(
-      'application/json',
-      { parseAs: 'buffer' },
-      async ({ headers, call }: FastifyRequest, body: Buffer) => {
-        call.restart();
-        assertPlainUtf8(headers);
-        return body.length === 0 ? undefined : parseExactJson(body);
-      },
-    );
-  },
-  { name: 'json-body', dependencies: ['bearer'] },
-);
+export function parseJsonBodies(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  const parser = async ({ headers, call }: FastifyRequest, body: Buffer) => {
+    call.restart();
+    assertPlainUtf8(headers);
+    return body.length === 0 ? undefined : parseExactJson(body);
+  };
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parser);
+}
 
 const foreignCharset = /;\s*charset\s*=(?!\s*"?utf-?8"?\s*(?:;|$))/i;
 

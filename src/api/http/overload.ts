@@ -14,13 +14,13 @@ declare module 'fastify' {
 export interface OverloadOptions {
   /** Median delay (ms) of the event loop's turns beyond which it is full; 0 for no limit. */
   maxDelay: number;
-  /** Milliseconds between two looks at the event loop. */
-  interval?: number;
 }
 
 /** Fewer turns say little: one may be a pause for garbage collection, or of a machine that is busy otherwise. */
 const fewestTurns = 4;
 const resolution = 10;
+/** Milliseconds between two looks at the event loop. */
+const interval = 1000;
 
 /**
  * Refuses new work with 503 while the event loop is full: for a second, most of its turns were long. The kernel's queue
@@ -28,7 +28,7 @@ const resolution = 10;
  * routes answer all the same; health checks are among them.
  */
 export const overload = fastifyPlugin<OverloadOptions>(
-  async (app: FastifyInstance, { maxDelay, interval = 1000 }) => {
+  async (app: FastifyInstance, { maxDelay }) => {
     app.decorate('shedRequests', 0);
     if (maxDelay === 0) return;
     const delay = monitorEventLoopDelay({ resolution });

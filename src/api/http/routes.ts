@@ -6,7 +6,7 @@ import { idempotencyHooks } from '../../access/idempotency/idempotency-key.ts';
 import { requireScope } from '../../access/keys/bearer.ts';
 import { quotaHooks } from '../../access/quotas/meter.ts';
 import { describeRoute } from '../rest/describe-route.ts';
-import { bodyHooks, inputHooks } from './input.ts';
+import { bodyHooks, inputHooks, parseJsonBodies } from './input.ts';
 import type { MemoryBudget } from './memory-budget.ts';
 import { origin } from './server.ts';
 
@@ -22,6 +22,7 @@ const phases = ['preParsing', 'preValidation', 'onSend', 'onResponse'] as const;
 /** What the service adds to every route of a module. The duties' hooks run in the order of the list. */
 export const routes = fastifyPlugin<RoutesOptions>(
   async (app: FastifyInstance, { usage, bodies }) => {
+    parseJsonBodies(app);
     app.decorateRequest('once', undefined);
     app.addHook('onRoute', function (route) {
       app.allowedMethods.add(route);
@@ -44,5 +45,5 @@ export const routes = fastifyPlugin<RoutesOptions>(
       if (route.schema) route.schema = describeRoute(route, this);
     });
   },
-  { name: 'routes', dependencies: ['not-found', 'meter'] },
+  { name: 'routes', dependencies: ['addresses', 'meter'] },
 );

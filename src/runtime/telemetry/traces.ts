@@ -112,7 +112,8 @@ function requestSpans(tracer: Tracer, { redactor }: TelemetryOptions): RequestOb
       // No query, no header, no host: a client may send anything there, a key too.
       const attributes: Attributes = {
         'http.request.method': label === other ? '_OTHER' : label,
-        'url.scheme': protocol,
+        // A proxy may have passed on anything else.
+        'url.scheme': protocol === 'https' ? 'https' : 'http',
         'url.path': redactor.redactPath(request.originalUrl),
         'network.protocol.version': request.raw.httpVersion,
       };

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from
 import fastifyPlugin from 'fastify-plugin';
 import createRouter, { type HTTPMethod } from 'find-my-way';
 import { StoreError } from '../../errors.ts';
+import { isHost } from './server.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -40,9 +41,11 @@ export class AllowedMethods {
 }
 
 /**
- * Sends 404 for unknown paths, and 405 with `Allow` (RFC 9110 section 15.5.6) for known ones; OPTIONS lists methods.
+ * Rejects requests without exactly one valid host (RFC 9112, section 3.2): by default Node rejects only a missing one,
+ * without a body. Sends 404 for unknown paths, and 405 with `Allow` (RFC 9110 section 15.5.6) for known ones; OPTIONS
+ * lists methods. The body is not read: where none is accepted, errors in it do not matter.
  */
-export const notFound = fastifyPlugin(
+export const addresses = fastifyPlugin(
   async (app: FastifyInstance) => {
     const allowedMethods = new AllowedMethods();
     app.decorate('allowedMethods', allowedMethods);
@@ -60,8 +63,9 @@ export const notFound = fastifyPlugin(
     };
     app.setNotFoundHandler(answer);
     app.decorate('answerNotFound', answer);
-    // Before the body: where none is accepted, none is read, and errors in it do not matter.
     app.addHook('onRequest', (request, reply, done) => {
+      const { headers, httpVersion } = request.raw;
+      if (!isHost(headers.host ?? (httpVersion === '1.1' ? ' ' : ''))) return done(badHost());
       if (!request.is404) return done();
       try {
         answer(request, reply);
@@ -70,5 +74,9 @@ export const notFound = fastifyPlugin(
       }
     });
   },
-  { name: 'not-found', dependencies: ['errors', 'one-host'] },
+  { name: 'addresses', dependencies: ['errors', 'bearer'] },
 );
+
+function badHost(): StoreError {
+  return new StoreError('BAD_USER_INPUT', 'The request must have one Host header: a name or address, and a port.');
+}
