@@ -25,7 +25,7 @@ import { routes } from './api/http/routes.ts';
 import { serverOptions } from './api/http/server.ts';
 import { graphiQL, sandboxPage } from './api/pages/explorers.ts';
 import { pages } from './api/pages/pages.ts';
-import { openApi, openApiDocument, section } from './api/rest/openapi.ts';
+import { openApi, section } from './api/rest/openapi.ts';
 import { subscriptions } from './api/subscriptions/subscriptions.ts';
 import type { Config } from './config.ts';
 import type { Module } from './module.ts';
@@ -107,7 +107,6 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 
   // REST
   await app.register(openApi, { tags: modules.map(({ tag }) => tag) });
-  await app.register(openApiDocument);
   for (const { tag, routes } of apis) {
     if (routes) await app.register(section(tag.name, routes), { prefix: '/v1' });
   }

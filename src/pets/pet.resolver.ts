@@ -1,5 +1,5 @@
 import { Arg, Args, Authorized, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';
-import type { DeprecatedField } from '../access/deprecations/fields.ts';
+import type { DeprecatedField } from '../access/deprecations/deprecation.ts';
 import { type IdempotencyClaim, Repeatable } from '../api/graphql/repeatable.ts';
 import type { GraphQLContext } from '../api/graphql/request.ts';
 import { ConnectionArgs, connectionChecker, ID, ListArgs, toConnection } from '../api/graphql/types.ts';

@@ -1,4 +1,5 @@
 import type { FastifyRequest, onResponseHookHandler, onSendHookHandler, RouteOptions } from 'fastify';
+import { type DocumentNode, type GraphQLSchema, TypeInfo, visit, visitWithTypeInfo } from 'graphql';
 import type { DeprecationUsage } from './usage.ts';
 
 /** A deprecated operation: since when it is deprecated, when it is removed, and its replacement. */
@@ -49,4 +50,35 @@ export function deprecationHooks(
       done();
     },
   };
+}
+
+/** The `@Extensions` of a deprecated field's resolver. */
+export interface DeprecatedField {
+  deprecation: Deprecation;
+}
+
+/** Finds the deprecated fields that documents use. Each document is searched once. */
+export class DeprecatedFields {
+  readonly #schema: GraphQLSchema;
+  readonly #known = new WeakMap<DocumentNode, ReadonlyMap<string, Date>>();
+
+  constructor(schema: GraphQLSchema) {
+    this.#schema = schema;
+  }
+
+  /** @returns the removal dates of the deprecated fields used, by their coordinates: `Query.pet` */
+  in(document: DocumentNode): ReadonlyMap<string, Date> {
+    const known = this.#known.get(document);
+    if (known) return known;
+    const used = new Map<string, Date>();
+    const types = new TypeInfo(this.#schema);
+    const Field = () => {
+      const field = types.getFieldDef();
+      const { deprecation } = (field?.extensions ?? {}) as Partial<DeprecatedField>;
+      if (deprecation) used.set(`${types.getParentType()?.name}.${field?.name}`, deprecation.removal);
+    };
+    visit(document, visitWithTypeInfo(types, { Field }));
+    this.#known.set(document, used);
+    return used;
+  }
 }

@@ -10,7 +10,7 @@ import {
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type DocumentNode, type GraphQLSchema, NoSchemaIntrospectionCustomRule } from 'graphql';
 import { LRUCache } from 'lru-cache';
-import { DeprecatedFields } from '../../access/deprecations/fields.ts';
+import { DeprecatedFields } from '../../access/deprecations/deprecation.ts';
 import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
 import { StoreError } from '../../errors.ts';
 import type { OperationObserver } from '../../runtime/telemetry/observers.ts';

@@ -7,7 +7,7 @@ import {
   type OperationDefinitionNode,
   OperationTypeNode,
 } from 'graphql';
-import type { DeprecatedFields } from '../../access/deprecations/fields.ts';
+import type { DeprecatedFields } from '../../access/deprecations/deprecation.ts';
 import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
 import { idempotencyKey } from '../../access/idempotency/idempotency-key.ts';
 import { StoreError } from '../../errors.ts';

@@ -14,7 +14,7 @@ export interface OpenApiOptions {
   tags: Array<{ name: string; description: string }>;
 }
 
-/** Collects the routes' schemas into OpenAPI 3.1. Register it before the routes. */
+/** Collects the routes' schemas into OpenAPI 3.1: `/v1/openapi.json`, which needs no key. Register it before the routes. */
 export const openApi = fastifyPlugin<OpenApiOptions>(
   async (app: FastifyInstance, { tags }) => {
     await app.register(swagger, {
@@ -60,6 +60,7 @@ export const openApi = fastifyPlugin<OpenApiOptions>(
       }
       if (schema.response) schema.response = byReference(schema.response);
     });
+    app.get('/v1/openapi.json', { schema: { hide: true }, config: { public: true } }, async () => app.swagger());
   },
   { name: 'openapi', dependencies: ['routes'] },
 );
@@ -103,9 +104,4 @@ export function section(tag: string, routes: (app: Routes) => void) {
     app.section = tag;
     routes(app as unknown as Routes);
   };
-}
-
-/** `/v1/openapi.json`, which needs no key. */
-export async function openApiDocument(app: FastifyInstance): Promise<void> {
-  app.get('/v1/openapi.json', { schema: { hide: true }, config: { public: true } }, async () => app.swagger());
 }

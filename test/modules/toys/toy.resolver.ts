@@ -1,5 +1,5 @@
 import { Arg, Args, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';
-import type { DeprecatedField } from '../../../src/access/deprecations/fields.ts';
+import type { DeprecatedField } from '../../../src/access/deprecations/deprecation.ts';
 import { type IdempotencyClaim, Repeatable } from '../../../src/api/graphql/repeatable.ts';
 import type { GraphQLContext } from '../../../src/api/graphql/request.ts';
 import { ConnectionArgs, connectionChecker, ID, ListArgs, toConnection } from '../../../src/api/graphql/types.ts';
