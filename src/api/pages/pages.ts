@@ -46,8 +46,6 @@ interface PageLink {
   group: string;
   title: string;
   text: string;
-  /** True for pages that explore GraphQL, which an operator can switch off. */
-  isExplorer?: boolean;
 }
 
 const links: PageLink[] = [
@@ -71,7 +69,6 @@ const links: PageLink[] = [
     group: 'GraphQL',
     title: 'Apollo Sandbox',
     text: 'Explore and try it. The page loads from Apollo: it needs the internet.',
-    isExplorer: true,
   },
   {
     name: 'explorer',
@@ -79,7 +76,6 @@ const links: PageLink[] = [
     group: 'GraphQL',
     title: 'GraphiQL',
     text: 'Explore and try it without the internet: all of it is served here.',
-    isExplorer: true,
   },
   {
     name: 'schema',
@@ -101,9 +97,9 @@ const links: PageLink[] = [
 /** `/`: links to the pages and documents. HTML for clients that prefer it, else JSON (RFC 9110 section 12.4.1). */
 function serveFrontPage(app: FastifyInstance, { version, explorer }: PagesOptions): void {
   const about = { name: info.title, version, description: info.description };
-  const served = links.filter(
-    ({ path, isExplorer = false }) => app.hasRoute({ method: 'GET', url: path }) && (explorer || !isExplorer),
-  );
+  // Without its page, `/graphql` still answers GET.
+  const isShown = (path: string) => app.hasRoute({ method: 'GET', url: path }) && (explorer || path !== '/graphql');
+  const served = links.filter(({ path }) => isShown(path));
   const style = `${asset('theme.css')}${asset('front-page.css')}`;
   const policy = policyOf(`style-src ${hashOf(style)}`, "img-src 'self'");
   const page = fill(asset('front-page.html').toString(), {
