@@ -140,15 +140,9 @@ export const lifecycle = fastifyPlugin<LifecycleOptions>(
   { name: 'lifecycle' },
 );
 
-const known = new WeakMap<object, ObservedRoute>();
-
-function routeOf({ routeOptions: { config, url, schema } }: FastifyRequest): ObservedRoute {
-  const found = known.get(config);
-  if (found) return found;
+function routeOf({ routeOptions: { url, schema } }: FastifyRequest): ObservedRoute {
   const { operationId: id } = (schema ?? {}) as { operationId?: string };
-  const route = { face: id ? 'rest' : url === '/graphql' ? 'graphql' : 'other', id } as const;
-  known.set(config, route);
-  return route;
+  return { face: id ? 'rest' : url === '/graphql' ? 'graphql' : 'other', id };
 }
 
 /** True when part of the body is unread: it would be read as the next request, or time out and be answered again. */

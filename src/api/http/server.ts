@@ -15,6 +15,8 @@ export interface ServerOptions {
 const maxHeaderSize = 16_384;
 /** A path without a route. */
 const nowhere = '//';
+/** Requests whose path cannot be decoded. */
+const unreadable = new WeakSet<IncomingMessage>();
 
 /** Fastify's options for the HTTP server: its limits, and the handling of malformed requests. */
 export function serverOptions(options: ServerOptions): FastifyServerOptions {
@@ -26,7 +28,8 @@ export function serverOptions(options: ServerOptions): FastifyServerOptions {
     // A client that reads its response slowly holds a connection as well.
     connectionTimeout: Math.max(120_000, requestTimeout, keepAliveTimeout),
     // The router does not compare the first character of a path: it would take `*` (RFC 9112 section 3.2.4) for `/`.
-    rewriteUrl: ({ url = '/' }: IncomingMessage) => (url.startsWith('*') ? `/${url}` : url),
+    rewriteUrl: (raw: IncomingMessage) =>
+      raw.url === undefined || raw.url.startsWith('*') || unreadable.has(raw) ? nowhere : raw.url,
     // As a function, because Fastify trusts no proxy when it gets their number: it cannot validate the peer then
     // (https://github.com/advisories/GHSA-3m5p-2c4r-xxw2).
     trustProxy: typeof trustProxy === 'number' ? (_address: string, hop: number) => hop < trustProxy : trustProxy,
@@ -47,7 +50,7 @@ export function serverOptions(options: ServerOptions): FastifyServerOptions {
     clientErrorHandler: answerMalformed,
     // A path that cannot be decoded would pass no hook: it goes the way of an unknown one.
     frameworkErrors: (_error: unknown, { raw, server }: FastifyRequest, reply: FastifyReply) => {
-      raw.url = nowhere;
+      unreadable.add(raw);
       server.routing(raw, reply.raw);
     },
   } as FastifyServerOptions;
