@@ -25,7 +25,7 @@ export function dataCommands(program: Command): void {
   const format = () =>
     new Option('--format <format>', 'by the name of the file, else ndjson').choices(Object.keys(formats));
 
-  const seed = program
+  program
     .command('seed')
     .description('add plausible items; the service may run')
     .argument(...collectionArgument)
@@ -40,7 +40,6 @@ export function dataCommands(program: Command): void {
         throw new Error(`The collection ${collection.name} defines no sample data, so it cannot be seeded.`);
       }),
     );
-  withExamples(seed, 'animal-store seed --count 100000', 'animal-store seed --count 1000 --seed 7');
 
   const exporting = program
     .command('export')

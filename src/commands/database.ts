@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { exitCodes, json, show, withExamples } from './program.ts';
+import { exitCodes, json, show } from './program.ts';
 
 interface Flags {
   json?: boolean;
@@ -7,7 +7,7 @@ interface Flags {
 
 /** `migrate`: applies pending migrations. */
 export function migrateCommand(): Command {
-  const command = new Command('migrate')
+  return new Command('migrate')
     .description('apply pending migrations; nodes of the previous release may serve meanwhile')
     .option(...json)
     .action(async (flags: Flags) => {
@@ -15,12 +15,11 @@ export function migrateCommand(): Command {
       const applied = await withDatabase(async ({ applied }) => applied, { migrate: 'always' });
       show({ applied }, flags, applied.length > 0 ? `applied: ${applied.join(', ')}` : 'the database is up to date');
     });
-  return withExamples(command, 'animal-store migrate', 'DATABASE_URL=postgres://... animal-store migrate --json');
 }
 
 /** `doctor`: checks what the service needs. */
 export function doctorCommand(): Command {
-  const command = new Command('doctor')
+  return new Command('doctor')
     .description('check the configuration, the database and the disk, and say what to do; the service may run')
     .option(...json)
     .action(async (flags: Flags) => {
@@ -39,17 +38,15 @@ export function doctorCommand(): Command {
       );
       if (failures > 0) process.exitCode = exitCodes.failed;
     });
-  return withExamples(command, 'animal-store doctor', 'animal-store doctor --json');
 }
 
 /** `schema`, for developers: the contracts in the repository. */
 export function schemaCommand(): Command {
-  const command = new Command('schema')
+  return new Command('schema')
     .description('write the served contracts (OpenAPI, SDL) to schema/, and docs/configuration.md')
     .option('--check', 'only compare them with the files')
     .action(async ({ check = false }: { check?: boolean }) => {
       const [{ emitContracts }, { modules }] = await Promise.all([import('../contracts.ts'), import('../modules.ts')]);
       await emitContracts(modules, 'schema', check);
     });
-  return withExamples(command, 'animal-store schema --check');
 }

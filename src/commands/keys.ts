@@ -1,7 +1,8 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import type { DeprecatedCall, DeprecationUsage } from '../access/deprecations/usage.ts';
+import type { DeprecatedCall } from '../access/deprecations/usage.ts';
 import type { ApiKey, KeyEvent, KeyScope } from '../access/keys/api-key.entity.ts';
 import type { ApiKeyService, IssuedKey } from '../access/keys/api-key.service.ts';
+import type { Database } from '../storage/database/database.ts';
 import { json, show, table, whole, withExamples } from './program.ts';
 
 interface Flags {
@@ -35,7 +36,7 @@ export function keyCommands(): Command {
     'animal-store keys issue --name import --json',
   );
 
-  const rotate = group
+  group
     .command('rotate')
     .description('give a key a new secret, shown only now')
     .argument(...id)
@@ -51,7 +52,6 @@ export function keyCommands(): Command {
       const old = until ? `valid until ${until.toISOString()}` : 'no longer valid';
       show(rotated, flags, `${withSecret(rotated)}\nthe old secret is ${old}`);
     });
-  withExamples(rotate, 'animal-store keys rotate 2 --overlap 24h');
 
   group
     .command('revoke')
@@ -76,29 +76,29 @@ export function keyCommands(): Command {
   const changes = 'who has issued, rotated and revoked keys, and when';
   listing('history', changes, 'No key has been changed.', async (keys) => (await keys.history()).map(rowOfEvent));
   const callers = 'which keys still call deprecated operations';
-  listing('deprecations', callers, 'No key has called a deprecated operation.', async (keys, usage) => {
+  listing('deprecations', callers, 'No key has called a deprecated operation.', async (keys, database) => {
+    const { DeprecationUsage } = await import('../access/deprecations/usage.ts');
     const names = new Map((await keys.list()).map(({ id, name }) => [id, name]));
-    return (await usage.list()).map((calls) => rowOfCalls(calls, names));
+    return (await new DeprecationUsage(database).list()).map((calls) => rowOfCalls(calls, names));
   });
   return group;
 }
 
 /** Loads the services when a command runs, so that help and usage errors need none of them. */
-async function withKeys<T>(work: (keys: ApiKeyService, usage: DeprecationUsage) => Promise<T>): Promise<T> {
-  const [{ withKeyTables }, { ApiKeyService, actorOf }, { DeprecationUsage }] = await Promise.all([
+async function withKeys<T>(work: (keys: ApiKeyService, database: Database) => Promise<T>): Promise<T> {
+  const [{ withKeyTables }, { ApiKeyService, actorOf }] = await Promise.all([
     import('./context.ts'),
     import('../access/keys/api-key.service.ts'),
-    import('../access/deprecations/usage.ts'),
   ]);
   const actor = actorOf(process.argv.slice(2, 4).join(' '), process.env.SUDO_USER);
-  return withKeyTables((database) => work(new ApiKeyService(database, actor), new DeprecationUsage(database)));
+  return withKeyTables((database) => work(new ApiKeyService(database, actor), database));
 }
 
 function withSecret({ id, name, scope, key }: IssuedKey): string {
   return `key ${id} (${name}, ${scope}): ${key}`;
 }
 
-async function listKeys(keys: ApiKeyService, _: DeprecationUsage): Promise<Array<Record<string, unknown>>> {
+async function listKeys(keys: ApiKeyService, _: Database): Promise<Array<Record<string, unknown>>> {
   return (await keys.list()).map(rowOfKey);
 }
 

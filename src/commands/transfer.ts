@@ -157,22 +157,18 @@ async function* textOf(
   result: Exported,
 ): AsyncGenerator<string> {
   const columns = columnsOf(item);
-  const next = (position?: Int64) => service.list(pageOf({ limit: pageLimit.max, after: position }));
   yield format.head(columns);
-  for (let page = await next(after); ; ) {
+  for (let position = after; ; ) {
+    const { items, hasNext } = await service.list(pageOf({ limit: pageLimit.max, after: position }));
     signal.throwIfAborted();
-    const { items, hasNext } = page;
     const last = items.at(-1);
-    const following = hasNext ? next(last?.id) : undefined;
-    // It is awaited after this page was written.
-    following?.catch(() => undefined);
     if (last) {
       yield format.write(columns, items);
       result.exported += items.length;
       result.last = `${last.id}`;
       progress(result.exported);
     }
-    if (!following) return;
-    page = await following;
+    if (!hasNext) return;
+    position = last?.id;
   }
 }

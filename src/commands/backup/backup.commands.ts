@@ -28,7 +28,7 @@ export function backupCommands(program: Command): void {
     });
   withExamples(backup, 'animal-store backup /backup/store.ndjson', 'animal-store backup - | gzip > store.ndjson.gz');
 
-  const restore = program
+  program
     .command('restore')
     .description('read a backup into a new or empty embedded store')
     .argument('<file>', 'what `backup` has written')
@@ -40,9 +40,8 @@ export function backupCommands(program: Command): void {
       const migrated = result.applied.length > 0 ? `, and migrated: ${result.applied.join(', ')}` : '';
       show({ file, ...result }, flags, `${rowsOf(result.tables)}\nrestored and compared${migrated}`);
     });
-  withExamples(restore, 'DATA_DIR=/var/lib/another animal-store restore /backup/store.ndjson');
 
-  const promote = program
+  program
     .command('promote')
     .description('make the embedded store a PostgreSQL: copy everything there, compare, and retire the store')
     .argument('<url>', 'postgres://...; the password may be in PGPASSWORD or ~/.pgpass instead')
@@ -59,7 +58,6 @@ export function backupCommands(program: Command): void {
         `${rowsOf(result.tables)}\n${result.target} ${done}; start the service with DATABASE_URL now`,
       );
     });
-  withExamples(promote, 'PGPASSWORD=... animal-store promote postgres://store@db.example/store');
 }
 
 const progress = new Progress(process.stderr).show;
