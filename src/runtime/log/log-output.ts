@@ -65,7 +65,7 @@ export class LogOutput {
   #noteOf(dropped: number): string {
     if (dropped === this.#reported) return '';
     const note = { level: 40, time: Date.now(), dropped: dropped - this.#reported };
-    return `${JSON.stringify({ ...note, msg: 'log lines could not be written' })}\n`;
+    return this.format(`${JSON.stringify({ ...note, msg: 'log lines could not be written' })}\n`);
   }
 
   /** For an exit without `close`: tries once. */

@@ -42,7 +42,8 @@ function eventOf(level: number, msg: string, { config: _, err, ...members }: Rec
   const details = Object.entries(members).map(([name, value]) => `${name} ${text(value)}`);
   const event = level >= 50 ? styleText('red', msg) : level >= 40 ? styleText('yellow', msg) : msg;
   // A terminal would obey control characters.
-  const line = [event, styleText('dim', details.join(', ').replace(/\p{Cc}/gu, '?'))].join('  ').trimEnd();
+  const line =
+    details.length > 0 ? `${event}  ${styleText('dim', details.join(', ').replace(/\p{Cc}/gu, '?'))}` : event;
   const { stack } = (err ?? {}) as { stack?: string };
   return stack ? `${line}\n${stack.replace(/[^\P{Cc}\n]/gu, '?')}` : line;
 }

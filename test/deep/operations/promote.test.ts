@@ -112,7 +112,7 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
       'insert into "pet"',
       'setval',
       'declare',
-      'pg_locks',
+      'select 1',
       'commit',
     ];
     const left = new Set(steps);
