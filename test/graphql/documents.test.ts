@@ -40,6 +40,17 @@ describe('a document', () => {
     ['{ pets }', 'GRAPHQL_VALIDATION_FAILED', /must have a selection of subfields/],
     ['query ($a: Nothing) { pets { id } }', 'GRAPHQL_VALIDATION_FAILED', /^Unknown type "Nothing"/],
     ['fragment A on Pet { id }', 'GRAPHQL_VALIDATION_FAILED', 'Fragment "A" is never used.'],
+    // What scanners of GraphQL services try (graphql-cop, InQL, Damn Vulnerable GraphQL Application).
+    ['{ pets\u0000 { id } }', 'GRAPHQL_PARSE_FAILED', /^Syntax Error/],
+    ['{ pets { id } } \u{1f415}', 'GRAPHQL_PARSE_FAILED', /^Syntax Error/],
+    ['{ pets\ud800 }', 'GRAPHQL_PARSE_FAILED', /^Syntax Error/],
+    ['{ p\u0435ts { id } }', 'GRAPHQL_PARSE_FAILED', /^Syntax Error/],
+    ['\uff5b pets { id } \uff5d', 'GRAPHQL_PARSE_FAILED', /^Syntax Error/],
+    ['{ pets(after: "\\u{110000}") { id } }', 'GRAPHQL_PARSE_FAILED', /^Syntax Error/],
+    ['{ pets(after: "\\u0000") { id } }', 'BAD_USER_INPUT', /^after must be/],
+    ['{ pets(limit: 99999999999) { id } }', 'GRAPHQL_VALIDATION_FAILED', /^Int cannot represent non 32-bit/],
+    ['mutation { deletePet(id: 1) { id } }', 'GRAPHQL_VALIDATION_FAILED', /^Cannot query field "deletePet"/],
+    ['{ _service { sdl } }', 'GRAPHQL_VALIDATION_FAILED', /^Cannot query field "_service"/],
     ['subscription { pets { id } }', 'GRAPHQL_VALIDATION_FAILED', 'Cannot query field "pets" on type "Subscription".'],
   ])('%s is refused with %s', async (query, code, message) => {
     const told = message instanceof RegExp ? expect.stringMatching(message) : message;
@@ -81,5 +92,42 @@ describe('a document', () => {
   test('may ask for the schema', async () => {
     const { data } = await graphqlText(store, { query: '{ __schema { queryType { name } mutationType { name } } }' });
     expect(data).toEqual({ __schema: { queryType: { name: 'Query' }, mutationType: { name: 'Mutation' } } });
+  });
+});
+
+test.each([
+  ['then, which would make a promise of it', '{ then: __typename pets { then: id catch: name } }'],
+  ['toJSON', '{ toJSON: __typename pets { toJSON: id } }'],
+  ['names of every object', '{ hasOwnProperty: __typename pets { valueOf: id toString: name constructor: id } }'],
+])('the alias %s is a name like any other', async (_what, query) => {
+  const seen = new Set<string>();
+  for (let time = 0; time < 3; time += 1) seen.add((await graphqlText(store, { query })).text);
+  expect(seen.size).toBe(1);
+  expect([...seen][0]).not.toContain('errors');
+});
+
+describe('nothing leaks from within:', () => {
+  const internals =
+    /node_modules|\bat .+\(|\.[jt]s:\d|stacktrace|"exception"|"tracing"|"cacheControl"|postgres|mikro|select |insert |syntax error at/i;
+  test.each<[string, unknown, Record<string, string>]>([
+    ['tracing', { query: '{ __typename }' }, { 'apollo-federation-include-trace': 'ftv1' }],
+    ['Apollo tracing', { query: '{ __typename }' }, { 'x-apollo-tracing': '1' }],
+    ['debug', { query: '{ nothing }' }, { 'x-debug': '1', 'x-graphql-debug': 'true' }],
+    ['a refused document', { query: '{' }, {}],
+    ['a refused value', { query: '{ pets(after: "x") { id } }' }, {}],
+    ['a refused variable', { query: 'query ($s: PetStatus) { pets(status: $s) { id } }', variables: { s: {} } }, {}],
+    ['a body that is none', 'x', {}],
+    ['extensions', { query: '{ __typename }', extensions: { debug: true, tracing: true } }, {}],
+  ])('%s', async (_what, body, headers) => {
+    const { text, headers: answered } = await send(store.origin, {
+      method: 'POST',
+      path: '/graphql',
+      headers: { authorization: `Bearer ${store.key}`, 'content-type': 'application/json', ...headers },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+    });
+    expect(text).not.toMatch(internals);
+    expect(JSON.parse(text)).not.toHaveProperty('extensions');
+    expect(answered).not.toHaveProperty('x-powered-by');
+    expect(answered).not.toHaveProperty('server');
   });
 });

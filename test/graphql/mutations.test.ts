@@ -29,25 +29,52 @@ test('mutations before the one that failed stay done', async () => {
   }
 });
 
-const rex = 'rex: createPet(input: { name: "Rex", categoryId: 5 }) { id }';
-const bella = 'bella: createPet(input: { name: "Bella", categoryId: 5 }) { id }';
-
-test.each([
-  ['beside each other', `mutation { ${rex} ${bella} }`],
-  ['in a fragment', `mutation { ... { ${rex} ${bella} } }`],
-])('nobody is told to send a request again whose first mutation is done, %s', async (_, query) => {
-  // No trigger: Citus has none.
+/** From now on the database refuses that name as if it had no connection left. No trigger: Citus has none. */
+async function refuseBella(): Promise<void> {
   await sql(store.database, 'alter table pet drop constraint if exists refuse');
   const refuse = `create or replace function refuse(name text) returns bool language plpgsql as $$ begin
     if name = 'Bella' then raise exception 'sorry, too many clients already' using errcode = '53300'; end if;
     return true; end $$`;
   await sql(store.database, refuse);
   await sql(store.database, 'alter table pet add constraint refuse check (refuse(name)) not valid');
+}
+
+const rex = 'rex: createPet(input: { name: "Rex", categoryId: 5 }) { id }';
+const bella = 'bella: createPet(input: { name: "Bella", categoryId: 5 }) { id }';
+
+test.each([
+  ['beside each other', `mutation { ${rex} ${bella} }`],
+  ['in a fragment', `mutation { ... { ${rex} ${bella} } }`],
+])('a request whose first mutation is done has no Retry-After, %s', async (_, query) => {
+  await refuseBella();
   for (let time = 1; time <= 3; time++) {
     const { data, errors, headers } = await graphqlText(store, { query });
     const error = { path: ['bella'], extensions: { code: 'SERVICE_UNAVAILABLE', retryAfter: 1 } };
     expect({ data, errors }).toMatchObject({ data: null, errors: [error] });
     expect(headers).not.toHaveProperty('retry-after');
     expect((await rest(store, '/v1/pets')).json).toHaveLength(time);
+  }
+});
+
+test('a 503 with Retry-After says so on both faces', async () => {
+  await refuseBella();
+  const failure = { code: 'SERVICE_UNAVAILABLE', status: 503 };
+  const message = 'The database cannot be reached; try again shortly.';
+  const created = await rest(store, '/v1/pets', { method: 'POST', json: { name: 'Bella', categoryId: 1 } });
+  expect([created.status, created.json, created.headers['retry-after']]).toEqual([503, { ...failure, message }, '1']);
+  const place = { locations: [{ line: 1, column: 12 }], path: ['bella'] };
+  const error = { message, ...place, extensions: { ...failure, retryAfter: 1 } };
+  // Interpreted, and compiled.
+  for (let time = 0; time < 3; time += 1) {
+    const { data, errors, headers } = await graphqlText(store, { query: `mutation { ${bella} }` });
+    expect({ data, errors, wait: headers['retry-after'] }).toEqual({ data: null, errors: [error], wait: '1' });
+  }
+});
+
+test('what fails otherwise has no Retry-After', async () => {
+  for (const query of ['{ pets(limit: 0) { id } }', '{ nothing }', '{', '{ pets { id } }']) {
+    const { errors = [], headers } = await graphqlText(store, { query });
+    for (const { extensions } of errors) expect(extensions).not.toHaveProperty('retryAfter');
+    expect(headers).not.toHaveProperty('retry-after');
   }
 });

@@ -1,5 +1,8 @@
+import { hash } from 'node:crypto';
+import { type GraphQLResult, graphqlText } from '../support/graphql.ts';
 import { type HttpResponse, send } from '../support/http.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
+import { onNode } from '../support/nodes.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
 
@@ -33,6 +36,7 @@ const addRex = 'mutation { createPet(input: { name: "Rex", categoryId: 1 }) { id
 describe('a body', () => {
   const noBody = 'The body must be a JSON object with a member `query`, sent with Content-Type: application/json.';
   const noQuery = 'There is no `query`: it must be the text of an operation.';
+  const noBatch = 'The body must be one operation, a JSON object: a list of them is not accepted.';
   const noString = '`query` must be a string.';
   test.each([
     ['{', /^The body is not acceptable JSON: Expected property name/],
@@ -43,15 +47,9 @@ describe('a body', () => {
     ['5', noBody],
     ['"{__typename}"', noBody],
     ['{}', noQuery],
-    ['[]', 'The body must be one operation, a JSON object: a list of them is not accepted.'],
-    [
-      '[{"query":"{__typename}"},{"query":"{__typename}"}]',
-      'The body must be one operation, a JSON object: a list of them is not accepted.',
-    ],
-    [
-      `[{"query":${JSON.stringify(addRex)}}]`,
-      'The body must be one operation, a JSON object: a list of them is not accepted.',
-    ],
+    ['[]', noBatch],
+    ['[{"query":"{__typename}"},{"query":"{__typename}"}]', noBatch],
+    [`[{"query":${JSON.stringify(addRex)}}]`, noBatch],
     ['{"query":null}', noQuery],
     ['{"query":""}', noQuery],
     ['{"variables":{}}', noQuery],
@@ -130,6 +128,14 @@ describe('by GET', () => {
     expect((await rest(store, '/v1/pets')).json).toEqual([]);
   });
 
+  test.each(['{"__proto__":1}', '{"__proto__":{"limit":"many"},"constructor":{"prototype":{"limit":0}}}'])(
+    'with the variables %s it has none: such names are ignored',
+    async (variables) => {
+      const query = 'query ($limit: Int) { pets(limit: $limit) { id } }';
+      expect(await get({ query, variables })).toMatchObject({ status: 200, json: { data: { pets: [] } } });
+    },
+  );
+
   test('Authorization is all that a query needs', async () => {
     const path = `/graphql?${new URLSearchParams({ query: '{__typename}' })}`;
     const { status, text } = await send(store.origin, { path, headers: { authorization: `Bearer ${store.key}` } });
@@ -140,7 +146,14 @@ describe('by GET', () => {
     const path = `/graphql?${new URLSearchParams({ query: '{__typename}' })}`;
     const message = 'An API key is required: Authorization: Bearer <API_KEY>.';
     const errors = [{ message, extensions: { code: 'UNAUTHENTICATED', status: 401 } }];
-    for (const headers of [{}, { 'content-type': 'text/plain' }, { cookie: `key=${store.key}` }] as Headers[]) {
+    for (const headers of [
+      {},
+      ...['text/plain', 'text/plain; charset=application/json', 'application/x-www-form-urlencoded'].map((type) => ({
+        'content-type': type,
+      })),
+      { 'apollo-require-preflight': 'true' },
+      { cookie: `authorization=Bearer ${store.key}` },
+    ] as Headers[]) {
       const { status, text } = await send(store.origin, { path, headers });
       expect([status, JSON.parse(text)]).toEqual([401, { errors }]);
     }
@@ -223,4 +236,73 @@ test.each<[number, string, string]>([
   const code = status === 401 ? 'UNAUTHENTICATED' : 'NOT_FOUND';
   expect([answer.status, headers['content-type']]).toEqual([status, `${accept}; charset=utf-8`]);
   expect(JSON.parse(text)).toEqual({ errors: [{ message: expect.any(String), extensions: { code, status } }] });
+});
+
+const at = (parameters: Headers) => `/graphql?${new URLSearchParams(parameters)}`;
+const authorized = () => ({ authorization: `Bearer ${store.key}` });
+const response = 'application/graphql-response+json';
+
+/** What is not of one moment. */
+const lasting = ({ status, headers: { date, 'x-request-id': _id, ...headers } }: HttpResponse) => ({ status, headers });
+
+test.each<[number, string, string, () => Record<string, string>]>([
+  [200, 'a query', at({ query: '{ pets { id name } }' }), authorized],
+  [
+    200,
+    'a query with a variable',
+    at({ query: 'query ($n: Int) { pets(limit: $n) { id } }', variables: '{"n":2}' }),
+    () => ({ ...authorized(), accept: response }),
+  ],
+  [200, 'a query that fails', at({ query: '{ pets(limit: 0) { id } }' }), authorized],
+  [422, 'a query that is refused', at({ query: '{ nothing }' }), () => ({ ...authorized(), accept: response })],
+  [400, 'no query', '/graphql', authorized],
+  [400, 'variables that are none', at({ query: '{ pets { id } }', variables: '{' }), authorized],
+  [401, 'a query without a key', at({ query: '{ pets { id } }' }), () => ({})],
+  [405, 'a mutation', at({ query: addRex }), authorized],
+  [415, 'a form', at({ query: '{ pets { id } }' }), () => ({ ...authorized(), 'content-type': 'text/plain' })],
+  [200, 'the visit of a browser', '/graphql', () => ({ accept: 'text/html' })],
+])('HEAD is answered as GET, %i, without a body: %s', async (status, _what, target, headersOf) => {
+  for (let time = 0; time < 3; time += 1) {
+    const [head, got] = [
+      await send(store.origin, { method: 'HEAD', path: target, headers: headersOf() }),
+      await send(store.origin, { method: 'GET', path: target, headers: headersOf() }),
+    ];
+    expect(lasting(head)).toEqual(lasting(got));
+    expect([head.status, head.text, head.headers['content-length']]).toEqual([
+      status,
+      '',
+      `${Buffer.byteLength(got.text)}`,
+    ]);
+  }
+  expect((await rest(store, '/v1/pets')).json).toEqual([]);
+});
+
+describe('automatic persisted queries', () => {
+  const query = '{ pets(limit: 1) { id } }';
+  const extensions = { persistedQuery: { version: 1, sha256Hash: hash('sha256', query) } };
+  const answer = { data: { pets: [] } };
+  const codeOf = ({ errors }: GraphQLResult<unknown>) => errors?.[0]?.extensions.code;
+
+  test('are off unless asked for', async () => {
+    for (const body of [{ extensions }, { query, extensions }]) {
+      expect(codeOf(await graphqlText(store, body))).toBe('PERSISTED_QUERY_NOT_SUPPORTED');
+    }
+  });
+
+  test('work with GRAPHQL_APQ=true: a hash is unknown, then registered, then enough, by POST and GET', async () => {
+    await onNode(store, { GRAPHQL_APQ: 'true' }, async (node) => {
+      expect(codeOf(await graphqlText(node, { extensions }))).toBe('PERSISTED_QUERY_NOT_FOUND');
+      // The hash of another text registers nothing.
+      const other = await graphqlText(node, { query: '{ __typename }', extensions });
+      expect(other.errors?.[0]?.message).toMatch(/sha/i);
+      expect(codeOf(await graphqlText(node, { extensions }))).toBe('PERSISTED_QUERY_NOT_FOUND');
+      expect(await graphqlText(node, { query, extensions })).toMatchObject(answer);
+      expect(await graphqlText(node, { extensions })).toMatchObject(answer);
+      const byGet = await send(node.origin, {
+        path: at({ extensions: JSON.stringify(extensions) }),
+        headers: authorized(),
+      });
+      expect(JSON.parse(byGet.text)).toEqual(answer);
+    });
+  });
 });

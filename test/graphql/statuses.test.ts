@@ -1,244 +1,228 @@
 import { hash } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
 import { request } from 'node:http';
+import { join } from 'node:path';
+import { createSecret } from '../../src/access/keys/secret.ts';
+import { newFolder } from '../support/database.ts';
 import { type HttpRequest, send } from '../support/http.ts';
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { onNode, type ServiceNode, startNode } from '../support/nodes.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
 
-/** The table of docs/graphql.md: every outcome with every kind of `Accept`, by GraphQL over HTTP of September 2026. */
+/**
+ * The table of docs/graphql.md: every outcome with every kind of `Accept`, by GraphQL over HTTP of September 2026. With
+ * `application/json` a client must not believe the body of a 4xx (section 6.4).
+ */
 
 const store = storeForAll();
-const nodes = {} as Record<'apq' | 'strict', ServiceNode>;
+const nodes = {} as Record<'apq' | 'strict' | 'trusting' | 'guarded', ServiceNode>;
 beforeAll(async () => {
+  const manifest = join(await newFolder(), 'manifest.json');
+  writeFileSync(manifest, '{}');
   nodes.apq = await startNode(store, { GRAPHQL_APQ: 'true' });
   nodes.strict = await startNode(store, { GRAPHQL_MAX_ALIASES: '0', GRAPHQL_MAX_COST: '10' });
+  nodes.trusting = await startNode(store, { TRUSTED_DOCUMENTS: manifest });
+  nodes.guarded = await startNode(store, { AUTH_FAILURES_PER_MINUTE: '1' });
+  // From here on every other wrong key is one too many.
+  await send(nodes.guarded.origin, { path: '/graphql', headers: withKey(createSecret()) });
 });
 afterAll(() => Promise.all(Object.values(nodes).map((node) => node.close())));
 
 const json = 'application/json';
 const response = 'application/graphql-response+json';
 
-/** Of the error; its words are the business of other tests. */
-type Told = [code: string, place?: object];
-interface Case {
-  what: string;
-  /** The status where the body is certainly GraphQL's, and where it is plain JSON. */
-  is: [response: number, json: number];
-  ask: Omit<HttpRequest, 'path'> & { path?: string };
+type Ask = Omit<HttpRequest, 'path'> & { path?: string };
+/** The members of an answer: its data, or the code and the place of its error. The words are the business of other tests. */
+interface Answer {
   data?: unknown;
-  told?: Told;
+  code?: string;
   status?: number;
-  of?: keyof typeof nodes;
+  locations?: unknown;
+  path?: string[];
 }
+/** The statuses are those where the body is certainly GraphQL's, and where it is plain JSON. */
+type Case = [what: string, statuses: [number, number], ask: Ask, answer: Answer, of?: keyof typeof nodes];
 
-const post = (body: unknown, type = json) => ({
+const withKey = (key: string) => ({ authorization: `Bearer ${key}` });
+const post = (body: unknown, type = json): Ask => ({
   method: 'POST',
   headers: { 'content-type': type },
   body: typeof body === 'string' ? body : JSON.stringify(body),
 });
-const get = (parameters: Record<string, string>) => ({ path: `/graphql?${new URLSearchParams(parameters)}` });
+const get = (parameters: Record<string, string>): Ask => ({ path: `/graphql?${new URLSearchParams(parameters)}` });
+const badInput = (place = {}): Answer => ({ code: 'BAD_USER_INPUT', ...place });
 const at = (line: number, column: number) => ({ locations: [{ line, column }] });
+const typename = { query: '{ __typename }' };
 const find = 'query Find($id: ID!) { pet(id: $id) { id } }';
-const sha256Hash = hash('sha256', '{ __typename }');
+const create = 'mutation { createPet(input: { name: "", categoryId: "x" }) { id } }';
+const sha256Hash = hash('sha256', typename.query);
+const persisted = (sha256Hash: string) => post({ extensions: { persistedQuery: { version: 1, sha256Hash } } });
+const notSupported = { code: 'PERSISTED_QUERY_NOT_SUPPORTED' };
+const invalid = { code: 'GRAPHQL_VALIDATION_FAILED', ...at(1, 3) };
 
 const cases: Case[] = [
-  { what: 'data', is: [200, 200], ask: post({ query: '{ pets { id } }' }), data: { pets: [] } },
-  { what: 'data by GET', is: [200, 200], ask: get({ query: '{ pets { id } }' }), data: { pets: [] } },
-  {
-    what: 'an error, and no data for it',
-    is: [294, 200],
-    ask: post({ query: '{ pets(limit: 0) { id } }' }),
-    data: null,
-    told: ['BAD_USER_INPUT', { ...at(1, 3), path: ['pets'] }],
-  },
-  {
-    what: 'a mutation that is refused',
-    is: [294, 200],
-    ask: post({ query: 'mutation { createPet(input: { name: "", categoryId: "x" }) { id } }' }),
-    data: null,
-    told: ['BAD_USER_INPUT', { ...at(1, 12), path: ['createPet'] }],
-  },
-  {
-    what: 'a text that is no document',
-    is: [400, 200],
-    ask: post({ query: '{' }),
-    told: ['GRAPHQL_PARSE_FAILED', at(1, 2)],
-  },
-  {
-    what: 'a field that is none',
-    is: [422, 200],
-    ask: post({ query: '{ nothing }' }),
-    told: ['GRAPHQL_VALIDATION_FAILED', at(1, 3)],
-  },
-  {
-    what: 'the same by GET',
-    is: [422, 200],
-    ask: get({ query: '{ nothing }' }),
-    told: ['GRAPHQL_VALIDATION_FAILED', at(1, 3)],
-  },
-  {
-    what: 'a limit of operations',
-    is: [422, 200],
-    ask: post({ query: '{ a: __typename }' }),
-    told: ['TOO_MANY_ALIASES', at(1, 1)],
-    of: 'strict',
-  },
-  {
-    what: 'the cost of an operation',
-    is: [422, 200],
-    ask: post({ query: '{ pets(limit: 100) { id } }' }),
-    told: ['QUERY_TOO_COSTLY', at(1, 1)],
-    of: 'strict',
-  },
-  {
-    what: 'more tokens than a document may have',
-    is: [400, 200],
-    ask: post({ query: `{ ${'a '.repeat(1000)}}` }),
-    told: ['TOO_MANY_TOKENS', { locations: expect.anything() }],
-  },
-  {
-    what: 'an operation that is not there',
-    is: [422, 200],
-    ask: post({ query: '{ __typename }', operationName: 'B' }),
-    told: ['BAD_USER_INPUT'],
-  },
-  {
-    what: 'a variable of another type',
-    is: [422, 200],
-    ask: post({ query: find, variables: { id: [] } }),
-    told: ['BAD_USER_INPUT', at(1, 12)],
-  },
-  {
-    what: 'a variable that is missing',
-    is: [422, 200],
-    ask: post({ query: find }),
-    told: ['BAD_USER_INPUT', at(1, 12)],
-  },
-  { what: 'no query', is: [422, 400], ask: post({ variables: {} }), told: ['BAD_USER_INPUT'] },
-  {
-    what: 'variables that are a list',
-    is: [422, 400],
-    ask: post({ query: '{ __typename }', variables: [7] }),
-    told: ['BAD_USER_INPUT'],
-  },
-  {
-    what: 'a batch',
-    is: [422, 400],
-    ask: post([{ query: '{ __typename }' }]),
-    told: ['BAD_USER_INPUT'],
-  },
-  {
-    what: 'a parameter twice',
-    is: [422, 400],
-    ask: { path: '/graphql?query={__typename}&query={__typename}' },
-    told: ['BAD_USER_INPUT'],
-  },
-  {
-    what: 'a documentId, where none is registered',
-    is: [422, 400],
-    ask: post({ documentId: `sha256:${sha256Hash}` }),
-    told: ['PERSISTED_QUERY_NOT_SUPPORTED'],
-  },
-  {
-    what: 'the same by GET, with automatic persisted queries',
-    is: [422, 400],
-    ask: get({ documentId: `sha256:${sha256Hash}`, variables: '{}' }),
-    told: ['PERSISTED_QUERY_NOT_SUPPORTED'],
-    of: 'apq',
-  },
-  {
-    what: 'a documentId beside its text',
-    is: [200, 200],
-    ask: post({ query: '{ __typename }', documentId: 'sha256:0' }),
-    data: { __typename: 'Query' },
-  },
-  {
-    what: 'a persisted query',
-    is: [422, 200],
-    ask: post({ extensions: { persistedQuery: { version: 1, sha256Hash } } }),
-    told: ['PERSISTED_QUERY_NOT_SUPPORTED'],
-  },
-  {
-    what: 'a persisted query that nobody knows',
-    is: [422, 200],
-    ask: post({ extensions: { persistedQuery: { version: 1, sha256Hash: 'a'.repeat(64) } } }),
-    told: ['PERSISTED_QUERY_NOT_FOUND'],
-    of: 'apq',
-  },
-  {
-    what: 'a mutation by GET',
-    is: [405, 405],
-    ask: get({ query: 'mutation { createPet(input: { name: "x", categoryId: 1 }) { id } }' }),
-    told: ['METHOD_NOT_ALLOWED'],
-    status: 405,
-  },
-  {
-    what: 'a body that is no JSON',
-    is: [400, 400],
-    ask: post('{"query":'),
-    told: ['BAD_USER_INPUT'],
-  },
-  {
-    what: 'variables that are no JSON',
-    is: [400, 400],
-    ask: get({ query: '{ __typename }', variables: '{' }),
-    told: ['BAD_USER_INPUT'],
-  },
-  {
-    what: 'a form',
-    is: [415, 415],
-    ask: post('query={__typename}', 'application/x-www-form-urlencoded'),
-    told: ['UNSUPPORTED_MEDIA_TYPE'],
-    status: 415,
-  },
-  {
-    what: 'a key that is none',
-    is: [401, 401],
-    ask: { ...post({ query: '{ __typename }' }), headers: { 'content-type': json, authorization: 'Bearer no' } },
-    told: ['UNAUTHENTICATED'],
-    status: 401,
-  },
+  ['data', [200, 200], post({ query: '{ pets { id } }' }), { data: { pets: [] } }],
+  ['data by GET', [200, 200], get({ query: '{ pets { id } }' }), { data: { pets: [] } }],
+  [
+    'an error, and no data for it',
+    [294, 200],
+    post({ query: '{ pets(limit: 0) { id } }' }),
+    { data: null, ...badInput({ ...at(1, 3), path: ['pets'] }) },
+  ],
+  [
+    'a mutation that is refused',
+    [294, 200],
+    post({ query: create }),
+    { data: null, ...badInput({ ...at(1, 12), path: ['createPet'] }) },
+  ],
+  ['a text that is no document', [400, 200], post({ query: '{' }), { code: 'GRAPHQL_PARSE_FAILED', ...at(1, 2) }],
+  ['a field that is none', [422, 200], post({ query: '{ nothing }' }), invalid],
+  ['the same by GET', [422, 200], get({ query: '{ nothing }' }), invalid],
+  [
+    'a limit of operations',
+    [422, 200],
+    post({ query: '{ a: __typename }' }),
+    { code: 'TOO_MANY_ALIASES', ...at(1, 1) },
+    'strict',
+  ],
+  [
+    'the cost of an operation',
+    [422, 200],
+    post({ query: '{ pets(limit: 100) { id } }' }),
+    { code: 'QUERY_TOO_COSTLY', ...at(1, 1) },
+    'strict',
+  ],
+  [
+    'more tokens than a document may have',
+    [400, 200],
+    post({ query: `{ ${'a '.repeat(1000)}}` }),
+    { code: 'TOO_MANY_TOKENS', locations: expect.anything() },
+  ],
+  ['an operation that is not there', [422, 200], post({ ...typename, operationName: 'B' }), badInput()],
+  ['a variable of another type', [422, 200], post({ query: find, variables: { id: [] } }), badInput(at(1, 12))],
+  ['a variable that is missing', [422, 200], post({ query: find }), badInput(at(1, 12))],
+  ['no query', [422, 400], post({ variables: {} }), badInput()],
+  ['variables that are a list', [422, 400], post({ ...typename, variables: [7] }), badInput()],
+  ['a batch', [422, 400], post([typename]), badInput()],
+  ['a parameter twice', [422, 400], { path: '/graphql?query={__typename}&query={__typename}' }, badInput()],
+  ['a documentId, where none is registered', [422, 400], post({ documentId: `sha256:${sha256Hash}` }), notSupported],
+  [
+    'the same by GET, with automatic persisted queries',
+    [422, 400],
+    get({ documentId: `sha256:${sha256Hash}`, variables: '{}' }),
+    notSupported,
+    'apq',
+  ],
+  [
+    'a documentId beside its text',
+    [200, 200],
+    post({ ...typename, documentId: 'sha256:0' }),
+    { data: { __typename: 'Query' } },
+  ],
+  ['a persisted query', [422, 200], persisted(sha256Hash), notSupported],
+  ['an unknown persisted query', [422, 200], persisted('a'.repeat(64)), { code: 'PERSISTED_QUERY_NOT_FOUND' }, 'apq'],
+  ['a mutation by GET', [405, 405], get({ query: create }), { code: 'METHOD_NOT_ALLOWED', status: 405 }],
+  ['a body that is no JSON', [400, 400], post('{"query":'), badInput()],
+  ['variables that are no JSON', [400, 400], get({ ...typename, variables: '{' }), badInput()],
+  [
+    'a form',
+    [415, 415],
+    post('query={__typename}', 'application/x-www-form-urlencoded'),
+    { code: 'UNSUPPORTED_MEDIA_TYPE', status: 415 },
+  ],
+  ['no key', [401, 401], { headers: { authorization: '' } }, { code: 'UNAUTHENTICATED', status: 401 }],
+  ['a wrong key', [401, 401], { headers: withKey('no') }, { code: 'UNAUTHENTICATED', status: 401 }],
+  ['too large a body', [413, 413], post(`"${'x'.repeat(1_100_000)}"`), { code: 'PAYLOAD_TOO_LARGE', status: 413 }],
+  [
+    'a document that is not trusted',
+    [403, 403],
+    post(typename),
+    { code: 'OPERATION_NOT_TRUSTED', status: 403 },
+    'trusting',
+  ],
+  [
+    'too many wrong keys',
+    [429, 429],
+    { headers: withKey(createSecret()) },
+    { code: 'TOO_MANY_REQUESTS', status: 429 },
+    'guarded',
+  ],
 ];
 
 describe.each<[string | undefined, string]>([
   [undefined, json],
   ['*/*', json],
   [json, json],
+  ['application/*', json],
   // The same, in words that Apollo Server's part for HTTP reads.
   ['application/json;q=1', json],
+  ['application/json;q=0.9, application/*;q=0.1', json],
   [`${json}, ${response};q=0.5`, json],
   [response, response],
+  [`${response}; charset=utf-8, ${json}; charset=utf-8; q=0.9`, response],
   // What Apollo Client, graphql-request and urql send, and what the specification advises.
   [`${response},${json};q=0.9`, response],
   [`${response}, application/graphql+json, ${json}, text/event-stream`, response],
+  [`text/plain, ${response};q=0.1`, response],
 ])('to Accept: %s', (accept, type) => {
-  test.each(cases)('$what', async ({ is, ask, data, told, status = 400, of }) => {
+  test.each(cases)('%s', async (_what, is, ask, { data, code, status = 400, ...place }, of) => {
     const { origin } = of ? nodes[of] : store;
-    const headers = { authorization: `Bearer ${store.key}`, ...(accept && { accept }), ...ask.headers };
-    const [code, place] = told ?? [];
-    const error = { message: expect.any(String), ...place, extensions: { code, status } };
+    const headers = { ...withKey(store.key), ...(accept && { accept }), ...ask.headers };
+    const wait = status === 429 && { retryAfter: expect.any(Number) };
+    const error = { message: expect.any(String), ...place, extensions: { code, status, ...wait } };
     // Interpreted, compiled, and from the cache.
     for (let time = 1; time <= 3; time += 1) {
       const answer = await send(origin, { path: '/graphql', ...ask, headers });
-      expect([answer.status, answer.headers['content-type']]).toEqual([
-        type === response ? is[0] : is[1],
-        `${type}; charset=utf-8`,
-      ]);
+      const expected = type === response ? is[0] : is[1];
+      expect([answer.status, answer.headers['content-type']]).toEqual([expected, `${type}; charset=utf-8`]);
       expect(JSON.parse(answer.text)).toEqual({
-        ...(told && { errors: [error] }),
+        ...(code && { errors: [error] }),
         ...(data !== undefined && { data }),
       });
+      if (wait)
+        expect(JSON.parse(answer.text).errors[0].extensions.retryAfter).toBe(Number(answer.headers['retry-after']));
     }
   });
 });
+
+test('an Accept of thousands of types is taken for none: reading it would take tens of milliseconds', async () => {
+  const types = 'a/b,'.repeat(3000);
+  const answers = await Promise.all([
+    send(store.origin, { path: '/graphql', headers: { accept: types + response } }),
+    send(store.origin, {
+      path: '/graphql?query={__typename}',
+      headers: { accept: types + response, ...withKey(store.key) },
+    }),
+    send(store.origin, { path: '/', headers: { accept: `${types}text/html` } }),
+  ]);
+  const type = `${json}; charset=utf-8`;
+  expect(answers.map(({ status, headers }) => [status, headers['content-type']])).toEqual([
+    [401, type],
+    [200, type],
+    [200, type],
+  ]);
+});
+
+test.each(['text/html', 'application/json;q=0', 'nothing at all', 'image/png'])(
+  'a client that accepts neither (%s) is refused in JSON',
+  async (accept) => {
+    const { status, headers, text } = await send(store.origin, {
+      ...post(typename),
+      path: '/graphql',
+      headers: { accept },
+    });
+    expect([status, headers['content-type']]).toEqual([401, `${json}; charset=utf-8`]);
+    expect(JSON.parse(text)).toMatchObject({ errors: [{ extensions: { code: 'UNAUTHENTICATED', status: 401 } }] });
+  },
+);
 
 test('who accepts neither gets 406, and nothing has happened', async () => {
   const query = 'mutation { createPet(input: { name: "x", categoryId: 1 }) { id } }';
   const { status, headers, text } = await send(store.origin, {
     ...post({ query }),
     path: '/graphql',
-    headers: { authorization: `Bearer ${store.key}`, 'content-type': json, accept: 'image/png' },
+    headers: { ...withKey(store.key), 'content-type': json, accept: 'image/png' },
   });
   const message = '`Accept` must name application/graphql-response+json or application/json, or text/event-stream.';
   expect([status, headers['content-type'], JSON.parse(text)]).toEqual([

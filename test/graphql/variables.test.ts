@@ -1,3 +1,4 @@
+import { stock } from '../support/database-access.ts';
 import { send } from '../support/http.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
@@ -195,5 +196,48 @@ describe('an input', () => {
     const answer = await ask(create, `{"input":${input}}`);
     expect([messageOf(answer), extensionsOf(answer)]).toEqual([expect.stringMatching(message), refusal]);
     expect((await rest(store, '/v1/pets')).json).toEqual([]);
+  });
+});
+
+// The type of such a variable allows null, and its default makes it fit: that it does not is found when the operation
+// is executed.
+describe('a variable with a default that is null where null cannot be is refused:', () => {
+  beforeEach(() => stock(store.database, 1));
+  const needsNoNull = (argument: string, type: string) =>
+    `Argument "${argument}" of non-null type "${type}!" must not be null.`;
+
+  test.each([
+    ['@include', 'query ($a: Boolean = true) { pets @include(if: $a) { id } }', needsNoNull('if', 'Boolean')],
+    ['@skip', 'query ($a: Boolean = true) { pets @skip(if: $a) { id } }', needsNoNull('if', 'Boolean')],
+    [
+      '@include on a field',
+      'query ($a: Boolean = true) { pets { id @include(if: $a) } }',
+      needsNoNull('if', 'Boolean'),
+    ],
+    [
+      '@include on a fragment',
+      'query ($a: Boolean = true) { pets { ... @include(if: $a) { id } } }',
+      needsNoNull('if', 'Boolean'),
+    ],
+    ['an argument', 'query ($a: ID = 1) { pet(id: $a) { id } }', needsNoNull('id', 'ID')],
+    [
+      'an argument of introspection',
+      'query ($a: String = "Pet") { __type(name: $a) { name } }',
+      needsNoNull('name', 'String'),
+    ],
+    [
+      'a field of an input',
+      'mutation ($a: ID = 1) { createPet(input: { name: "Rex", categoryId: $a }) { id } }',
+      'Argument "input" has invalid value {name: "Rex", categoryId: $a}.',
+    ],
+    [
+      'a field of an input with a default of its own',
+      'mutation ($a: PetStatus = sold) { createPet(input: { name: "Rex", categoryId: 1, status: $a }) { id } }',
+      'Argument "input" has invalid value {name: "Rex", categoryId: 1, status: $a}.',
+    ],
+  ])('%s', async (_where, query, message) => {
+    const answer = await ask(query, '{"a":null}');
+    expect([messageOf(answer), extensionsOf(answer)]).toEqual([message, refusal]);
+    expect((await rest(store, '/v1/pets')).json).toHaveLength(1);
   });
 });

@@ -62,6 +62,8 @@ describe('a content type', () => {
     ['no Content-Type', '', notJson],
     ['an empty one', 'Content-Type:\r\n', notJson],
     ['text/plain', 'Content-Type: text/plain\r\n', notJson],
+    ['text that says it is JSON', 'Content-Type: text/plain; application/json\r\n', notJson],
+    ['bare GraphQL', 'Content-Type: application/graphql\r\n', notJson],
     ['application/problem+json', 'Content-Type: application/problem+json\r\n', notJson],
     ['application/jsonp', 'Content-Type: application/jsonp\r\n', notJson],
     ['a form', 'Content-Type: application/x-www-form-urlencoded\r\n', notJson],

@@ -1,3 +1,4 @@
+import { createSecret } from '../../src/access/keys/secret.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { exchange, requestText } from '../support/raw.ts';
 import { storeForAll } from '../support/store.ts';
@@ -54,13 +55,19 @@ describe('a key', () => {
     ['no space between', (key: string) => `Authorization: Bearer${key}`],
     ['a tab between', (key: string) => `Authorization: Bearer\t${key}`],
     ['a header for proxies', (key: string) => `Proxy-Authorization: Bearer ${key}`],
+    ['a header with a prefix', (key: string) => `X-Authorization: Bearer ${key}`],
+    ['a header with underscores', (key: string) => `HTTP_AUTHORIZATION: Bearer ${key}`],
+    ['a cookie', (key: string) => `Cookie: Authorization=Bearer ${key}`],
+    ...['X-Api-Key', 'Api-Key', 'ApiKey', 'X-Auth-Token', 'X-Access-Token'].map(
+      (name) => [name, (key: string) => `${name}: ${key}`] as const,
+    ),
     ['another scheme first', (key: string) => `Authorization: Basic eDp5\r\nAuthorization: Bearer ${key}`],
   ])('is missing: %s', async (_how, header) => {
     expect(await get(`${header(store.key)}\r\n`)).toMatchObject(keyMissing);
   });
 
-  test('is not looked for in the query', async () => {
-    expect(await get('', `/v1/pets?access_token=${store.key}`)).toMatchObject(keyMissing);
+  test.each(['api_key', 'access_token', 'key'])('is not looked for in the query: %s', async (name) => {
+    expect(await get('', `/v1/pets?${name}=${store.key}`)).toMatchObject(keyMissing);
   });
 
   const otherThan = (character = '') => (character === 'a' ? 'b' : 'a');
@@ -77,6 +84,8 @@ describe('a key', () => {
     ['in quotes', (key: string) => `Bearer "${key}"`],
     ['twice in a header', (key: string) => `Bearer ${key}, Bearer ${key}`],
     ['in two headers', (key: string) => `Bearer ${key}\r\nAuthorization: Bearer ${key}`],
+    ['in two headers, the wrong one first', (key: string) => `Bearer wrong\r\nAuthorization: Bearer ${key}`],
+    ['in two headers, the right one first', (key: string) => `Bearer ${key}\r\nAuthorization: Bearer wrong`],
     ['beside another scheme', (key: string) => `Bearer ${key}\r\nAuthorization: Basic eDp5`],
     ['of 12 KiB', () => `Bearer ${'a'.repeat(12_288)}`],
     ['that is not ASCII', () => 'Bearer cl\xe9'],
@@ -91,11 +100,19 @@ describe('a key of its own', () => {
     return { status: response?.status, headers: response?.headers, body: JSON.parse(response?.text ?? '') };
   };
 
-  test('is refused once revoked or expired', async () => {
+  test('is refused once revoked or expired, byte for byte as one that never was, wherever it is used', async () => {
     const revoked = await store.keys.issue({ name: 'revoked' });
     await store.keys.revoke(revoked.id);
     const expired = await store.keys.issue({ name: 'expired', expiresAt: new Date('2020-01-01') });
-    for (const { key } of [revoked, expired]) expect(await postBy(key)).toMatchObject(keyInvalid);
+    const answers = [];
+    for (const key of ['x', createSecret(), revoked.key, expired.key, store.key.slice(0, -1)]) {
+      for (const line of ['GET /v1/pets', 'DELETE /v1/pets', 'GET /v1/nothing', 'POST /v1/pets', 'PUT /admin']) {
+        const { headers: { date, 'x-request-id': id, ...headers } = {}, ...answer } = await postBy(key, line);
+        answers.push({ ...answer, headers });
+      }
+    }
+    for (const answer of answers) expect(answer).toEqual(answers[0]);
+    expect(answers[0]).toMatchObject(keyInvalid);
   });
 
   test('that may only read may not write, whatever the body; it may learn what there is', async () => {

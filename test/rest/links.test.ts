@@ -1,29 +1,145 @@
 import { stock } from '../support/database-access.ts';
-import { beforeAll, expect, test } from '../support/jest.ts';
+import { describe, expect, test } from '../support/jest.ts';
+import { onNode } from '../support/nodes.ts';
 import { exchange, requestText } from '../support/raw.ts';
 import { storeForAll } from '../support/store.ts';
 
-/** The `Link` of a page is a URI (RFC 3986), whatever the client sent; and each address has one `Allow`. */
+/** The `Link` of a page is a URI (RFC 3986) of this service, whatever a client writes into host, address and headers. */
 
-const store = storeForAll();
-beforeAll(() => stock(store.database, 2));
-const key = () => `Authorization: Bearer ${store.key}\r\n`;
+let key: string;
+const store = storeForAll({}, async () => {
+  key = `Authorization: Bearer ${store.key}\r\n`;
+  await stock(store.database, 2);
+});
+
+const message = 'The request must have one Host header: a name or address, and a port.';
+const badHost = { code: 'BAD_USER_INPUT', message, status: 400 };
+const linkTo = (base: string, query = 'limit=1') => `<${base}/v1/pets?${query}&after=1>; rel="next"`;
+
+describe('a host', () => {
+  const withHosts = (hosts: string, line = 'GET /v1/pets?limit=1') =>
+    exchange(store, Buffer.from(`${line} HTTP/1.1\r\n${hosts}Connection: close\r\n${key}\r\n`, 'latin1'));
+
+  test.each([
+    ['shop.example', 'http://shop.example'],
+    ['SHOP.example:8080', 'http://SHOP.example:8080'],
+    ['127.0.0.1:80', 'http://127.0.0.1:80'],
+    ['[::1]:4000', 'http://[::1]:4000'],
+    ['shop_1.example.', 'http://shop_1.example.'],
+    ['shop.example:', 'http://shop.example:'],
+    [':80', 'http://localhost'],
+    ['', 'http://localhost'],
+  ])('%s leads to links to %s', async (host, origin) => {
+    const [response] = await withHosts(`Host: ${host}\r\n`);
+    expect([response?.status, response?.headers.link]).toEqual([200, linkTo(origin)]);
+  });
+
+  test.each([
+    '',
+    'Host: a.example\r\nHost: b.example\r\n',
+    ...['a.example, b.example', 'a>; rel="next", <b', 'a.example/b', 'a.example?x', 'user:password@a.example', 'a b'],
+    ...['sh\xf6p.example', '[::1', '[::::]', '<script>', '999.1.1.1', '127.0.0.1:99999'],
+  ])('%j is refused, by both faces', async (given) => {
+    const lines = given === '' || given.startsWith('Host') ? given : `Host: ${given}\r\n`;
+    const [rest, ...others] = await withHosts(lines);
+    expect([JSON.parse(rest?.text ?? ''), rest?.headers.link, others]).toEqual([badHost, undefined, []]);
+    const [graphql] = await withHosts(lines, 'GET /graphql?query={__typename}');
+    const extensions = { code: 'BAD_USER_INPUT', status: 400 };
+    expect(JSON.parse(graphql?.text ?? '')).toEqual({ errors: [{ message, extensions }] });
+  });
+
+  test('that would break out of a link does not do so in a refusal either', async () => {
+    const request = 'GET /v1/pets/1 HTTP/1.1\r\nHost: a>; rel="x", <b\r\nConnection: close\r\n\r\n';
+    const [response] = await exchange(store, request);
+    expect(response?.headers.link).toBe('<http://localhost/v1/pets>; rel="successor-version"');
+  });
+});
+
+test.each(['http://evil.example', 'HTTP://EVIL.example', 'https://evil.example:1'])(
+  'an address in absolute form (%s) needs a key, and leads to links to its path alone',
+  async (origin) => {
+    const line = `GET ${origin}/v1/pets?limit=1`;
+    const [without] = await exchange(store, requestText(line));
+    expect(without?.status).toBe(401);
+    const [response] = await exchange(store, requestText(line, key));
+    expect([response?.status, response?.headers.link]).toEqual([200, linkTo('http://store.example')]);
+    expect(JSON.stringify(response?.headers)).not.toMatch(/evil/i);
+  },
+);
 
 test.each([
   ['x={}|^`\\', 'x=%7B%7D%7C%5E%60%5C'],
   ['x=[1]', 'x=%5B1%5D'],
   ['x=%zz%7b', 'x=%25zz%7b'],
   ["x=a:b/c?d@e!$'()*+,;f", "x=a:b/c?d@e!$'()*+,;f"],
+  ['x=>;rel="next",<http://evil.example>', 'x=%3E;rel=%22next%22,%3Chttp://evil.example%3E'],
+  ['x=%0d%0aX-Injected:1', 'x=%0d%0aX-Injected:1'],
+  // A question mark takes no filter away.
+  ['x=?&status=available', 'x=?&status=available'],
 ])('?%s comes back as ?%s', async (sent, linked) => {
-  const [page] = await exchange(store, requestText(`GET /v1/pets?${sent}&limit=1`, key()));
-  expect(page?.headers.link).toBe(`<http://store.example/v1/pets?${linked}&limit=1&after=1>; rel="next"`);
+  const [page] = await exchange(store, requestText(`GET /v1/pets?${sent}&limit=1`, key));
+  expect(page?.headers.link).toBe(linkTo('http://store.example', `${linked}&limit=1`));
+  expect(page?.headers).not.toHaveProperty('x-injected');
+});
+
+describe('what headers say of the host', () => {
+  const link = async (headers: Record<string, string>, { origin } = store as { origin: string }) => {
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+    const [response] = await exchange({ origin }, requestText('GET /v1/pets?limit=1', key + lines.join('')));
+    return response?.headers.link;
+  };
+  const own = linkTo('http://store.example');
+
+  test.each([
+    ['x-forwarded-host', 'evil.example'],
+    ['x-forwarded-proto', 'https'],
+    ['x-forwarded-prefix', '/evil'],
+    ['x-forwarded-server', 'evil.example'],
+    ['x-original-url', '/evil'],
+    ['x-rewrite-url', '/evil'],
+    ['x-host', 'evil.example'],
+    ['forwarded', 'host=evil.example;proto=https'],
+  ])('(%s: %s) is not believed without TRUST_PROXY, nor past the trusted proxy', async (name, value) => {
+    expect(await link({ [name]: value })).toBe(own);
+    await onNode(store, { TRUST_PROXY: '192.0.2.1' }, async (node) => {
+      expect(await link({ [name]: value }, node)).toBe(own);
+    });
+  });
+
+  test('is believed of a trusted proxy, and nothing that would break out', async () => {
+    await onNode(store, { TRUST_PROXY: '127.0.0.1' }, async (node) => {
+      const forwarded = { 'x-forwarded-host': 'shop.example', 'x-forwarded-proto': 'https' };
+      expect(await link(forwarded, node)).toBe(linkTo('https://shop.example'));
+      const plain = /^<https?:\/\/[\w.:-]+\/v1\/pets\?limit=1&after=1>; rel="next"$/;
+      for (const host of ['evil.example>', 'a"b', 'a/b', 'a@b', 'a b', 'a?b', 'javascript:alert(1)']) {
+        expect(await link({ 'x-forwarded-host': host }, node)).toMatch(plain);
+      }
+      for (const proto of ['javascript', 'https://evil.example/', 'a>b']) {
+        expect(await link({ 'x-forwarded-proto': proto }, node)).toMatch(plain);
+      }
+    });
+  });
+
+  // RFC 7239's Forwarded is passed on by most proxies as the client wrote it.
+  test.each([
+    [{ 'x-forwarded-host': 'shop.example', 'x-forwarded-proto': 'https' }, 'https://shop.example'],
+    [{ 'x-forwarded-for': '192.0.2.1' }, 'http://store.example'],
+    [{}, 'http://store.example'],
+  ])('is what the proxy wrote (%j), whatever Forwarded says', async (written, expected) => {
+    for (const TRUST_PROXY of ['1', '127.0.0.1']) {
+      await onNode(store, { TRUST_PROXY }, async (node) => {
+        for (const forwarded of ['host=evil.example;proto=https', 'for=192.0.2.1;host=evil.example', '"', '']) {
+          expect(await link({ ...written, forwarded }, node)).toBe(linkTo(expected));
+        }
+      });
+    }
+  });
 });
 
 test('a mutation by GET has the `Allow` of every other 405 at that address', async () => {
   const query = encodeURIComponent('mutation { createPet(input: { name: "Rex", categoryId: 1 }) { id } }');
-  const refused = await exchange(store, requestText(`GET /graphql?query=${query}`, key()));
-  const other = await exchange(store, requestText('PUT /graphql', key()));
-  for (const [answer] of [refused, other]) {
+  for (const line of [`GET /graphql?query=${query}`, 'PUT /graphql']) {
+    const [answer] = await exchange(store, requestText(line, key));
     expect(answer).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD, OPTIONS, POST' } });
   }
 });

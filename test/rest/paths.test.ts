@@ -25,11 +25,8 @@ describe('an animal is found', () => {
   });
 
   test('by an absolute address, as a proxy is asked', async () => {
-    const [response] = await exchange(
-      store,
-      requestText(`GET http://store.example/v1/pets/${rex.id}`, `Authorization: Bearer ${store.key}\r\n`),
-    );
-    expect(JSON.parse(response?.text ?? '')).toEqual(rex);
+    const [answer] = await asked(`http://store.example/v1/pets/${rex.id}`);
+    expect(JSON.parse(answer?.text ?? '')).toEqual(rex);
   });
 });
 
@@ -49,6 +46,8 @@ describe('there is no animal', () => {
     'NaN',
     'null',
     'rex',
+    '__proto__',
+    'constructor',
     ':petId',
     '9223372036854775807',
     '9223372036854775808',
@@ -72,45 +71,59 @@ describe('there is no animal', () => {
   );
 });
 
+/** What a request is answered with its key, and without. */
+async function asked(path: string) {
+  const line = `GET ${path}`;
+  const [withKey] = await exchange(store, requestText(line, `Authorization: Bearer ${store.key}\r\n`));
+  const [without] = await exchange(store, requestText(line));
+  return [withKey, without].map((one) => ({ status: one?.status, headers: one?.headers, text: one?.text ?? '' }));
+}
+
 describe('there is nothing', () => {
   test.each([
-    '//',
-    '/index.html',
-    '/v1',
-    '/v1/',
-    '/v2/pets',
-    '/pets',
-    '/V1/pets',
-    '/v1/Pets',
-    '/v1//pets',
-    '//v1/pets',
-    '/v1/pets/',
-    '/v1/pets//',
-    '/v1/pets/1/',
-    '/v1/pets/1/2',
-    '/v1/./pets',
-    '/v1/x/../pets',
-    '/v1/pets;a=b',
-    '/v1/pets%2F1',
-    '/v1/pets%00',
-    '/v1/pets/%',
-    '/v1/pets/%zz',
-    '/v1/pets/%ff',
-    '/v1/pets/%c0%80',
-    '/v1/store',
-    '/v1/store/orders/',
-    '/v1/store/orders/1',
-    '/livez/',
-    '/docs/static/nothing.css',
-    '/docs/static/index.html',
-    '/docs/static/front-page.css',
-    '/docs/static/../../package.json',
-    '/docs/static/..%2f..%2fpackage.json',
-    '/docs/static/%00',
-    '*',
-    'http://x:y/v1/pets',
-  ])('at %s', async (path) => {
-    expect((await rest(store, path)).json).toEqual(nothing);
+    ...['//', '/index.html', '/v1', '/v1/', '/v2/pets', '/pets', '/V1/pets', '/v1/Pets', '/v1/PETS', '/v1/pets.json'],
+    ...['/v1//pets', '//v1/pets', '/v1/pets/', '/v1/pets//', '/v1/pets/1/', '/v1/pets/1/2', '/v1/pets/1/../2'],
+    ...['/./v1/pets', '/v1/./pets', '/v1/x/../pets', '/v1/pets/..;/', '/livez/..;/v1/pets', '/livez/../v1/pets'],
+    ...[
+      '/docs/../v1/pets',
+      '/docs/..%2fv1/pets',
+      '/docs/%2e%2e/v1/pets',
+      '/docs/%252e%252e/v1/pets',
+      '/%2e%2e/v1/pets',
+    ],
+    ...['/v1/pets;a=b', '/v1/pets%20', '/v1/pets%2F1', '/v1/pets%00', '/v1/pets%00.json', '/v1/pets%0d%0aX-Injected:1'],
+    ...['/v1/pets%3flimit=1', '/v1/pets%23', '/v1%2fpets', '/v1%5cpets', '/v1/%c0%af', '/%u002e%u002e/'],
+    ...['/v1/pets/%', '/v1/pets/%zz', '/v1/pets/%ff', '/v1/pets/%c0%80', '/v1/store', '/v1/store/orders/'],
+    ...['/v1/store/orders/1', '/livez/', '*', '*?', 'http://x:y/v1/pets'],
+    // Out of the folder of the documents.
+    ...['/docs/static/nothing.css', '/docs/static/index.html', '/docs/static/front-page.css', '/docs/static/%00'],
+    ...['/docs/../package.json', '/docs/static/../../package.json', '/docs/static/..%2f..%2fpackage.json'],
+    ...['/docs/static/%2e%2e/%2e%2e/package.json', '/docs/static/%2e%2e%2f%2e%2e%2fpackage.json', '/docs/.env'],
+    ...['/docs/static/..%5c..%5cpackage.json', '/docs/static//etc/passwd', '/docs/static/%2fetc%2fpasswd'],
+    ...['/docs/static/....//....//package.json', '/docs/static/.%00./package.json', '/docs/static/index.html%00.js'],
+    ...['/docs/static/.git/config', '/docs/static/../../../../../../../../etc/passwd'],
+    // What scanners look for.
+    ...['/graphiql.html', '/playground', '/altair', '/voyager', '/console', '/v1/graphql', '/.env', '/.git/config'],
+    ...['/metrics', '/debug', '/server-status', '/swagger', '/admin'],
+  ])('at %s, and without a key it is not said', async (path) => {
+    const [withKey, without] = await asked(path);
+    expect([withKey?.status, JSON.parse(withKey?.text ?? '')]).toEqual([404, nothing]);
+    expect(withKey?.headers).not.toHaveProperty('x-injected');
+    expect([without?.status, JSON.parse(without?.text ?? '').code]).toEqual([401, 'UNAUTHENTICATED']);
+  });
+
+  test.each(['/graphql/', '/graphql%2f', '/GraphQL', '/graphql/console', '/graphql/schema.graphql'])(
+    'at %s, in the words of either face',
+    async (path) => {
+      for (const [at, { status, text }] of (await asked(path)).entries()) {
+        const { errors: [error] = [], ...body } = JSON.parse(text);
+        expect([status, (error?.extensions ?? body).status]).toEqual(at === 0 ? [404, 404] : [401, 401]);
+      }
+    },
+  );
+
+  test('at an address with backslashes, which is no HTTP', async () => {
+    expect((await asked('\\v1\\pets')).map(({ status }) => status)).toEqual([400, 400]);
   });
 
   test.each([

@@ -8,66 +8,40 @@ const store = storeForAll({}, async () => {
   await stock(store.database, 3);
 });
 
-const authorized = () => ({ authorization: `Bearer ${store.key}` });
-const json = { 'content-type': 'application/json' };
+const json = 'application/json';
+/** With a key, unless it is null. */
+const get = (path: string, key: string | null = store.key, method = 'GET'): HttpRequest => ({
+  method,
+  path,
+  headers: key === null ? {} : { authorization: `Bearer ${key}` },
+});
+const post = (path: string, body: string, type = json, key: string | null = store.key): HttpRequest => {
+  const request = get(path, key, 'POST');
+  return { ...request, headers: { ...request.headers, 'content-type': type }, body };
+};
 
 describe('security headers are on', () => {
   test.each<[string, number, () => HttpRequest]>([
-    ['a list', 200, () => ({ path: '/v1/pets', headers: authorized() })],
-    ['an animal', 200, () => ({ path: '/v1/pets/1', headers: authorized() })],
-    [
-      'a creation',
-      201,
-      () => ({
-        method: 'POST',
-        path: '/v1/pets',
-        headers: { ...authorized(), ...json },
-        body: '{"name":"x","categoryId":1}',
-      }),
-    ],
-    ['a refusal', 400, () => ({ path: '/v1/pets?limit=0', headers: authorized() })],
-    ['a refusal of a key', 401, () => ({ path: '/v1/pets' })],
-    ['an animal that is not there', 404, () => ({ path: '/v1/pets/777', headers: authorized() })],
-    ['an unknown path', 404, () => ({ path: '/nothing', headers: authorized() })],
-    ['a path that cannot be decoded', 404, () => ({ path: '/%', headers: authorized() })],
-    ['a path that cannot be decoded, without a key', 401, () => ({ path: '/%' })],
-    ['a method that is not possible', 405, () => ({ method: 'DELETE', path: '/v1/pets', headers: authorized() })],
-    ['OPTIONS', 204, () => ({ method: 'OPTIONS', path: '/v1/pets', headers: authorized() })],
-    [
-      'a body that is too large',
-      413,
-      () => ({ method: 'POST', path: '/v1/pets', headers: { ...authorized(), ...json }, body: 'x'.repeat(1_100_000) }),
-    ],
-    [
-      'a body of another type',
-      415,
-      () => ({
-        method: 'POST',
-        path: '/v1/pets',
-        headers: { ...authorized(), 'content-type': 'text/plain' },
-        body: 'x',
-      }),
-    ],
-    ['what is not implemented', 501, () => ({ path: '/v1/store/orders', headers: authorized() })],
-    [
-      'GraphQL',
-      200,
-      () => ({
-        method: 'POST',
-        path: '/graphql',
-        headers: { ...authorized(), ...json },
-        body: '{"query":"{__typename}"}',
-      }),
-    ],
-    ['a refusal of GraphQL', 401, () => ({ method: 'POST', path: '/graphql', headers: json, body: '{}' })],
-    [
-      'a document that is refused',
-      200,
-      () => ({ method: 'POST', path: '/graphql', headers: { ...authorized(), ...json }, body: '{"query":"{"}' }),
-    ],
-    ['liveness', 200, () => ({ path: '/livez' })],
-    ['readiness', 200, () => ({ path: '/readyz' })],
-    ['the contract', 200, () => ({ path: '/v1/openapi.json' })],
+    ['a list', 200, () => get('/v1/pets')],
+    ['an animal', 200, () => get('/v1/pets/1')],
+    ['a creation', 201, () => post('/v1/pets', '{"name":"x","categoryId":1}')],
+    ['a refusal', 400, () => get('/v1/pets?limit=0')],
+    ['a refusal of a key', 401, () => get('/v1/pets', null)],
+    ['an animal that is not there', 404, () => get('/v1/pets/777')],
+    ['an unknown path', 404, () => get('/nothing')],
+    ['a path that cannot be decoded', 404, () => get('/%')],
+    ['a path that cannot be decoded, without a key', 401, () => get('/%', null)],
+    ['a method that is not possible', 405, () => get('/v1/pets', store.key, 'DELETE')],
+    ['OPTIONS', 204, () => get('/v1/pets', store.key, 'OPTIONS')],
+    ['a body that is too large', 413, () => post('/v1/pets', 'x'.repeat(1_100_000))],
+    ['a body of another type', 415, () => post('/v1/pets', 'x', 'text/plain')],
+    ['what is not implemented', 501, () => get('/v1/store/orders')],
+    ['GraphQL', 200, () => post('/graphql', '{"query":"{__typename}"}')],
+    ['a refusal of GraphQL', 401, () => post('/graphql', '{}', json, null)],
+    ['a document that is refused', 200, () => post('/graphql', '{"query":"{"}')],
+    ['liveness', 200, () => get('/livez', null)],
+    ['readiness', 200, () => get('/readyz', null)],
+    ['the contract', 200, () => get('/v1/openapi.json', null)],
   ])('%s (%i)', async (_what, expected, request) => {
     const { status, headers } = await send(store.origin, request());
     expect(status).toBe(expected);
