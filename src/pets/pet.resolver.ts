@@ -1,9 +1,8 @@
-import { Arg, Args, Authorized, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';
+import { Arg, Args, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';
 import type { DeprecatedField } from '../access/deprecations/deprecation.ts';
-import { type IdempotencyClaim, Repeatable } from '../api/graphql/repeatable.ts';
+import { FollowArgs, type IdempotencyClaim, Live, Repeatable } from '../api/graphql/decorators.ts';
 import type { GraphQLContext } from '../api/graphql/request.ts';
 import { ConnectionArgs, connectionChecker, ID, ListArgs, toConnection } from '../api/graphql/types.ts';
-import { FollowArgs, Live } from '../api/subscriptions/live-field.ts';
 import { checker } from '../storage/input/check.ts';
 import { int64FromText } from '../storage/input/int64.ts';
 import { PetStatus } from './pet.entity.ts';
@@ -56,7 +55,6 @@ export class PetResolver {
     return this.service.find(int64FromText(id), call);
   }
 
-  @Authorized('write')
   @Mutation(() => PetType, {
     description:
       'Adds an animal. It is stored durably when it is answered. The header Idempotency-Key makes it safe to send again.',

@@ -16,7 +16,7 @@ import {
 } from 'graphql';
 import { StoreError } from '../../errors.ts';
 import { mostItems, pageLimit } from '../../storage/input/page.ts';
-import { type Fragments, fieldsIn, fragmentsOf } from './selections.ts';
+import { fieldsIn, fragmentsOf } from './limits.ts';
 
 type Values = Record<string, unknown>;
 type Field = GraphQLField<unknown, unknown>;
@@ -76,88 +76,68 @@ export interface Estimate {
   isNested: boolean;
 }
 
-/** A field that costs something, as each type that it may be selected on defines it. */
-interface Part {
-  node: FieldNode;
-  definitions: Array<{ field: Field; least: number; cost: FieldCost; below: Part[] }>;
-}
+/** The maximum cost of a field or operation, by its variables. */
+type Cost = (variables: Values) => number;
 
-type Operation = (variables: Values) => Estimate;
+/**
+ * Prepares the estimate of a valid operation, whose fragments do not spread themselves.
+ *
+ * @returns a function of the variables. @throws GraphQLError QUERY_TOO_COSTLY
+ */
+export function estimateOf(
+  schema: GraphQLSchema,
+  maxCost: number,
+  document: DocumentNode,
+  node: OperationDefinitionNode,
+): (variables: Values) => Estimate {
+  const { operation, selectionSet, variableDefinitions = [] } = node;
+  const fragments = fragmentsOf(document);
+  const roots = fieldsIn(selectionSet, fragments).map(({ name }) => name.value);
+  const introspection = roots.filter((name) => name === '__schema' || name === '__type').length;
+  let isNested = false;
 
-/** Limits the estimated cost of operations. */
-export class CostLimit {
-  readonly #schema: GraphQLSchema;
-  readonly #maxCost: number;
-  readonly #operations = new WeakMap<OperationDefinitionNode, Operation>();
-
-  constructor(schema: GraphQLSchema, maxCost: number) {
-    this.#schema = schema;
-    this.#maxCost = maxCost;
-  }
-
-  /** @throws GraphQLError QUERY_TOO_COSTLY */
-  check(document: DocumentNode, node: OperationDefinitionNode, variables: Values): Estimate {
-    let operation = this.#operations.get(node);
-    if (!operation) {
-      operation = this.#measure(document, node);
-      this.#operations.set(node, operation);
-    }
-    const estimate = operation(variables);
-    if (estimate.cost > this.#maxCost) throw tooCostly(node, estimate.cost, this.#maxCost);
-    return estimate;
-  }
-
-  #measure(document: DocumentNode, { operation, selectionSet, variableDefinitions = [] }: OperationDefinitionNode) {
-    const fragments = fragmentsOf(document);
-    const nodes = fieldsIn(selectionSet, fragments);
-    const introspection = nodes.filter(({ name }) => name.value === '__schema' || name.value === '__type').length;
-    const root = this.#schema.getRootType(operation);
-    const parts = root ? this.#partsOf(root, selectionSet, fragments, true) : [];
-    const isNested = parts.some(({ definitions }) => definitions.some(({ below }) => below.length > 0));
-    const defaults = variableDefinitions.map(({ variable, defaultValue }) => [
-      variable.name.value,
-      defaultValue && valueFromASTUntyped(defaultValue),
-    ]);
-    const of: Operation = (given) => {
-      // Without a prototype, because a variable may be named `toString`.
-      const variables = Object.assign(Object.create(null), Object.fromEntries(defaults), given);
-      const cost = introspection + sumOf(parts, variables);
-      return { cost, introspection, rootFields: parts.length, isNested };
-    };
-    if (variableDefinitions.length > 0) return of;
-    const estimate = of({});
-    return () => estimate;
-  }
-
-  /** Of a valid operation, whose fragments do not spread themselves. */
-  #partsOf(parent: GraphQLNamedType, selections: SelectionSetNode, fragments: Fragments, isRoot = false): Part[] {
-    const types = isAbstractType(parent) ? this.#schema.getPossibleTypes(parent) : [parent];
+  /** The costs of the fields that cost something. */
+  function costsIn(parent: GraphQLNamedType, selections: SelectionSetNode, isRoot = false): Cost[] {
+    const types = isAbstractType(parent) ? schema.getPossibleTypes(parent) : [parent];
     return fieldsIn(selections, fragments).flatMap((node) => {
-      const definitions = types.flatMap((type) => {
+      const costs = types.flatMap((type): Cost[] => {
         const field = isObjectType(type) ? type.getFields()[node.name.value] : undefined;
         if (!field) return [];
-        const below = node.selectionSet ? this.#partsOf(getNamedType(field.type), node.selectionSet, fragments) : [];
+        const below = node.selectionSet ? costsIn(getNamedType(field.type), node.selectionSet) : [];
+        isNested ||= isRoot && below.length > 0;
         const least = isRoot || field.resolve ? 1 : 0;
         const { complexity = countedAbove } = field.extensions;
-        const isFree = least === 0 && below.length === 0 && complexity === countedAbove;
-        return isFree ? [] : [{ field, least, cost: costOf(field, isRoot), below }];
+        if (least === 0 && below.length === 0 && complexity === countedAbove) return [];
+        const cost = costOf(field, isRoot);
+        return [
+          (variables) => {
+            const args = argumentsOf(node, field, variables);
+            return Math.max(least, cost({ args, childComplexity: sumOf(below, variables) }));
+          },
+        ];
       });
-      return definitions.length > 0 ? [{ node, definitions }] : [];
+      // Of the types that an item may have, the dearest.
+      return costs.length > 0 ? [(variables) => Math.max(...costs.map((cost) => cost(variables)))] : [];
     });
   }
+
+  const root = schema.getRootType(operation);
+  const costs = root ? costsIn(root, selectionSet, true) : [];
+  const defaults = variableDefinitions.map(({ variable, defaultValue }) => [
+    variable.name.value,
+    defaultValue && valueFromASTUntyped(defaultValue),
+  ]);
+  const estimate = (variables: Values) => {
+    const cost = introspection + sumOf(costs, variables);
+    if (cost > maxCost) throw tooCostly(node, cost, maxCost);
+    return { cost, introspection, rootFields: costs.length, isNested };
+  };
+  // Without a prototype, because a variable may be named `toString`.
+  return (given) => estimate(Object.assign(Object.create(null), Object.fromEntries(defaults), given));
 }
 
-function sumOf(parts: readonly Part[], variables: Values): number {
-  let sum = 0;
-  for (const { node, definitions } of parts) {
-    let greatest = 0;
-    for (const { field, least, cost, below } of definitions) {
-      const found = cost({ args: argumentsOf(node, field, variables), childComplexity: sumOf(below, variables) });
-      greatest = Math.max(greatest, least, found);
-    }
-    sum += greatest;
-  }
-  return sum;
+function sumOf(costs: readonly Cost[], variables: Values): number {
+  return costs.reduce((sum, cost) => sum + cost(variables), 0);
 }
 
 function argumentsOf(node: FieldNode, { args }: Field, variables: Values): Values {

@@ -1,13 +1,16 @@
 import {
   type ASTVisitor,
+  type DocumentNode,
+  type FieldNode,
+  type FragmentDefinitionNode,
   GraphQLError,
   Kind,
-  type OperationDefinitionNode,
   OperationTypeNode,
+  type SelectionNode,
+  type SelectionSetNode,
   type ValidationContext,
 } from 'graphql';
 import { type ErrorCode, StoreError } from '../../errors.ts';
-import { selectionsIn, sizeOf } from './selections.ts';
 
 /** Maximum size of an operation. Every limit is checked once per document, before anything runs. */
 export interface OperationLimits {
@@ -20,46 +23,26 @@ export interface OperationLimits {
 }
 
 /** A validation rule that rejects operations beyond the limits. */
-export function operationLimits(limits: OperationLimits) {
+export function operationLimits({ maxTokens, maxDepth, maxAliases, maxRootFields, maxDirectives }: OperationLimits) {
   return (context: ValidationContext): ASTVisitor => ({
-    OperationDefinition(operation) {
-      const size = sizeOf(operation.selectionSet, context.getFragment.bind(context));
-      const directives = size.directives + (operation.directives?.length ?? 0);
+    OperationDefinition(node) {
+      const size = sizeOf(node.selectionSet, context.getFragment.bind(context));
       const refuse = (code: ErrorCode, what: string, found: number, limit: number) => {
-        if (found > limit) context.reportError(refusal(operation, code, `${what}: ${found}, at most ${limit}.`));
+        if (found <= limit) return;
+        const message = `The operation${what}: ${found}, at most ${limit}.`;
+        const originalError = new StoreError(code, message);
+        context.reportError(new GraphQLError(message, { nodes: node, originalError }));
       };
       // A field is at least one token. Compiling takes time for every expanded field: fragments that double each other
       // would never finish.
-      refuse(
-        'TOO_MANY_TOKENS',
-        'The operation, its fragments written out, has too many fields',
-        size.fields,
-        limits.maxTokens,
-      );
-      refuse('QUERY_TOO_DEEP', 'The operation is nested too deeply', size.depth, limits.maxDepth);
-      refuse('TOO_MANY_ALIASES', 'The operation has too many aliases', size.aliases, limits.maxAliases);
-      refuse('TOO_MANY_ROOT_FIELDS', 'The operation has too many root fields', size.rootFields, limits.maxRootFields);
-      refuse('TOO_MANY_DIRECTIVES', 'The operation has too many directives', directives, limits.maxDirectives);
+      refuse('TOO_MANY_TOKENS', ', its fragments written out, has too many fields', size.fields, maxTokens);
+      refuse('QUERY_TOO_DEEP', ' is nested too deeply', size.depth, maxDepth);
+      refuse('TOO_MANY_ALIASES', ' has too many aliases', size.aliases, maxAliases);
+      refuse('TOO_MANY_ROOT_FIELDS', ' has too many root fields', size.rootFields, maxRootFields);
+      const directives = size.directives + (node.directives?.length ?? 0);
+      refuse('TOO_MANY_DIRECTIVES', ' has too many directives', directives, maxDirectives);
     },
   });
-}
-
-function refusal(operation: OperationDefinitionNode, code: ErrorCode, message: string): GraphQLError {
-  return new GraphQLError(message, { nodes: operation, originalError: new StoreError(code, message) });
-}
-
-/**
- * A validation rule: the schema has a root type for the operation (GraphQL specification of September 2025, section
- * 5.2.1.1, Operation Type Existence). graphql-js 16 lacks it, and would start to execute a subscription
- * (https://github.com/graphql/graphql-js/issues/3592).
- */
-export function existingOperationTypes(context: ValidationContext): ASTVisitor {
-  return {
-    OperationDefinition(node) {
-      if (context.getSchema().getRootType(node.operation)) return;
-      context.reportError(new GraphQLError(`The schema has no ${node.operation}s.`, { nodes: node }));
-    },
-  };
 }
 
 /**
@@ -83,4 +66,69 @@ export function unconditionalSubscriptions(context: ValidationContext): ASTVisit
       }
     },
   };
+}
+
+/** Finds the fragments of a document by name. */
+export type Fragments = (name: string) => FragmentDefinitionNode | null | undefined;
+
+export function fragmentsOf({ definitions }: DocumentNode): Fragments {
+  const fragments = definitions.filter((node) => node.kind === Kind.FRAGMENT_DEFINITION);
+  return (wanted) => fragments.find(({ name }) => name.value === wanted);
+}
+
+/**
+ * The selections of one level: fields, and fragments followed by what they hold. A fragment is entered once, because
+ * spreading it again at the same level selects the same fields.
+ */
+function* selectionsIn(
+  { selections }: SelectionSetNode,
+  fragments: Fragments,
+  entered = new Set<string>(),
+): Generator<SelectionNode> {
+  for (const node of selections) {
+    yield node;
+    if (node.kind === Kind.INLINE_FRAGMENT) yield* selectionsIn(node.selectionSet, fragments, entered);
+    if (node.kind !== Kind.FRAGMENT_SPREAD || entered.has(node.name.value)) continue;
+    entered.add(node.name.value);
+    const fragment = fragments(node.name.value);
+    if (fragment) yield* selectionsIn(fragment.selectionSet, fragments, entered);
+  }
+}
+
+/** The fields of one level. */
+export function fieldsIn(selections: SelectionSetNode, fragments: Fragments): FieldNode[] {
+  return [...selectionsIn(selections, fragments)].filter((node) => node.kind === Kind.FIELD);
+}
+
+const nothing = { depth: 0, aliases: 0, fields: 0, rootFields: 0, directives: 0 };
+
+/**
+ * Measures a selection of any document, even of an invalid one, with fragments wherever they are spread. Each fragment is
+ * measured once, so that fragments that spread each other do not make measuring itself expensive.
+ */
+function sizeOf({ selections }: SelectionSetNode, fragments: Fragments, measured = new Map<string, typeof nothing>()) {
+  const total = { ...nothing };
+  for (const node of selections) {
+    const isField = node.kind === Kind.FIELD;
+    let inner = nothing;
+    if (node.kind === Kind.FRAGMENT_SPREAD) inner = sizeOfFragment(node.name.value, fragments, measured);
+    else if (node.selectionSet) inner = sizeOf(node.selectionSet, fragments, measured);
+    total.depth = Math.max(total.depth, inner.depth + (isField ? 1 : 0));
+    total.aliases += inner.aliases + (isField && node.alias ? 1 : 0);
+    total.fields += inner.fields + (isField ? 1 : 0);
+    total.rootFields += isField ? 1 : inner.rootFields;
+    total.directives += inner.directives + (node.directives?.length ?? 0);
+  }
+  return total;
+}
+
+function sizeOfFragment(name: string, fragments: Fragments, measured: Map<string, typeof nothing>): typeof nothing {
+  const known = measured.get(name);
+  if (known) return known;
+  // Another rule rejects a fragment that spreads itself; here the recursion must only end.
+  measured.set(name, nothing);
+  const fragment = fragments(name);
+  const size = fragment ? sizeOf(fragment.selectionSet, fragments, measured) : nothing;
+  measured.set(name, size);
+  return size;
 }

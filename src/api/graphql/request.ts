@@ -1,38 +1,15 @@
+import { hash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '../../access/keys/authenticator.ts';
 import { StoreError } from '../../errors.ts';
 import { isRecord, parseExactJson } from '../../storage/input/json.ts';
 import { acceptedTypes, isRead } from '../http/headers.ts';
 import type { RequestCall } from '../http/lifecycle.ts';
-import { type EventStream, type Framing, serverSentEvents } from '../subscriptions/event-stream.ts';
+import { eventStreamType } from '../subscriptions/event-stream.ts';
+import type { Operation } from './documents.ts';
 
 /** Reads the HTTP request of an operation: what its client accepts, and its parameters (GraphQL over HTTP, "Request"). */
-
-/** Media types of responses. The second says that its body is GraphQL's whatever the status is. */
-export const mediaTypes = {
-  json: 'application/json; charset=utf-8',
-  response: 'application/graphql-response+json; charset=utf-8',
-} as const;
-
-export type MediaType = (typeof mediaTypes)[keyof typeof mediaTypes];
-
-const eventStream = serverSentEvents.mediaType;
-
-/** A stream of results, for a client that accepts one. */
-export interface Events {
-  readonly framing: Framing;
-  /** The last event that the client has seen (WHATWG HTML, section 9.2.4): it wants those after it. */
-  readonly lastEventId: string | undefined;
-  /** The open stream, if the operation is a subscription. */
-  stream?: EventStream;
-  /** Why there is no stream, if that has an HTTP status of its own. */
-  refusal?: StoreError;
-}
-
-/** Chooses how results are framed. */
-export function eventsOf({ headers }: FastifyRequest): Events {
-  return { framing: serverSentEvents, lastEventId: headers['last-event-id'] as string | undefined };
-}
 
 /** The context of resolvers. */
 export interface GraphQLContext {
@@ -40,18 +17,23 @@ export interface GraphQLContext {
   readonly call: RequestCall;
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
-  /** undefined when the client does not accept events. */
-  readonly events: Events | undefined;
-  /** The media type of the response. */
-  readonly mediaType: MediaType;
+  readonly accepted: Accepted;
+  /** Set when it is about to be executed. */
+  operation?: Operation;
   /** Settles the quota of an operation that was charged as a whole; undefined when its fields are charged one by one. */
-  settle?: () => Promise<void>;
+  settle?: (() => Promise<void>) | undefined;
 }
+
+/** Media types of responses. The second says that its body is GraphQL's whatever the status is. */
+export const mediaTypes = {
+  json: 'application/json; charset=utf-8',
+  response: 'application/graphql-response+json; charset=utf-8',
+} as const;
 
 /** What a client accepts. */
 export interface Accepted {
-  /** The media type that it prefers; undefined when it accepts none of them. */
-  mediaType: MediaType | undefined;
+  /** The media type of a result; undefined when it accepts none. */
+  mediaType: string | undefined;
   /** Wildcards do not count: a subscription needs a client that asks for events. */
   events: boolean;
   /** True when even a single result is to be an event. */
@@ -59,20 +41,16 @@ export interface Accepted {
 }
 
 const onlyJson: Accepted = { mediaType: mediaTypes.json, events: false, prefersEvents: false };
-const all = [...Object.values(mediaTypes), eventStream] as const;
 
 /** Reads `Accept`. */
 export function acceptedBy(request: Pick<FastifyRequest, 'headers'>): Accepted {
   const { accept } = request.headers;
   // Negotiating costs more than comparing, and nearly all clients of `application/json` send one of these.
   if (accept === undefined || accept === '*/*' || accept === 'application/json') return onlyJson;
-  const types = acceptedTypes(request, all);
-  const events = /text\/event-stream/i.test(accept) && types.includes(eventStream);
-  return {
-    mediaType: types.find((type) => type !== eventStream),
-    events,
-    prefersEvents: events && types[0] === eventStream,
-  };
+  const types = acceptedTypes(request, [...Object.values(mediaTypes), eventStreamType]);
+  const events = /text\/event-stream/i.test(accept) && types.includes(eventStreamType);
+  if (events && types[0] === eventStreamType) return { mediaType: mediaTypes.json, events, prefersEvents: true };
+  return { mediaType: types.find((type) => type !== eventStreamType), events, prefersEvents: false };
 }
 
 /** True for a browser's navigation, which gets the page without a key. */
@@ -104,9 +82,10 @@ export interface RequestParameters {
  * variables of a GET request, and costs as much as a small operation. Nor is its CSRF prevention needed: every request
  * has `Authorization`, which no foreign page can make a browser send without a preflight.
  *
- * @throws StoreError BAD_USER_INPUT, UNSUPPORTED_MEDIA_TYPE
+ * @param trusted the only documents that may run; any may when undefined
+ * @throws StoreError BAD_USER_INPUT, UNSUPPORTED_MEDIA_TYPE, OPERATION_NOT_TRUSTED
  */
-export function parametersOf(request: FastifyRequest): RequestParameters {
+export function parametersOf(request: FastifyRequest, trusted: TrustedDocuments | undefined): RequestParameters {
   const given = request.method === 'POST' ? request.body : searchParameters(request);
   if (Array.isArray(given)) {
     throw malformed('The body must be one operation, a JSON object: a list of them is not accepted.');
@@ -114,13 +93,19 @@ export function parametersOf(request: FastifyRequest): RequestParameters {
   if (!isRecord(given)) {
     throw malformed('The body must be a JSON object with a member `query`, sent with Content-Type: application/json.');
   }
-  return {
+  const parameters: RequestParameters = {
     query: memberOf(given, 'query', isString, 'a string') || undefined,
     documentId: given.documentId === '' ? undefined : (given.documentId ?? undefined),
     operationName: memberOf(given, 'operationName', isString, 'a string'),
     variables: memberOf(given, 'variables', isRecord, 'an object'),
     extensions: memberOf(given, 'extensions', isRecord, 'an object'),
   };
+  if (trusted) return { ...parameters, query: trustedDocument(trusted, parameters), extensions: undefined };
+  if (parameters.query !== undefined || parameters.extensions?.persistedQuery) return parameters;
+  if (parameters.documentId === undefined) throw malformed('There is no `query`: it must be the text of an operation.');
+  // Clients send the text then. With a text a `documentId` is ignored, as all unknown parameters are.
+  const message = 'No documents are registered here (TRUSTED_DOCUMENTS): send the text as `query`.';
+  throw new MalformedRequest('PERSISTED_QUERY_NOT_SUPPORTED', message);
 }
 
 const isString = (value: unknown): value is string => typeof value === 'string';
@@ -152,11 +137,63 @@ function searchParameters({ query, headers }: FastifyRequest): Record<string, un
   return Object.fromEntries(entries);
 }
 
-/** @throws StoreError when the request names no document, or one that is not available */
-export function assertDocument({ query, documentId, extensions }: RequestParameters): void {
-  if (query !== undefined || extensions?.persistedQuery) return;
-  if (documentId === undefined) throw malformed('There is no `query`: it must be the text of an operation.');
-  // Clients send the text then. With a text a `documentId` is ignored, as all unknown parameters are.
-  const message = 'No documents are registered here (TRUSTED_DOCUMENTS): send the text as `query`.';
-  throw new MalformedRequest('PERSISTED_QUERY_NOT_SUPPORTED', message);
+/** The documents that may run, by hash. */
+export type TrustedDocuments = ReadonlyMap<unknown, string>;
+
+/** The prefix of a document identifier that is a SHA-256 (GraphQL over HTTP, draft appendix "Persisted Documents"). */
+const prefix = 'sha256:';
+
+/**
+ * Reads a manifest: a JSON object of hash -> document, as the client preset of GraphQL Code Generator writes it, or of
+ * `sha256:` and hash. Every document is registered by its name in the manifest and by its SHA-256, with and without the
+ * prefix.
+ *
+ * @throws Error when the file cannot be read or is not a manifest
+ */
+export function readTrustedDocuments(path: string): TrustedDocuments {
+  const trusted = new Map<string, string>();
+  for (const [key, document] of Object.entries(manifestIn(path))) {
+    if (typeof document !== 'string') throw noManifest(path);
+    const digest = hash('sha256', document);
+    if (key.startsWith(prefix) && key !== `${prefix}${digest}`) {
+      throw new Error(`${path} (TRUSTED_DOCUMENTS) has a document under ${key} whose SHA-256 is ${digest}.`);
+    }
+    trusted.set(key, document).set(digest, document).set(`${prefix}${digest}`, document);
+  }
+  return trusted;
 }
+
+function manifestIn(path: string): object {
+  try {
+    const manifest: unknown = JSON.parse(readFileSync(path, 'utf8'));
+    if (isRecord(manifest)) return manifest;
+  } catch (cause) {
+    if (!(cause instanceof SyntaxError)) {
+      throw new Error(`${path} (TRUSTED_DOCUMENTS) cannot be read: ${(cause as Error).message}`, { cause });
+    }
+  }
+  throw noManifest(path);
+}
+
+function noManifest(path: string): Error {
+  return new Error(`${path} (TRUSTED_DOCUMENTS) is not a manifest: a JSON object of hash -> document.`);
+}
+
+/**
+ * Finds the trusted document that a request names: by hash (`documentId`, with or without `sha256:`, or
+ * `extensions.persistedQuery.sha256Hash` as Apollo's clients send it), or as its exact text. A text and a `documentId`
+ * must be the same document.
+ *
+ * @throws StoreError OPERATION_NOT_TRUSTED
+ */
+function trustedDocument(trusted: TrustedDocuments, { query, documentId, extensions }: RequestParameters): string {
+  const { sha256Hash } = (extensions?.persistedQuery ?? {}) as { sha256Hash?: unknown };
+  const document = trusted.get(query === undefined ? (documentId ?? sha256Hash) : hash('sha256', query));
+  if (document === undefined) throw notTrusted('Only operations that were registered beforehand are run here.');
+  if (query !== undefined && documentId !== undefined && trusted.get(documentId) !== document) {
+    throw notTrusted('`query` and `documentId` are different documents: send one of them.');
+  }
+  return document;
+}
+
+const notTrusted = (message: string) => new StoreError('OPERATION_NOT_TRUSTED', message);

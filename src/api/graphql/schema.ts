@@ -1,9 +1,8 @@
 import { defaultFieldResolver, type GraphQLObjectType, type GraphQLResolveInfo, type GraphQLSchema } from 'graphql';
-import { type AuthChecker, buildSchema, type MiddlewareFn, type NonEmptyArray } from 'type-graphql';
-import type { KeyScope } from '../../access/keys/api-key.entity.ts';
+import { buildSchema, type MiddlewareFn, type NonEmptyArray } from 'type-graphql';
 import { forbidden, hasScope } from '../../access/keys/bearer.ts';
-import { makeLive, noPubSub } from '../subscriptions/live-field.ts';
 import { assertCosts, costOf } from './cost.ts';
+import { makeLive, noPubSub } from './decorators.ts';
 import type { GraphQLContext } from './request.ts';
 
 declare module 'fastify' {
@@ -12,11 +11,6 @@ declare module 'fastify' {
     graphqlSchema: GraphQLSchema;
   }
 }
-
-const authorize: AuthChecker<GraphQLContext, KeyScope> = ({ context }, [scope]) => {
-  if (scope && !hasScope(context.caller, scope)) throw forbidden(scope);
-  return true;
-};
 
 /**
  * Charges a root field as an operation of its own, when there is a quota: its maximum cost, before it runs. Operations
@@ -43,7 +37,7 @@ const descriptions: Record<string, string> = {
   Subscription: 'What goes on, as server-sent events: send `Accept: text/event-stream`.',
 };
 
-/** A mutation needs the scope `write`, whether it says `@Authorized('write')` or not. */
+/** A mutation needs the scope `write`. */
 function requireWrite(mutations: GraphQLObjectType | null | undefined): void {
   for (const field of Object.values(mutations?.getFields() ?? {})) {
     const { resolve = defaultFieldResolver } = field;
@@ -52,24 +46,19 @@ function requireWrite(mutations: GraphQLObjectType | null | undefined): void {
   }
 }
 
-interface ResolverMetadata {
-  target: unknown;
-  schemaName: string;
-}
-
-/** Where type-graphql keeps what decorators declare. It exports no function for it. */
-const metadata = globalThis as unknown as {
-  TypeGraphQLMetadataStorage: Record<'queries' | 'mutations' | 'subscriptions', ResolverMetadata[]>;
-};
-
 /** Of two root fields with one name type-graphql would serve the later one. @throws Error that names it */
 function assertDistinctFields(resolvers: Map<unknown, object>): void {
-  const { queries, mutations, subscriptions } = metadata.TypeGraphQLMetadataStorage;
-  for (const [type, fields] of Object.entries({ Query: queries, Mutation: mutations, Subscription: subscriptions })) {
-    const names = fields.filter(({ target }) => resolvers.has(target)).map(({ schemaName }) => schemaName);
-    const repeated = names.find((name, at) => names.indexOf(name) < at);
-    if (repeated) throw new Error(`Two resolvers define the GraphQL field ${type}.${repeated}.`);
-  }
+  // Where type-graphql keeps what decorators declare. It exports no function for it.
+  const { TypeGraphQLMetadataStorage: metadata } = globalThis as unknown as {
+    TypeGraphQLMetadataStorage: Record<string, Array<{ target: unknown; schemaName: string }>>;
+  };
+  const kinds = { Query: 'queries', Mutation: 'mutations', Subscription: 'subscriptions' };
+  const fields = Object.entries(kinds).flatMap(([type, kind]) => {
+    const own = metadata[kind]?.filter(({ target }) => resolvers.has(target)) ?? [];
+    return own.map(({ schemaName }) => `${type}.${schemaName}`);
+  });
+  const repeated = fields.find((name, at) => fields.indexOf(name) < at);
+  if (repeated) throw new Error(`Two resolvers define the GraphQL field ${repeated}.`);
 }
 
 /**
@@ -84,7 +73,6 @@ export async function createSchema(resolvers: object[], hasQuota: boolean): Prom
   const schema = await buildSchema({
     resolvers: [...instances.keys()] as NonEmptyArray<() => void>,
     container: { get: (resolver) => instances.get(resolver) },
-    authChecker: authorize,
     globalMiddlewares: hasQuota ? [metered] : [],
     validate: false,
     pubSub: noPubSub,

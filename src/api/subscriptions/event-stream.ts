@@ -1,59 +1,91 @@
-import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
+import {
+  createSourceEventStream,
+  execute,
+  GraphQLError,
+  type GraphQLFormattedError,
+  type GraphQLSchema,
+} from 'graphql';
+import type { StoreError } from '../../errors.ts';
+import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
 import type { Int64 } from '../../storage/input/int64.ts';
+import { writtenOnce } from '../../storage/input/page.ts';
 import type { Addition } from '../../storage/records/live-list.ts';
-
-/** How results are framed in a response that goes on. Results are JSON. */
-export interface Framing {
-  mediaType: string;
-  /** Before anything has come: where the subscription begins. */
-  start(position: Int64): string;
-  /** @param id continues the subscription after this result */
-  next(result: string, id?: Int64): string;
-  /** Shows that the connection is alive. */
-  heartbeat: string;
-  complete: string;
-}
+import type { Operation } from '../graphql/documents.ts';
+import type { GraphQLContext } from '../graphql/request.ts';
+import { formatError, logErrors } from '../graphql/response.ts';
+import { logFailure, toStoreError } from '../http/errors.ts';
 
 /** GraphQL over server-sent events, distinct connections mode (graphql-sse, PROTOCOL.md). */
-export const serverSentEvents = {
-  mediaType: 'text/event-stream; charset=utf-8',
-  // Without an event: a browser only remembers the id, and sends it as `Last-Event-ID`.
-  start: (position: Int64) => `id: ${position}\n\n`,
-  next: (result: string, id?: Int64) => `event: next\n${id === undefined ? '' : `id: ${id}\n`}data: ${result}\n\n`,
-  heartbeat: ':\n\n',
-  // Without the line of data, `EventSource` would ignore the event.
-  complete: 'event: complete\ndata:\n\n',
-} as const satisfies Framing;
+
+export const eventStreamType = 'text/event-stream; charset=utf-8';
 
 /** Nothing on the way may store, compress or buffer (nginx) a stream. */
 const headers = { 'cache-control': 'no-store, no-transform', 'x-accel-buffering': 'no' };
 
-/** Sends a result that has an end, framed as a subscription with this result alone. It cannot be resumed or cached. */
-export function sendFramed(reply: FastifyReply, framing: Framing, result: string): FastifyReply {
+/** @param id continues the subscription after this result */
+const next = (result: string, id?: Int64) => `event: next\n${id === undefined ? '' : `id: ${id}\n`}data: ${result}\n\n`;
+// Without the line of data, `EventSource` would ignore the event.
+const complete = 'event: complete\ndata:\n\n';
+const heartbeat = ':\n\n';
+
+/** Sends a result that has an end, as a subscription with this result alone. It cannot be resumed or cached. */
+export function sendFramed(reply: FastifyReply, result: string): FastifyReply {
   reply.contentTag = null;
   return reply
     .headers(headers)
-    .type(framing.mediaType)
-    .send(framing.next(result) + framing.complete);
-}
-
-export interface EventStreamOptions {
-  start: Int64;
-  additions: AsyncIterator<Addition, void>;
-  framing: Framing;
-  response: ServerResponse;
-  /** Charges items to the quota, and writes them as frames. @throws StoreError TOO_MANY_REQUESTS */
-  write(items: Addition['items']): Promise<Buffer>;
-  /** Writes the result that tells the client why the subscription has ended. */
-  writeFailure(error: unknown): string;
+    .type(eventStreamType)
+    .send(next(result) + complete);
 }
 
 /** Nothing is written for this long (ms) before a connection is cut. */
 export const silenceBeforeCut = 100;
 /** After this long (ms) without a result there is a heartbeat: proxies close connections that are silent for 15 s. */
-export const heartbeatInterval = 10_000;
+const heartbeatInterval = 10_000;
+
+interface Subscription {
+  schema: GraphQLSchema;
+  operation: Operation;
+  variables: Record<string, unknown>;
+  context: GraphQLContext;
+  /** True when no field below the root has a resolver. */
+  isFlat: boolean;
+  observers: readonly OperationObserver[];
+}
+
+/** Opens a subscription. @throws StoreError */
+export async function openStream(
+  subscription: Subscription,
+): Promise<{ stream: EventStream } | { errors: readonly GraphQLError[] }> {
+  const { schema, operation, variables, context } = subscription;
+  const { request, reply, call } = context;
+  const { subscriptions } = request.server;
+  subscriptions.admit(request, reply.raw);
+  const source = await createSourceEventStream({
+    schema,
+    document: operation.document,
+    operationName: operation.name,
+    variableValues: variables,
+    contextValue: context,
+    // Every error about a variable repeats the whole input, so a few are enough.
+    options: { maxCoercionErrors: 5 },
+  });
+  if (!(Symbol.asyncIterator in source)) {
+    const { errors = [] } = source;
+    // Where a retry may succeed later, clients of event streams need a status, not an event.
+    const failures = errors.map(({ originalError }) => originalError as StoreError | undefined);
+    const temporary = failures.find((failure) => failure?.headers?.['retry-after'] !== undefined);
+    if (temporary) throw temporary;
+    return { errors };
+  }
+  const additions = source as AsyncGenerator<Addition, void>;
+  const { value } = await additions.next();
+  call.streamedAfter = performance.now() - call.arrived;
+  const stream = new EventStream(subscription, additions, (value as Addition).position);
+  subscriptions.add(stream, request);
+  return { stream };
+}
 
 /**
  * The response of one subscription. The list is read when the client has taken the last page, so a slow client holds one
@@ -61,36 +93,43 @@ export const heartbeatInterval = 10_000;
  */
 export class EventStream {
   readonly openedAt = performance.now();
-  /** Since when it has been ending by itself; undefined while it goes on. */
-  endingSince: number | undefined;
-  readonly #options: EventStreamOptions;
+  readonly #subscription: Subscription;
+  readonly #additions: AsyncIterator<Addition, void>;
+  readonly #start: Int64;
   #failure: unknown;
+  #errors: GraphQLFormattedError[] | undefined;
   #isCut = false;
   #wroteAt = performance.now();
   #wake = (): void => undefined;
 
-  constructor(options: EventStreamOptions) {
-    this.#options = options;
+  constructor(subscription: Subscription, additions: AsyncIterator<Addition, void>, start: Int64) {
+    this.#subscription = subscription;
+    this.#additions = additions;
+    this.#start = start;
   }
 
   /** Nothing is read ahead of the client. */
-  sendTo(reply: FastifyReply): FastifyReply {
-    const { framing, response } = this.#options;
-    reply.headers(headers).type(framing.mediaType);
-    if (reply.request.method === 'HEAD') return reply.send();
-    response.once('close', () => this.#wake());
+  send(): FastifyReply {
+    const { operation, observers, context } = this.#subscription;
+    const { reply, request, call } = context;
+    reply.headers(headers).type(eventStreamType);
+    reply.raw.once('close', () => {
+      this.#wake();
+      void this.#additions.return?.();
+      for (const observer of observers) observer.ended({ ...operation, call }, this.#errors);
+    });
+    if (request.method === 'HEAD') return reply.send();
     return reply.send(Readable.from(this.#frames(), { objectMode: false, highWaterMark: 0 }));
   }
 
   /** Bytes that the client has not taken yet. */
   get unsentBytes(): number {
-    return this.#options.response.writableLength;
+    return this.#subscription.context.reply.raw.writableLength;
   }
 
   /** Ends it with an error for its client. */
   end(failure: unknown): void {
     this.#failure ??= failure;
-    this.endingSince ??= performance.now();
     this.#wake();
   }
 
@@ -102,7 +141,7 @@ export class EventStream {
     if (this.#isCut) return;
     this.#isCut = true;
     this.#wake();
-    setTimeout(() => this.#options.response.destroy(), silenceBeforeCut).unref();
+    setTimeout(() => this.#subscription.context.reply.raw.destroy(), silenceBeforeCut).unref();
   }
 
   /** Sends a heartbeat when one is due, also while the database is unavailable. */
@@ -115,26 +154,24 @@ export class EventStream {
   }
 
   async *#frames(): AsyncGenerator<string | Buffer, void> {
-    const { start, additions, framing, response, write, writeFailure } = this.#options;
-    let next: Promise<IteratorResult<Addition, void>> | undefined;
+    const response = this.#subscription.context.reply.raw;
+    let nextAddition: Promise<IteratorResult<Addition, void>> | undefined;
     try {
-      yield framing.start(start);
+      // Without an event: a browser only remembers the id, and sends it as `Last-Event-ID`.
+      yield `id: ${this.#start}\n\n`;
       while (!response.destroyed) {
         if (this.#failure !== undefined) throw this.#failure;
         // The response must not end as if it were complete.
         if (this.#isCut) await new Promise((closed) => response.once('close', closed));
-        next ??= additions.next();
-        const added = await Promise.race([next, this.#woken()]);
+        nextAddition ??= this.#additions.next();
+        const added = await Promise.race([nextAddition, this.#woken()]);
         if (added?.value) {
-          next = undefined;
-          yield this.#sent(await write(added.value.items));
-        } else if (this.#isSilent) yield this.#sent(framing.heartbeat);
+          nextAddition = undefined;
+          yield this.#sent(await this.#write(added.value.items));
+        } else if (this.#isSilent) yield this.#sent(heartbeat);
       }
     } catch (error) {
-      this.endingSince ??= performance.now();
-      yield framing.next(writeFailure(error)) + framing.complete;
-    } finally {
-      void additions.return?.();
+      yield this.#last(error);
     }
   }
 
@@ -148,4 +185,51 @@ export class EventStream {
     this.#wroteAt = performance.now();
     return frame;
   }
+
+  /** Charges items to the quota and writes their results. @throws StoreError TOO_MANY_REQUESTS */
+  async #write(items: Addition['items']): Promise<Buffer> {
+    const { operation, isFlat, context } = this.#subscription;
+    const { meter, server } = context.request;
+    const { call } = context;
+    await meter?.take(items.length);
+    const before = call.items;
+    // Without resolvers and conditions nothing depends on the caller or on variables: all subscribers share the frames.
+    const frames = await (isFlat && !operation.hasDirectives
+      ? writtenOnce(items, operation, this.#subscription, resultsOf)
+      : resultsOf(items, this.#subscription));
+    // Fields below the root have read these.
+    if (call.items > before) await meter?.take(call.items - before);
+    call.items += items.length;
+    server.subscriptions.delivered += items.length;
+    return frames;
+  }
+
+  /** Tells the client why the subscription has ended. */
+  #last(cause: unknown): string {
+    const { call, request } = this.#subscription.context;
+    const failure = toStoreError(cause);
+    logFailure(failure, request);
+    call.code ??= failure.code;
+    this.#errors = [formatError(new GraphQLError(failure.message, { originalError: failure }))];
+    return next(JSON.stringify({ errors: this.#errors })) + complete;
+  }
+}
+
+/** Executes an operation for each item. @returns the frames of the results */
+async function resultsOf(items: readonly unknown[], subscription: Subscription): Promise<Buffer> {
+  const { schema, operation, variables, context } = subscription;
+  let frames = '';
+  for (const item of items as Addition['items']) {
+    const { data, errors } = await execute({
+      schema,
+      document: operation.document,
+      operationName: operation.name,
+      rootValue: item,
+      variableValues: variables,
+      contextValue: context,
+    });
+    if (errors) logErrors(errors, context.request);
+    frames += next(JSON.stringify(errors ? { errors: errors.map(formatError), data } : { data }), item.id);
+  }
+  return Buffer.from(frames);
 }

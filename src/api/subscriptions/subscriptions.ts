@@ -22,8 +22,6 @@ export interface SubscriptionsOptions {
 
 /** How often (ms) keys are checked. A look-up is cached for 900 ms (authenticator.ts): together less than a second. */
 const interval = 50;
-/** Time limit (ms) for a client to read that its subscription has ended. */
-const endTimeout = 1000;
 /** Limit for all bytes that clients have not taken yet. Each subscription alone holds at most 64 KiB and one page. */
 const maxUnsentBytes = 128 * 1024 * 1024;
 
@@ -92,7 +90,7 @@ export class Subscriptions {
     let unsentBytes = 0;
     for (const [request, stream] of this.#streams()) {
       unsentBytes += stream.unsentBytes;
-      const isOver = now - stream.openedAt > this.#options.life || now - (stream.endingSince ?? now) > endTimeout;
+      const isOver = now - stream.openedAt > this.#options.life;
       if (isOver || (unsentBytes > maxUnsentBytes && stream.unsentBytes > 0)) stream.cut();
       else stream.keepAlive();
       callers.set(`${request.headers.authorization}`, request);

@@ -1,9 +1,8 @@
 import { Arg, Args, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';
 import type { DeprecatedField } from '../../../src/access/deprecations/deprecation.ts';
-import { type IdempotencyClaim, Repeatable } from '../../../src/api/graphql/repeatable.ts';
+import { FollowArgs, type IdempotencyClaim, Live, Repeatable } from '../../../src/api/graphql/decorators.ts';
 import type { GraphQLContext } from '../../../src/api/graphql/request.ts';
 import { ConnectionArgs, connectionChecker, ID, ListArgs, toConnection } from '../../../src/api/graphql/types.ts';
-import { FollowArgs, Live } from '../../../src/api/subscriptions/live-field.ts';
 import { checker } from '../../../src/storage/input/check.ts';
 import { int64FromText } from '../../../src/storage/input/int64.ts';
 import { LiveList } from '../../../src/storage/records/live-list.ts';

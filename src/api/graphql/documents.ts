@@ -1,0 +1,186 @@
+import { ApolloServer, type GraphQLRequestListener, HeaderMap } from '@apollo/server';
+import * as disabledPlugins from '@apollo/server/plugin/disabled';
+import {
+  type DocumentNode,
+  execute,
+  type GraphQLError,
+  type GraphQLSchema,
+  getOperationAST,
+  Kind,
+  NoSchemaIntrospectionCustomRule,
+  type OperationDefinitionNode,
+} from 'graphql';
+import type { CompiledQuery } from 'graphql-jit';
+import { LRUCache } from 'lru-cache';
+import { DeprecatedFields } from '../../access/deprecations/deprecation.ts';
+import { type Estimate, estimateOf } from './cost.ts';
+import { fieldsIn, fragmentsOf, type OperationLimits, operationLimits, unconditionalSubscriptions } from './limits.ts';
+import type { RequestParameters } from './request.ts';
+
+/** An operation of a valid document, and all that is derived from it: once, however often it is sent. */
+export interface Operation {
+  readonly document: DocumentNode;
+  readonly node: OperationDefinitionNode;
+  readonly type: `${OperationDefinitionNode['operation']}`;
+  readonly name: string | undefined;
+  /** Whether its document may have conditions. */
+  readonly hasDirectives: boolean;
+  /** Its root fields: their names in the schema, by those in the response. Fields of the same name there are one. */
+  readonly fields: ReadonlyMap<string, string>;
+  /** Their names in the schema, each once. */
+  readonly fieldNames: readonly string[];
+  /** The removal dates of the deprecated fields in its document, by their coordinates. */
+  readonly deprecated: ReadonlyMap<string, Date>;
+  /** @throws GraphQLError QUERY_TOO_COSTLY */
+  estimate(variables: Record<string, unknown>): Estimate;
+  /** How often it has been executed, and the function that executes it now. */
+  uses: number;
+  compiled?: CompiledQuery['query'];
+}
+
+/** Why there is no operation to execute. */
+export interface Refusal {
+  errors: readonly GraphQLError[];
+  /** How far the request came. */
+  failedAt: 'request' | 'document' | 'operation';
+  /** The status and headers that Apollo Server asks for; 500 when the errors ask for none. */
+  status?: number | undefined;
+  headers?: Iterable<[string, string]>;
+}
+
+export interface DocumentOptions {
+  schema: GraphQLSchema;
+  introspection: boolean;
+  /** Whether clients may register documents by hash at run time (automatic persisted queries). */
+  apq: boolean;
+  limits: OperationLimits & { maxCost: number };
+}
+
+/** A valid document, and those of its operations that were asked for. */
+interface Known {
+  document: DocumentNode;
+  operations: Map<OperationDefinitionNode, Operation>;
+}
+
+/** Limits of a cache of documents: how many, and the length of their texts in characters. */
+const capacity = { max: 500, maxSize: 1_000_000 };
+
+/** What Apollo Server has found out about a request. */
+interface Seen {
+  source?: string | undefined;
+  document?: DocumentNode | undefined;
+  errors?: readonly GraphQLError[] | undefined;
+}
+
+/**
+ * Finds the operations of requests. Apollo Server resolves persisted queries, parses and validates; a text that it has
+ * accepted is looked up here from then on, because hashing it and the hooks of a request cost as much as a small operation.
+ */
+export class Documents {
+  readonly #options: DocumentOptions;
+  readonly #apollo: ApolloServer<{ seen: Seen }>;
+  readonly #deprecated: DeprecatedFields;
+  readonly #known = new LRUCache<string, Known>({ ...capacity, sizeCalculation: (_, text) => 1 + text.length });
+
+  private constructor(options: DocumentOptions) {
+    this.#options = options;
+    this.#deprecated = new DeprecatedFields(options.schema);
+    this.#apollo = apolloServer(options);
+  }
+
+  static async open(options: DocumentOptions): Promise<Documents> {
+    const documents = new Documents(options);
+    await documents.#apollo.start();
+    return documents;
+  }
+
+  close(): Promise<void> {
+    return this.#apollo.stop();
+  }
+
+  async find(parameters: RequestParameters): Promise<Operation | Refusal> {
+    const { query, operationName, extensions } = parameters;
+    const text = extensions?.persistedQuery === undefined ? query : undefined;
+    const known = (text && this.#known.get(text)) || (await this.#admit(parameters));
+    if ('errors' in known) return known;
+    const { document, operations } = known;
+    const node = getOperationAST(document, operationName);
+    if (!node) {
+      const { errors = [] } = await execute({ schema: this.#options.schema, document, operationName });
+      return { errors, failedAt: 'operation' };
+    }
+    const found = operations.get(node) ?? this.#prepare(document, node);
+    operations.set(node, found);
+    return found;
+  }
+
+  async #admit(parameters: RequestParameters): Promise<Known | Refusal> {
+    const seen: Seen = {};
+    const { http } = await this.#apollo.executeOperation(parameters, { contextValue: { seen } });
+    const { source, document, errors } = seen;
+    if (errors || !source || !document) {
+      const failedAt = source === undefined ? 'request' : document ? 'operation' : 'document';
+      return { errors: errors ?? [], failedAt, status: http.status, headers: http.headers };
+    }
+    const known = this.#known.get(source) ?? { document, operations: new Map() };
+    this.#known.set(source, known);
+    return known;
+  }
+
+  #prepare(document: DocumentNode, node: OperationDefinitionNode): Operation {
+    const { schema, limits } = this.#options;
+    const nodes = fieldsIn(node.selectionSet, fragmentsOf(document));
+    const fields = new Map(nodes.map(({ alias, name }) => [(alias ?? name).value, name.value]));
+    return {
+      document,
+      node,
+      type: node.operation,
+      name: node.name?.value,
+      hasDirectives: document.loc?.source.body.includes('@') ?? true,
+      fields,
+      fieldNames: [...new Set(fields.values())],
+      deprecated: this.#deprecated.in(document),
+      estimate: estimateOf(schema, limits.maxCost, document, node),
+      uses: 0,
+    };
+  }
+}
+
+/** True when no other part of the operation can have run before its field. */
+export function isSingleField({ selectionSet: { selections } }: OperationDefinitionNode): boolean {
+  return selections.length === 1 && selections[0]?.kind === Kind.FIELD;
+}
+
+const listener: GraphQLRequestListener<{ seen: Seen }> = {
+  /** In the place of its execution (operations.ts). */
+  async responseForOperation() {
+    return { http: { status: undefined, headers: new HeaderMap() }, body: { kind: 'single', singleResult: {} } };
+  },
+  async willSendResponse({ source, document, errors, contextValue: { seen } }) {
+    Object.assign(seen, { source, document, errors });
+  },
+};
+
+function apolloServer({ schema, introspection, apq, limits }: DocumentOptions): ApolloServer<{ seen: Seen }> {
+  return new ApolloServer<{ seen: Seen }>({
+    schema,
+    introspection: true,
+    // Only the texts of persisted queries come here again. Apollo Server waits for what a cache returns, promise or not.
+    documentStore: apq
+      ? (new LRUCache<string, DocumentNode>({ ...capacity, sizeCalculation: lengthOf }) as never)
+      : null,
+    parseOptions: { maxTokens: limits.maxTokens },
+    validationRules: [
+      operationLimits(limits),
+      unconditionalSubscriptions,
+      ...(introspection ? [] : [NoSchemaIntrospectionCustomRule]),
+    ],
+    // When the schema is closed, no error message may reveal its names.
+    validationOptions: { hideSuggestions: !introspection },
+    ...(!apq && { persistedQueries: false as const }),
+    stopOnTerminationSignals: false,
+    plugins: [{ requestDidStart: async () => listener }, ...Object.values(disabledPlugins).map((disable) => disable())],
+  });
+}
+
+const lengthOf = ({ loc }: DocumentNode) => 1 + (loc?.end ?? 0);

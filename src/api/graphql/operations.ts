@@ -1,0 +1,199 @@
+import {
+  BREAK,
+  type ExecutionResult,
+  execute,
+  GraphQLError,
+  type GraphQLFormattedError,
+  type GraphQLSchema,
+  Kind,
+  visit,
+} from 'graphql';
+import { compileQuery, isCompiledQuery } from 'graphql-jit';
+import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
+import { StoreError } from '../../errors.ts';
+import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
+import { type EventStream, openStream } from '../subscriptions/event-stream.ts';
+import type { Estimate } from './cost.ts';
+import { assertRepeatable } from './decorators.ts';
+import { type Documents, isSingleField, type Operation, type Refusal } from './documents.ts';
+import type { GraphQLContext, RequestParameters } from './request.ts';
+import { formatError, hasKey, logErrors } from './response.ts';
+
+export interface OperationsOptions {
+  schema: GraphQLSchema;
+  documents: Documents;
+  /** Whether operations are compiled (graphql-jit) or interpreted (graphql-js); the results are the same. */
+  jit: boolean;
+  /** Whether errors about variables suggest names of the schema. */
+  introspection: boolean;
+  usage: DeprecationUsage;
+  observers: readonly OperationObserver[];
+}
+
+/** How an operation has ended. */
+export interface Outcome extends Partial<Omit<Refusal, 'errors'>> {
+  data?: unknown;
+  errors?: readonly GraphQLFormattedError[] | undefined;
+  /** undefined when the request has none that could be executed. */
+  operation?: Operation;
+  /** The events of a subscription, in place of a result. */
+  stream?: EventStream;
+}
+
+type Result = { data?: unknown; errors?: readonly GraphQLError[] | undefined; status?: number; stream?: EventStream };
+
+/** Executes the operations of requests. */
+export class Operations {
+  readonly #options: OperationsOptions;
+
+  constructor(options: OperationsOptions) {
+    this.#options = options;
+  }
+
+  async answer(parameters: RequestParameters, context: GraphQLContext): Promise<Outcome> {
+    const { request, call } = context;
+    const operation = await this.#options.documents.find(parameters);
+    if ('failedAt' in operation) {
+      // Nothing is known of it but what the client says.
+      call.operation = { name: parameters.operationName, fields: undefined };
+      logErrors(operation.errors, request);
+      return { ...operation, errors: operation.errors.map(formatError) };
+    }
+    const { type, name, fields, fieldNames } = operation;
+    call.operation = { name, fields: fieldNames };
+    call.isWrite = type === 'mutation';
+    const observed = { type, name, fields, call };
+    for (const observer of this.#options.observers) observer.began?.(observed);
+    const result = await this.#run(operation, parameters.variables ?? {}, context).catch(refused);
+    if (result.errors) logErrors(result.errors, request);
+    const errors = result.errors?.map(formatError);
+    // A stream goes on, and reports its own end.
+    if (!result.stream) for (const observer of this.#options.observers) observer.ended(observed, errors);
+    await context.settle?.();
+    return { ...result, errors, operation };
+  }
+
+  async #run(operation: Operation, variables: Record<string, unknown>, context: GraphQLContext): Promise<Result> {
+    const { schema, usage, observers } = this.#options;
+    const { request, caller } = context;
+    assertMethod(operation, context);
+    if (hasKey(request)) assertRepeatable(schema, operation);
+    const estimate = operation.estimate(variables);
+    if (request.meter && (estimate.introspection > 0 || estimate.isNested)) await charge(operation, estimate, context);
+    if (caller) for (const [field, removal] of operation.deprecated) usage.called(caller, field, removal);
+    context.operation = operation;
+    if (operation.type !== 'subscription') return this.#execute(operation, variables, context);
+    return openStream({ operation, variables, context, isFlat: !estimate.isNested, schema, observers });
+  }
+
+  /**
+   * Executes with graphql-jit: an operation is compiled to a function at its second use, because compiling costs more than
+   * one use saves, and an attacker could trigger it for free. Operations that it cannot compile, or rejects before anything
+   * has run, are left to graphql-js, which has the last word.
+   */
+  async #execute(
+    operation: Operation,
+    variables: Record<string, unknown>,
+    contextValue: GraphQLContext,
+  ): Promise<ExecutionResult> {
+    const { schema, jit, introspection } = this.#options;
+    operation.uses += 1;
+    if (operation.uses === 2 && jit && isSuitable(operation)) compile(schema, operation);
+    const result = await operation.compiled?.(undefined, contextValue, variables);
+    if (result && result.data !== undefined) {
+      return result.errors ? { data: result.data, errors: result.errors.map(asGraphQLError) } : result;
+    }
+    // Without data nothing has run: graphql-jit rejected the variables. graphql-js supports more of them (defaults of
+    // non-null input fields, int64 as bigint), and reports errors in its own words.
+    return execute({
+      schema: schema,
+      document: operation.document,
+      operationName: operation.name,
+      contextValue,
+      variableValues: variables,
+      // Every error about a variable repeats the whole input, so a few are enough.
+      options: { maxCoercionErrors: 5 },
+      hideSuggestions: !introspection,
+    });
+  }
+}
+
+/** @param failure of an operation, nothing of which has run */
+function refused(failure: Error): Result {
+  const error =
+    failure instanceof GraphQLError ? failure : new GraphQLError(failure.message, { originalError: failure });
+  return { errors: [error], status: formatError(error).extensions?.status as number };
+}
+
+/** Only queries come by GET: a link must change nothing. A subscription does, if its client accepts events. */
+function assertMethod({ type }: Operation, { request, accepted }: GraphQLContext): void {
+  if (type === 'query' || (type === 'subscription' && accepted.events)) return;
+  if (request.method !== 'POST') {
+    const message =
+      'By GET only queries are answered: send a mutation by POST, and a subscription with `Accept: text/event-stream`.';
+    throw new StoreError('METHOD_NOT_ALLOWED', message);
+  }
+  if (type !== 'subscription') return;
+  const message = 'A subscription is answered with events: send `Accept: text/event-stream`.';
+  throw new StoreError('NOT_ACCEPTABLE', message);
+}
+
+/**
+ * Charges what no root field charges itself: introspection; and the whole of an operation whose nested fields cost
+ * something, because they are read after their root field has returned. What is not read is given back at the end. A
+ * subscription is charged event by event.
+ *
+ * @throws StoreError TOO_MANY_REQUESTS
+ */
+async function charge({ type }: Operation, estimate: Estimate, context: GraphQLContext): Promise<void> {
+  const { cost, introspection, rootFields, isNested } = estimate;
+  const { meter } = context.request;
+  if (introspection > 0) await meter?.take(introspection);
+  if (!isNested || type === 'subscription') return;
+  // Each root field costs one, and the last of them all that is read.
+  if (rootFields > 1) await meter?.take(rootFields - 1);
+  context.settle = await meter?.begin(cost - introspection - (rootFields - 1));
+}
+
+function compile(schema: GraphQLSchema, operation: Operation): void {
+  const compiled = compileQuery(schema, operation.document, operation.name, { disablingCapturingStackErrors: true });
+  if (isCompiledQuery(compiled)) operation.compiled = compiled.query;
+}
+
+/**
+ * Whether graphql-jit returns the same as graphql-js (`test/deep/graphql/compiled.test.ts` compares them).
+ *
+ * - Where conditions meet fragments, it returns wrong data: a fragment counts as visited after its first spread, even a
+ *   conditional one, and a field in a fragment loses the condition of its parent
+ *   (https://github.com/zalando-incubator/graphql-jit/issues/111). Executable documents have no other directives.
+ * - It assigns to aliases: an alias `__proto__` would not become a member.
+ * - Introspection blocks the process ten times as long when it is compiled.
+ * - From a variable inside an input object it accepts null, even for a field that has a default and cannot be null
+ *   (https://github.com/zalando-incubator/graphql-jit/issues/230).
+ * - It runs the mutations after a failed one, although the response says that there is no data.
+ *
+ * One document of two kilobytes may hold a hundred operations, whose compiled functions nothing would bound: it is
+ * interpreted.
+ */
+export function isSuitable({ document, type, node, hasDirectives }: Operation): boolean {
+  if (hasDirectives || /__proto__|__(?:schema|type)\b/.test(document.loc?.source.body ?? '')) return false;
+  if (document.definitions.filter(({ kind }) => kind === Kind.OPERATION_DEFINITION).length > 1) return false;
+  if (type === 'mutation' && !isSingleField(node)) return false;
+  let isPlain = true;
+  visit(document, {
+    ObjectField({ value }) {
+      if (value.kind !== Kind.VARIABLE) return undefined;
+      isPlain = false;
+      return BREAK;
+    },
+  });
+  return isPlain;
+}
+
+/**
+ * graphql-jit's errors lack parts of graphql-js's, for example `extensions` and `toJSON`
+ * (https://github.com/zalando-incubator/graphql-jit/issues/234).
+ */
+function asGraphQLError({ message, path, locations, originalError }: GraphQLError): GraphQLError {
+  return Object.assign(new GraphQLError(message, { path, originalError }), { locations });
+}

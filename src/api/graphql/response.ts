@@ -1,0 +1,125 @@
+import { STATUS_CODES } from 'node:http';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { GraphQLError, type GraphQLFormattedError } from 'graphql';
+import { idempotencyKey } from '../../access/idempotency/idempotency-key.ts';
+import { type ErrorCode, httpStatusOf, internalError, StoreError } from '../../errors.ts';
+import { logFailure, toStoreError } from '../http/errors.ts';
+import { sendFramed } from '../subscriptions/event-stream.ts';
+import { isSingleField } from './documents.ts';
+import type { Outcome } from './operations.ts';
+import { acceptedBy, type GraphQLContext, MalformedRequest, mediaTypes } from './request.ts';
+
+// Node.js has no reason phrase for it yet.
+STATUS_CODES[294] ??= 'Partial Success';
+
+/** Messages of graphql-js quote names and values, which may be as long as a body, and there may be a hundred of them. */
+const longestMessage = 1000;
+
+/** Sends the outcome of an operation. */
+export function sendOutcome(outcome: Outcome, { request, reply, call, accepted }: GraphQLContext): FastifyReply {
+  const { data, errors, stream, operation, headers = [] } = outcome;
+  if (stream) return stream.send();
+  const mediaType = accepted.mediaType ?? mediaTypes.json;
+  const status = statusOf(outcome, mediaType);
+  if (errors) call.code ??= `${errors[0]?.extensions?.code}`;
+  // The first of several mutations may have been executed: a retry of the request would execute it twice. An error
+  // without a path is about the operation: nothing of it has run.
+  const isRisky = operation?.type === 'mutation' && !isSingleField(operation.node) && errors?.some(({ path }) => path);
+  const mayRepeat = !isRisky || hasKey(request);
+  // The quota's 429 must not cause a retry either; the field's own error says how long to wait with that field. Nor may
+  // it be the status of data, where the media type says that there are some.
+  const isPartial = data != null && mediaType === mediaTypes.response;
+  if ((!mayRepeat || isPartial) && request.meter) request.meter.refusal = undefined;
+  const text = JSON.stringify(errors ? { errors, data } : { data });
+  if (accepted.prefersEvents && status < 400 && !request.meter?.refusal) return sendFramed(reply, text);
+  for (const [name, value] of headers) reply.header(name, value);
+  if (call.isReplay) reply.header('idempotent-replayed', 'true');
+  // The longest wait that any of the errors asks for, in seconds.
+  const seconds = Math.max(0, ...(errors ?? []).map(({ extensions }) => Number(extensions?.retryAfter ?? 0)));
+  if (seconds > 0 && mayRepeat) reply.header('retry-after', `${seconds}`);
+  return reply.code(status).type(mediaType).send(text);
+}
+
+export function hasKey({ headers }: FastifyRequest): boolean {
+  return headers[idempotencyKey] !== undefined;
+}
+
+/**
+ * The HTTP status of a response (GraphQL over HTTP, edition of September 2026, "Status Codes"): 400 for what cannot be
+ * parsed, 422 for what was parsed and refused, 294 for data with errors. A client that accepts only `application/json`
+ * gets 200 for every well-formed request and 400 otherwise, as earlier drafts had it: by the status it could not tell
+ * our response from an intermediary's, and existing clients rely on it.
+ */
+function statusOf({ data, errors, status = 200, failedAt = 'operation' }: Outcome, mediaType: string): number {
+  // 500 is Apollo Server's for errors that ask for no status.
+  const asked = status === 500 ? Number(errors?.[0]?.extensions?.status) : status;
+  if (asked !== 200 && asked !== 400) return asked;
+  if (mediaType === mediaTypes.json) return failedAt === 'request' ? asked : 200;
+  if (data !== undefined) return errors ? 294 : 200;
+  return failedAt === 'document' ? 400 : 422;
+}
+
+/**
+ * The failure behind an error: the store's own, or an internal one.
+ *
+ * @returns undefined for what graphql-js and Apollo Server say about a document, its operation or its variables
+ */
+function failureOf(error: GraphQLError): StoreError | undefined {
+  const { originalError, extensions, path, message } = error;
+  if (originalError instanceof StoreError) return originalError;
+  if (extensions.code !== undefined) return undefined;
+  // A variable, for example null, can make an argument invalid: only the message tells that from a value that a scalar
+  // cannot serialize.
+  const isRefused = path === undefined || /^Argument "/.test(message);
+  if (isRefused && (originalError ?? error) instanceof GraphQLError) return undefined;
+  return internalError(originalError ?? error);
+}
+
+/** Formats an error: failures with code and status, internal ones without details, all others in graphql-js's words. */
+export function formatError(error: GraphQLError): GraphQLFormattedError {
+  const { message, locations, path } = error;
+  const place = { ...(locations && { locations }), ...(path && { path }) };
+  const failure = failureOf(error);
+  if (failure) return { ...toFormatted(failure), ...place };
+  const { code = 'BAD_USER_INPUT' } = error.extensions;
+  // graphql-js has no other sign of it.
+  const isTooLong = /^Syntax Error: Document contains more tha[nt] \d+ tokens/.test(message);
+  const known = (isTooLong ? 'TOO_MANY_TOKENS' : code) as ErrorCode;
+  const extensions = { code: known, status: httpStatusOf[known] ?? 400 };
+  return { message: message.slice(0, longestMessage), ...place, extensions };
+}
+
+function toFormatted({ message, code, status, headers }: StoreError): GraphQLFormattedError {
+  const retryAfter = headers['retry-after'];
+  return { message, extensions: { code, status, ...(retryAfter && { retryAfter: Number(retryAfter) }) } };
+}
+
+/** Logs the failures of an operation with the request's id. */
+export function logErrors(errors: readonly GraphQLError[], request: FastifyRequest): void {
+  for (const error of errors) {
+    const failure = failureOf(error);
+    if (failure) logFailure(failure, request);
+  }
+}
+
+/**
+ * Sends a failure outside an operation (no key, no JSON) as a GraphQL response, with the media type that the client
+ * prefers: with `application/json` it cannot know that the body of a 4xx is GraphQL's (GraphQL over HTTP, "Body").
+ *
+ * A client of events gets a refused key as an event: graphql-sse's client takes every status but 200 for a lost
+ * connection, and would retry in silence.
+ */
+export function sendGraphQLError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  const failure = toStoreError(error, request.routeOptions.bodyLimit);
+  logFailure(failure, request);
+  if (request.call) request.call.code ??= failure.code;
+  reply.headers(failure.headers);
+  const { prefersEvents, mediaType = mediaTypes.json } = acceptedBy(request);
+  if (prefersEvents && (failure.status === 401 || failure.status === 403)) {
+    sendFramed(reply, JSON.stringify({ errors: [toFormatted(failure)] }));
+    return;
+  }
+  const isUnprocessable = error instanceof MalformedRequest && mediaType === mediaTypes.response;
+  reply.code(isUnprocessable ? 422 : failure.status).type(mediaType);
+  reply.serializer(JSON.stringify).send({ errors: [toFormatted(failure)] });
+}
