@@ -57,28 +57,15 @@ export interface DeprecatedField {
   deprecation: Deprecation;
 }
 
-/** Finds the deprecated fields that documents use. Each document is searched once. */
-export class DeprecatedFields {
-  readonly #schema: GraphQLSchema;
-  readonly #known = new WeakMap<DocumentNode, ReadonlyMap<string, Date>>();
-
-  constructor(schema: GraphQLSchema) {
-    this.#schema = schema;
-  }
-
-  /** @returns the removal dates of the deprecated fields used, by their coordinates: `Query.pet` */
-  in(document: DocumentNode): ReadonlyMap<string, Date> {
-    const known = this.#known.get(document);
-    if (known) return known;
-    const used = new Map<string, Date>();
-    const types = new TypeInfo(this.#schema);
-    const Field = () => {
-      const field = types.getFieldDef();
-      const { deprecation } = (field?.extensions ?? {}) as Partial<DeprecatedField>;
-      if (deprecation) used.set(`${types.getParentType()?.name}.${field?.name}`, deprecation.removal);
-    };
-    visit(document, visitWithTypeInfo(types, { Field }));
-    this.#known.set(document, used);
-    return used;
-  }
+/** @returns the removal dates of the deprecated fields that a document uses, by their coordinates: `Query.pet` */
+export function deprecatedFieldsIn(schema: GraphQLSchema, document: DocumentNode): ReadonlyMap<string, Date> {
+  const used = new Map<string, Date>();
+  const types = new TypeInfo(schema);
+  const Field = () => {
+    const field = types.getFieldDef();
+    const { deprecation } = (field?.extensions ?? {}) as Partial<DeprecatedField>;
+    if (deprecation) used.set(`${types.getParentType()?.name}.${field?.name}`, deprecation.removal);
+  };
+  visit(document, visitWithTypeInfo(types, { Field }));
+  return used;
 }

@@ -12,7 +12,7 @@ import {
 } from 'graphql';
 import type { CompiledQuery } from 'graphql-jit';
 import { LRUCache } from 'lru-cache';
-import { DeprecatedFields } from '../../access/deprecations/deprecation.ts';
+import { deprecatedFieldsIn } from '../../access/deprecations/deprecation.ts';
 import { type Estimate, estimateOf } from './cost.ts';
 import { fieldsIn, fragmentsOf, type OperationLimits, operationLimits, unconditionalSubscriptions } from './limits.ts';
 import type { RequestParameters } from './request.ts';
@@ -79,12 +79,10 @@ interface Seen {
 export class Documents {
   readonly #options: DocumentOptions;
   readonly #apollo: ApolloServer<{ seen: Seen }>;
-  readonly #deprecated: DeprecatedFields;
   readonly #known = new LRUCache<string, Known>({ ...capacity, sizeCalculation: (_, text) => 1 + text.length });
 
   private constructor(options: DocumentOptions) {
     this.#options = options;
-    this.#deprecated = new DeprecatedFields(options.schema);
     this.#apollo = apolloServer(options);
   }
 
@@ -139,7 +137,7 @@ export class Documents {
       hasDirectives: document.loc?.source.body.includes('@') ?? true,
       fields,
       fieldNames: [...new Set(fields.values())],
-      deprecated: this.#deprecated.in(document),
+      deprecated: deprecatedFieldsIn(schema, document),
       estimate: estimateOf(schema, limits.maxCost, document, node),
       uses: 0,
     };
