@@ -42,7 +42,7 @@ export function sendFramed(reply: FastifyReply, result: string): FastifyReply {
 /** Nothing is written for this long (ms) before a connection is cut. */
 export const silenceBeforeCut = 100;
 /** After this long (ms) without a result there is a heartbeat: proxies close connections that are silent for 15 s. */
-const heartbeatInterval = 10_000;
+export const heartbeatInterval = 10_000;
 
 interface Subscription {
   schema: GraphQLSchema;
