@@ -9,7 +9,7 @@ import { visitsModule } from './visits/visits.module.ts';
 /** A module whose rows refer to another table, are filtered twice, changed and removed (docs/add-a-module.md). */
 
 test('the documentation shows what runs', () => {
-  const [, chapter = ''] = readFileSync('docs/add-a-module.md', 'utf8').split('\n## References');
+  const [, chapter = ''] = readFileSync('docs/add-a-module.md', 'utf8').split('\n## Work');
   const files = ['visit.service.ts', 'visits.module.ts'].map((name) =>
     readFileSync(`test/modules/visits/${name}`, 'utf8'),
   );
@@ -20,7 +20,7 @@ test('the documentation shows what runs', () => {
       .map((line) => line.trim()),
   );
   const shown = [...chapter.matchAll(/```ts\n([\s\S]*?)```/g)].flatMap(([, code = '']) => code.split('\n'));
-  expect(shown.length).toBeGreaterThan(80);
+  expect(shown.length).toBeGreaterThan(40);
   expect(shown.filter((line) => !lines.has(line.trim()))).toEqual([]);
 });
 

@@ -185,5 +185,5 @@ test('201 has no Location, and the decisions say so', async () => {
   const created = await post(rex);
   expect(created.status).toBe(201);
   expect(created.headers).not.toHaveProperty('location');
-  expect(readFileSync('docs/decisions.md', 'utf8')).toMatch(/^\*\*`Location` on 201\.\*\* None:/m);
+  expect(readFileSync('docs/decisions.md', 'utf8')).toMatch(/^\| `Location` on 201 \| none:/m);
 });
