@@ -54,10 +54,10 @@ export const exceptions: Record<string, Record<string, string>> = {
     'cd operations/prometheus': 'test/deep/operations/alerts.test.ts does it',
   },
   'docs/develop.md': {
-    'npm run dev      # builds, runs on the embedded store, and does it again at every change':
+    'npm run dev                       # builds, runs on the embedded store, restarts at every change':
       'runs for ever, or is what runs this',
     'npm run drill                    # all: half an hour': 'CI has its short round; the whole takes half an hour',
-    "url=$(../shared/citus/cluster start /dev/shm/citus 24100)    # Debian's PostgreSQL 15.20 or later":
+    'TEST_CITUS=8 TEST_DATABASE_URL=postgres://... npm test            # by id over 8 shards':
       'needs Citus; CI does it where it is',
   },
   'docs/logs.md': {
