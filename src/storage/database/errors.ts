@@ -11,18 +11,18 @@ export function isDataError(error: unknown): boolean {
  * the database is unavailable, because every retry would fail, too.
  */
 export function isWorthAnotherTry(error: unknown): boolean {
-  const state = sqlState(error instanceof StoreError ? error.cause : error);
+  const state = sqlState(causeOf(error));
   return state !== undefined && !/^(?:08|40|53[34]|57P|58|28|3D)/.test(state);
 }
 
 /** True when the database has undone a statement for the sake of another one: nothing was written. */
 export function isConflict(error: unknown): boolean {
-  return /^40(?:001|P01)$/.test(`${sqlState(error instanceof StoreError ? error.cause : error)}`);
+  return ['40001', '40P01'].includes(`${sqlState(causeOf(error))}`);
 }
 
 /** True when another server may answer what this one did not: it is not the data's fault, and it did not take long. */
 export function isWorthAnotherServer(error: unknown): boolean {
-  const cause = error instanceof StoreError ? error.cause : error;
+  const cause = causeOf(error);
   const isSlow = sqlState(cause) === '57014' || (cause as NodeJS.ErrnoException | undefined)?.code === 'ETIMEDOUT';
   return !isDataError(cause) && !isUnsupported(cause) && !isSlow;
 }
@@ -129,19 +129,16 @@ export function sqlState(error: unknown): string | undefined {
 
 /** A failure in words of which there are few, for observers. */
 export function failureOf(error: unknown): DatabaseFailure {
-  const cause = error instanceof StoreError ? error.cause : error;
+  const cause = causeOf(error);
   const state = sqlState(cause);
-  return { state, type: state === undefined ? typeOf(error, cause) : classOf(state) };
-}
-
-/** Whatever a server says, there are not more classes than those of PostgreSQL's manual, appendix A. */
-function classOf(state: string): string {
-  const name = state.slice(0, 2);
-  return /^[0-5][0-9A-Z]$|^[FHPX][0-9VX]$/.test(name) ? name : 'other';
-}
-
-function typeOf(error: unknown, cause: unknown): string {
+  // Whatever a server says, there are not more classes than those of PostgreSQL's manual, appendix A.
+  if (state) return { state, type: /^(?:[0-5][0-9A-Z]|[FHPX][0-9VX])/.exec(state)?.[0] ?? 'other' };
   const { code, message = '' } = (cause ?? {}) as NodeJS.ErrnoException;
-  if (code === 'ETIMEDOUT' || /timeout exceeded/.test(message)) return 'timeout';
-  return error instanceof StoreError ? 'unavailable' : 'other';
+  const isTimeout = code === 'ETIMEDOUT' || message.includes('timeout exceeded');
+  return { state, type: isTimeout ? 'timeout' : error instanceof StoreError ? 'unavailable' : 'other' };
+}
+
+/** The driver's error behind one that was translated. */
+function causeOf(error: unknown): unknown {
+  return error instanceof StoreError ? error.cause : error;
 }

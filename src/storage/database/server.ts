@@ -199,17 +199,13 @@ class Availability {
     private readonly pool: Pool,
     log: Log,
   ) {
-    this.#loss = new Incident({
-      onStart: (fields) => log.warn(fields, 'the database is lost'),
-      onEnd: (ms, failures) => log.info({ ms, failures }, 'the database is back'),
-    });
-    this.#failures = new Incident(
-      {
-        onStart: (fields) => log.warn(fields, 'the database does not carry out statements'),
-        onEnd: (ms, failures) => log.info({ ms, failures }, 'the database carries out statements again'),
-      },
-      quietAfterFailures,
-    );
+    const incident = (begins: string, ends: string, quiet?: number) => {
+      const onEnd = (ms: number, failures: number) => log.info({ ms, failures }, ends);
+      return new Incident({ onStart: (fields) => log.warn(fields, begins), onEnd }, quiet);
+    };
+    const [fails, works] = ['the database does not carry out statements', 'the database carries out statements again'];
+    this.#loss = incident('the database is lost', 'the database is back');
+    this.#failures = incident(fails, works, quietAfterFailures);
     this.#crowd = new Incident({
       onStart: (fields) => log.warn(fields, 'all connections to the database are in use'),
       onEnd: (ms) => log.info({ ms }, 'connections to the database are free again'),

@@ -105,22 +105,24 @@ function integer({ min, max }: { min: bigint; max: bigint }, step: bigint, isTex
 
 function finite(bounds: Member, isText: boolean): Rule {
   const { minimum: least, maximum: greatest, exclusiveMinimum: above, exclusiveMaximum: below, multipleOf } = bounds;
-  const conditions: Array<[number | undefined, string, (value: number, bound: number) => boolean]> = [
+  const conditions: Array<
+    [bound: number | undefined, words: string, holds: (value: number, bound: number) => boolean]
+  > = [
     [least, 'at least', (value, bound) => value >= bound],
     [greatest, 'at most', (value, bound) => value <= bound],
     [above, 'greater than', (value, bound) => value > bound],
     [below, 'less than', (value, bound) => value < bound],
     [multipleOf, 'a multiple of', (value, bound) => Number.isInteger(value / bound)],
   ];
-  const given = conditions.flatMap(([bound, words, holds]) => (bound === undefined ? [] : [{ bound, words, holds }]));
-  const words = ['a number', ...given.map(({ bound, words }) => `${words} ${bound}`)].join(', ');
+  const given = conditions.filter(([bound]) => bound !== undefined);
+  const words = ['a number', ...given.map(([bound, words]) => `${words} ${bound}`)].join(', ');
   return {
     describe: () => words,
     read(value) {
       const isDigits = isText && typeof value === 'string' && /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(value);
       const number = isDigits || typeof value === 'bigint' ? Number(value) : value;
       if (typeof number !== 'number' || !Number.isFinite(number)) return undefined;
-      return given.every(({ bound, holds }) => holds(number, bound)) ? number : undefined;
+      return given.every(([bound, , holds]) => holds(number, bound as number)) ? number : undefined;
     },
   };
 }
@@ -132,7 +134,9 @@ function text({ minLength = 0, maxLength, pattern, format }: Member & { maxLengt
   const faultOf = (value: unknown): string | undefined => {
     if (typeof value !== 'string') return 'a string';
     if (value.includes('\u0000') || !value.isWellFormed()) return 'free of U+0000 and of lone surrogates';
-    if (!hasLength(minLength, maxLength, value)) return `${range} ${maxLength} characters long`;
+    // JSON Schema counts Unicode code points: each is one or two units of a JavaScript string.
+    const length = value.length > 2 * maxLength ? value.length : [...value].length;
+    if (length < minLength || length > maxLength) return `${range} ${maxLength} characters long`;
     if (expression && !expression.test(value)) return `a text that matches ${pattern}`;
     return format && !Format.Test(format, value) ? `a text in the format ${format}` : undefined;
   };
@@ -141,14 +145,6 @@ function text({ minLength = 0, maxLength, pattern, format }: Member & { maxLengt
     read: (value) => (faultOf(value) === undefined ? value : undefined),
     describe: (value) => `${faultOf(value)}`,
   };
-}
-
-/** Counts Unicode code points, as JSON Schema does: each is one or two units of a JavaScript string. */
-function hasLength(min: number, max: number, text: string): boolean {
-  if (text.length <= max && text.length >= 2 * min) return true;
-  if (text.length > 2 * max) return false;
-  const { length } = [...text];
-  return length >= min && length <= max;
 }
 
 const rfc3339 = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i;

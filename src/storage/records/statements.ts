@@ -125,15 +125,17 @@ function insertOnceFor({ name, inserted, generated }: Table): Statement {
   return {
     name: `insert_once_${name}`,
     isWrite: true,
-    // The cast is for Citus, which keeps no column of type void.
+    // The cast is for Citus, which keeps no column of type void. `limit` makes PostgreSQL use the index for each claim,
+    // where a join scans the whole table until that has been analysed.
     text: `with lock as materialized (select pg_advisory_xact_lock(hashtext(${literal(name)}))::text),
       input as materialized (
         select input.* from lock, unnest(${types.map((type, at) => `$${at + 1}::${type}[]`).join(', ')})
           with ordinality as input (${[...names, identity].join(', ')}, "#fingerprint", "#place")),
       known as materialized (
         select "#place", stored.fingerprint, stored.generated
-        from input join idempotency_key as stored
-          on (stored.key_id, stored.operation, stored.hash) = (${identity})),
+        from input cross join lateral (
+          select fingerprint, generated from idempotency_key where (key_id, operation, hash) = (${identity}) limit 1
+        ) as stored),
       ready as materialized (
         select *, array[${generated.map(({ text }) => text).join(', ')}] as "#generated" from (
           select nextval((select pg_get_serial_sequence(${literal(table)}, 'id')::regclass)) as id,
