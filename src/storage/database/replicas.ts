@@ -51,13 +51,11 @@ interface ReadNode {
   /** Host and port, for the log. */
   readonly name: string;
   readonly server: Server;
-  /** False until it has said that it can be used. */
-  isFit: boolean;
+  /** Why it cannot be used; empty when it can, and undefined before its first answer. */
+  trouble: string | undefined;
   restsUntil: number;
   /** How long (ms) it rests when it cannot be used the next time. */
   rest: number;
-  /** Why it cannot be used, as it was logged; undefined before the first message. */
-  reported: string | undefined;
 }
 
 /**
@@ -102,14 +100,14 @@ export class Replicas {
   ): Promise<Row[] | undefined> {
     const floor = this.#floor;
     if (!floor || !this.#isComplete) {
-      if (!this.#isLearning) void this.#learn(this.primary.ask);
+      void this.#learn();
       return undefined;
     }
     this.#next += 1;
     for (let at = 0; at < this.#nodes.length; at += 1) {
       const node = this.#nodes[(this.#next + at) % this.#nodes.length] as ReadNode;
       if (node.restsUntil > performance.now()) continue;
-      if (!node.isFit) void this.#probe(node, floor);
+      if (node.trouble !== '') void this.#probe(node, floor);
       else {
         sentTo(node.name);
         const rows = await this.#readOn(node, statement, values, floor);
@@ -138,8 +136,8 @@ export class Replicas {
     } catch (error) {
       if (!isWorthAnotherServer(error)) throw error;
       node.server.cut();
-      // Of several reads that fail together the first one has reported it.
-      if (node.isFit) this.#leave(node, reasonOf(error));
+      // Of several reads that fail together the first one has noted it.
+      if (node.trouble === '') this.#note(node, reasonOf(error));
       return undefined;
     }
   }
@@ -153,49 +151,38 @@ export class Replicas {
       this.#judge(node, seen, floor);
     } catch (error) {
       node.server.cut();
-      this.#leave(node, reasonOf(error));
+      this.#note(node, reasonOf(error));
     }
   }
 
   /** @returns whether the node may answer a read that needs all up to `floor` */
   #judge(node: ReadNode, seen: Position, floor: Position): boolean {
     const trouble = this.#troubleOf(seen, floor);
-    if (trouble) {
-      // The primary may be another server by now.
-      if (!this.#isLearning) void this.#learn(this.primary.ask);
-      this.#leave(node, trouble);
-      return false;
-    }
-    node.isFit = true;
-    node.rest = restWhenUnfit.shortest;
-    this.#report(node, '');
-    const isBehind = seen.system === floor.system && seen.bytes < floor.bytes;
+    // The primary may be another server by now.
+    if (trouble) void this.#learn();
+    this.#note(node, trouble);
+    const isBehind = !trouble && seen.system === floor.system && seen.bytes < floor.bytes;
     if (isBehind) node.restsUntil = performance.now() + restWhenBehind;
-    return !isBehind;
+    return !trouble && !isBehind;
   }
 
-  /** Why a node cannot be used, even for a process that has written nothing. */
-  #troubleOf(seen: Position, floor: Position): string | undefined {
+  /** Why a node cannot be used, even for a process that has written nothing; empty when it can. */
+  #troubleOf(seen: Position, floor: Position): string {
     // Another system is no copy: a node of a distributed engine, which is up to date by itself.
-    if (seen.system !== floor.system) return seen.isReplica ? 'it is a replica of another server' : undefined;
+    if (seen.system !== floor.system) return seen.isReplica ? 'it is a replica of another server' : '';
     if (seen.database !== floor.database) return 'it is another database';
     if (!seen.isReplica) return 'it has been promoted: it does not follow the primary';
     if (seen.timeline < floor.timeline) return 'it has not followed the last promotion yet';
     if (seen.timeline > floor.timeline) return 'it follows a promotion that the primary has not had';
-    return seen.lag < (this.options.readMaxLag ?? 1000) ? undefined : 'it is too far behind the primary';
+    return seen.lag < (this.options.readMaxLag ?? 1000) ? '' : 'it is too far behind the primary';
   }
 
-  #leave(node: ReadNode, reason: string): void {
-    node.isFit = false;
-    node.restsUntil = performance.now() + node.rest;
-    node.rest = Math.min(2 * node.rest, restWhenUnfit.longest);
-    this.#report(node, reason);
-  }
-
-  #report(node: ReadNode, reason: string): void {
-    if (reason === node.reported) return;
-    node.reported = reason;
-    if (reason) this.options.log?.warn({ node: node.name, why: reason }, 'a read node is not used');
+  #note(node: ReadNode, trouble: string): void {
+    if (trouble) node.restsUntil = performance.now() + node.rest;
+    node.rest = trouble ? Math.min(2 * node.rest, restWhenUnfit.longest) : restWhenUnfit.shortest;
+    if (trouble === node.trouble) return;
+    node.trouble = trouble;
+    if (trouble) this.options.log?.warn({ node: node.name, why: trouble }, 'a read node is not used');
     else this.options.log?.info({ node: node.name }, 'a read node is used');
   }
 
@@ -213,10 +200,11 @@ export class Replicas {
   }
 
   /** Asks the primary where its log ends: all that was written before is up to there. */
-  async #learn(rows: Rows): Promise<void> {
+  async #learn(session?: Rows): Promise<void> {
+    if (this.#isLearning && !session) return;
     const writes = this.#writes;
     this.#isLearning = true;
-    const seen = await positionOf(rows).catch(() => undefined);
+    const seen = await positionOf(session ?? this.primary.ask).catch(() => undefined);
     this.#isLearning = false;
     const floor = this.#floor;
     // The way to the primary may lead to another server by now.
@@ -240,7 +228,7 @@ export class Replicas {
     const sessions = sessionsTo(url, limits);
     const pool = poolWith({ ...sessions.config, pipeline: true, max: this.options.poolMax });
     const server = new Server(pool, { ...sessions, find });
-    return { name, server, isFit: false, restsUntil: 0, rest: restWhenUnfit.shortest, reported: undefined };
+    return { name, server, trouble: undefined, restsUntil: 0, rest: restWhenUnfit.shortest };
   }
 
   async close(): Promise<void> {
@@ -253,7 +241,6 @@ export class Replicas {
   }
 }
 
-/** @throws the error of `rows`; StoreError when it takes too long */
 async function positionOf(rows: Rows): Promise<Position> {
   const late = () => tryAgain(`It has not answered within ${timeoutMs} ms.`);
   return parsePosition(await withTimeout(timeoutMs, rows(position, []), late));
