@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { accessSync, constants, lstatSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statfsSync } from 'node:fs';
+import { accessSync, constants, lstatSync, mkdirSync, realpathSync, statfsSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
@@ -45,8 +45,9 @@ export interface EmbeddedOptions {
   maxSilence?: number;
 }
 
-const port = 5432;
-const socketName = `.s.PGSQL.${port}`;
+// Other processes look at the first one.
+const ports = { shared: 5432, exclusive: 5433 };
+const socketName = (port: number) => `.s.PGSQL.${port}`;
 // sockaddr_un.sun_path holds 108 bytes, including its terminator.
 const longestSocketPath = 107;
 
@@ -59,18 +60,16 @@ export async function openEmbeddedPostgres(dataDir: string, options: EmbeddedOpt
   const { onLost = () => undefined, prepared, evenRetired = false, exclusive = false } = options;
   const folder = usableFolder(dataDir);
   if (!evenRetired) assertInUse(folder);
-  const host = exclusive ? mkdtempSync(join(tmpdir(), 'embedded-postgres-')) : socketFolder(folder);
-  const socketPath = join(host, socketName);
+  const host = socketFolder(folder);
+  const port = exclusive ? ports.exclusive : ports.shared;
+  const socketPath = join(host, socketName(port));
   const maxSilence = exclusive ? Number.POSITIVE_INFINITY : options.maxSilence;
   const worker = new Worker(new URL(`./postgres.worker${extname(import.meta.url)}`, import.meta.url), {
     workerData: { dataDir: folder, socketPath, prepared, evenRetired, exclusive, maxSilence } satisfies WorkerData,
     stdout: true,
   });
   const exited = new Promise<void>((resolve) => {
-    worker.once('exit', () => {
-      if (exclusive) rmSync(host, { recursive: true, force: true });
-      resolve();
-    });
+    worker.once('exit', () => resolve());
   });
   let role: Role | undefined;
   const owned = new Promise<void>((resolve) => {
@@ -134,7 +133,7 @@ function usableFolder(dataDir: string): string {
  * @throws Error when other users may use that one
  */
 function socketFolder(folder: string): string {
-  if (Buffer.byteLength(join(folder, socketName)) <= longestSocketPath) return folder;
+  if (Buffer.byteLength(join(folder, socketName(ports.shared))) <= longestSocketPath) return folder;
   const name = createHash('sha256').update(folder).digest('hex').slice(0, 24);
   const short = join(tmpdir(), `animal-store-${name}`);
   mkdirSync(short, { recursive: true, mode: 0o700 });

@@ -13,8 +13,8 @@ export const { describe, expect, test, beforeAll, afterAll, beforeEach, afterEac
 export const newFolder = () => mkdtempSync(join(tmpdir(), 'embedded-postgres-test-'));
 
 /** A session with a store. */
-export async function sessionWith({ host }: Pick<EmbeddedAddress, 'host'>): Promise<pg.Client> {
-  const session = new pg.Client({ host, port: 5432, user: 'postgres', database: 'postgres' });
+export async function sessionWith({ host, port = 5432 }: Pick<EmbeddedAddress, 'host'> & { port?: number }) {
+  const session = new pg.Client({ host, port, user: 'postgres', database: 'postgres' });
   session.on('error', () => undefined);
   await session.connect();
   return session;

@@ -132,16 +132,16 @@ export class Database {
     const { model, embedded } = this;
     const { directUrl, url } = this.options;
     const options = { ...this.options, url: directUrl ?? url };
-    const applied = await this.exclusively((assertHeld) =>
-      applyMigrations({ options, model, embedded, assertHeld, patience }),
-    );
-    if (directUrl && (await this.pending()).length > 0) {
-      throw new Error('DATABASE_DIRECT_URL has been migrated, and is not the database that DATABASE_URL leads to.');
-    }
-    await advanceCounters(this.primary.ask, this.orm, this.options.log).catch((error) => {
-      throw isUnmigrated(error) ? lacksMigration(error) : error;
+    return this.exclusively(async (assertHeld) => {
+      const applied = await applyMigrations({ options, model, embedded, assertHeld, patience });
+      if (directUrl && (await this.pending()).length > 0) {
+        throw new Error('DATABASE_DIRECT_URL has been migrated, and is not the database that DATABASE_URL leads to.');
+      }
+      await advanceCounters(this.primary.ask, this.orm, this.options.log).catch((error) => {
+        throw isUnmigrated(error) ? lacksMigration(error) : error;
+      });
+      return applied;
     });
-    return applied;
   }
 
   /** The names of the migrations that the database lacks. @throws StoreError SERVICE_UNAVAILABLE */
