@@ -106,7 +106,7 @@ export class Operations {
     // Without data nothing has run: graphql-jit rejected the variables. graphql-js supports more of them (defaults of
     // non-null input fields, int64 as bigint), and reports errors in its own words.
     return execute({
-      schema: schema,
+      schema,
       document: operation.document,
       operationName: operation.name,
       contextValue,

@@ -12,6 +12,8 @@ declare module 'fastify' {
     call: RequestCall;
   }
   interface FastifyInstance {
+    /** Large answers and events that clients have not read yet. */
+    unsent: MemoryBudget;
     /** Requests whose responses are not complete. */
     activeRequests: { count: number };
     /** True from the moment when no new clients should come. */
@@ -89,7 +91,7 @@ export interface LifecycleOptions {
   observers: RequestObserver[];
 }
 
-/** Limit for large answers that clients have not read yet; smaller ones are bounded by the number of connections. */
+/** Limit for answers and events that clients have not read yet. */
 const maxUnsentBytes = 64 * 1024 * 1024;
 
 /** The first and last steps of every request: deadline, observers, headers, and the end of its connection. */
@@ -121,16 +123,16 @@ export const lifecycle = fastifyPlugin<LifecycleOptions>(
       done();
     });
 
-    const unsent = new MemoryBudget('answers', maxUnsentBytes);
+    app.decorate('unsent', new MemoryBudget('answers', maxUnsentBytes));
     app.addHook('onSend', (request, reply, payload, done) => {
       // Node closes idle connections when it drains, but keeps those that answer alive, and would wait for their timeout.
       if (app.isDraining || isUnread(request)) reply.header('connection', 'close');
-      // Also where Apollo Server names the methods of one operation.
+      // Also where a GraphQL operation needs another method.
       if (reply.statusCode === 405) reply.header('allow', `${app.allowedMethods.of(request)?.join(', ')}`);
       const isContent = typeof payload === 'string' || Buffer.isBuffer(payload);
       if (!isContent || payload.length <= large) return done(null, payload);
       try {
-        unsent.hold(Buffer.byteLength(payload), reply.raw, request.call.isWrite);
+        app.unsent.hold(Buffer.byteLength(payload), reply.raw, request.call.isWrite);
         done(null, payload);
       } catch (error) {
         done(error as Error);

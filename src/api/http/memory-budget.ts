@@ -33,4 +33,10 @@ export class MemoryBudget {
       this.#bytes -= bytes;
     });
   }
+
+  /** Replaces what streams hold, which they count by themselves. @returns how many bytes there are beyond the limit */
+  recount(before: number, now: number): number {
+    this.#bytes += now - before;
+    return this.#bytes - this.#maxBytes;
+  }
 }

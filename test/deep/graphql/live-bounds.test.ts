@@ -113,7 +113,7 @@ describe('a quota', () => {
 });
 
 describe('a client that does not read', () => {
-  test('holds a page and no queue, is no burden to others, and has everything when it reads on', async () => {
+  test('holds a page and no queue, has everything when it reads on, and is cut off when too much is unread', async () => {
     store = await startStore();
     const count = 15_000;
     const slow = await following({ after: '0' });
@@ -127,6 +127,14 @@ describe('a client that does not read', () => {
     slow.outgoing.socket?.resume();
     await slow.until(count);
     expect(seen(slow)).toEqual(Array.from({ length: count }, (_, at) => `${at + 1}`.padStart(900, 'x')));
+
+    // With answers that nobody has read either, 64 MiB are used up.
+    const unread = await following({ after: '0' });
+    unread.outgoing.socket?.pause();
+    store.app.unsent.recount(0, 64 * 1024 * 1024);
+    await eventually(async () => store.app.subscriptions.count === 2);
+    unread.outgoing.socket?.resume();
+    expect(await unread.ended).toBe('cut');
   });
 
   test('and goes is forgotten', async () => {
