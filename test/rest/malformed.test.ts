@@ -1,3 +1,4 @@
+import { withClock } from '../support/guesses.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { closing, exchange, requestText } from '../support/raw.ts';
 import { rest } from '../support/rest.ts';
@@ -66,7 +67,11 @@ describe.each([
   ])('%s is answered once, and what stands behind it is not run', async (what, bytes) => {
     const hidden = `${head}${key}Content-Type: application/json\r\nContent-Length: ${rex.length}\r\n\r\n${rex}`;
     const first = bytes.replace('Host: a\r\n', `Host: a\r\n${authorization()}`);
-    const [response, ...others] = await exchange(store, Buffer.from(first + hidden, 'latin1'));
+    const [response, ...others] = await withClock(async () => {
+      // The parser would be first while a key is looked up.
+      await rest(store, '/v1/pets');
+      return exchange(store, Buffer.from(first + hidden, 'latin1'));
+    });
     const body = JSON.parse(response?.text ?? '');
     expect(others).toEqual([]);
     const isBody = /unknown transfer|chunk size/.test(what);

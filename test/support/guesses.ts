@@ -23,7 +23,9 @@ export function judged(limit: number, count: number): number[] {
 }
 
 /** Runs `work` with clocks that only `setTo` moves, in milliseconds from now. */
-export async function withClock(work: (setTo: (milliseconds: number) => void) => Promise<void>): Promise<void> {
+export async function withClock<Result>(
+  work: (setTo: (milliseconds: number) => void) => Promise<Result>,
+): Promise<Result> {
   const { now } = Date;
   const { now: monotonic } = performance;
   const [day, uptime] = [now(), performance.now()];
@@ -33,7 +35,7 @@ export async function withClock(work: (setTo: (milliseconds: number) => void) =>
   };
   setTo(0);
   try {
-    await work(setTo);
+    return await work(setTo);
   } finally {
     Date.now = now;
     performance.now = monotonic;

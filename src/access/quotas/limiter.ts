@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import {
+  type IRateLimiterOptions,
   type RateLimiterAbstract,
   RateLimiterMemory,
   RateLimiterRedis,
@@ -17,17 +18,10 @@ export function secondsLeft({ msBeforeNext }: RateLimiterRes): number {
 /** Counts units, by key and window of time. */
 export type Limiter = Pick<RateLimiterAbstract, 'get' | 'penalty' | 'reward' | 'delete'>;
 
-export interface Budget {
-  points: number;
-  /** Seconds. */
-  duration: number;
-  /** Distinguishes the limiters that count in one place. */
-  keyPrefix: string;
-}
-
 /** The place where the processes of a service count. */
 export interface Counting {
-  limiter(budget: Budget): Limiter;
+  /** @param budget `keyPrefix` distinguishes the limiters that count in one place */
+  limiter(budget: IRateLimiterOptions): Limiter;
 }
 
 /** For a process that is the service by itself. */
@@ -63,7 +57,7 @@ export class CountingInRedis implements Counting {
     return new CountingInRedis(redis, log);
   }
 
-  limiter(budget: Budget): Limiter {
+  limiter(budget: IRateLimiterOptions): Limiter {
     const shared = new RateLimiterRedis({ ...budget, storeClient: this.#redis });
     const own = new RateLimiterMemory(budget);
     const count = (name: 'penalty' | 'reward') => async (key: string | number, points?: number) => {
