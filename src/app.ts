@@ -97,7 +97,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     ...config.subscriptions,
     authenticate: (request) => authenticate(keys, request),
   });
-  await app.register(routes, { usage, bodies: new MemoryBudget('bodies', 64 * config.http.bodyLimit) });
+  const bodies = new MemoryBudget('bodies', 64 * config.http.bodyLimit);
+  await app.register(routes, { usage, bodies, isMetered: quota !== undefined });
   await app.register(flushing, { buffers: [keys.uses, usage] });
   await app.register(idempotencyKeyExpiry, { database, hours: config.idempotencyHours });
   app.decorate('checkReadiness', readiness({ app, database, quota: redis, worker }));

@@ -28,9 +28,9 @@ export interface AuthenticatorOptions {
   onBootstrapUse?: ((address: string) => void) | undefined;
 }
 
-/** What the last look-up of a secret said. */
+/** The result of the last look-up of a secret. */
 interface KnownKey {
-  /** null for a secret that nobody has, or no longer. */
+  /** null for an unknown, expired or revoked secret. */
   readonly caller: Caller | null;
   /** The time (`Date.now()`) from which the secret is rejected. */
   readonly validUntil: number;

@@ -7,7 +7,7 @@ import {
   type RateLimiterRes,
 } from 'rate-limiter-flexible';
 
-/** What is counted is counted by the minute. */
+/** All limits are per minute. */
 export const windowSeconds = 60;
 
 /** Seconds until the window ends. Setting the clock back does not prolong it, although the limiter says so. */
@@ -29,7 +29,7 @@ export const inMemory: Counting = { limiter: (budget) => new RateLimiterMemory(b
 
 type Log = Record<'info' | 'warn', (fields: object, message: string) => void>;
 
-/** Counts in Redis, for all nodes; in this process while Redis fails, or answers what is no count. */
+/** Counts in Redis, for all nodes; in this process while Redis fails or returns invalid counts. */
 export class CountingInRedis implements Counting {
   readonly #redis: Redis;
   readonly #log: Log;
@@ -64,7 +64,7 @@ export class CountingInRedis implements Counting {
       try {
         const used = await shared[name](key, points);
         const counts = [used.consumedPoints, used.msBeforeNext];
-        if (!counts.every(Number.isSafeInteger)) throw new Error(`Redis answered ${counts}, which are no counts`);
+        if (!counts.every(Number.isSafeInteger)) throw new Error(`Redis returned invalid counts: ${counts}`);
         this.#recover();
         return used;
       } catch (error) {

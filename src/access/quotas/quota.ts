@@ -44,7 +44,7 @@ export class Quota {
     const taken = this.#taken.get(keyId) ?? 0;
     if (used.consumedPoints - units >= this.#limit) {
       const state = await this.#giveBack(keyId, units);
-      throw used.consumedPoints - units - taken < this.#limit ? this.#inProgress(state) : this.#usedUp(state);
+      throw this.#refusal(state, used.consumedPoints - units - taken >= this.#limit);
     }
     this.#taken.set(keyId, taken + units);
     const settle = async (unused: number) => {
@@ -65,17 +65,14 @@ export class Quota {
     return this.#stateOf(used);
   }
 
-  #usedUp(state: QuotaState): StoreError {
-    return new StoreError('TOO_MANY_REQUESTS', `This key has used its ${this.#limit} units of this minute.`, {
-      headers: { 'retry-after': `${state.reset}`, ...rateLimitHeaders(state) },
-    });
-  }
-
-  #inProgress(state: QuotaState): StoreError {
-    const message = `What is left of this key's ${this.#limit} units of this minute is taken by requests under way.`;
-    return new StoreError('TOO_MANY_REQUESTS', message, {
-      headers: { 'retry-after': '1', ...rateLimitHeaders(state) },
-    });
+  /** @param isUsedUp false when requests in progress have taken the rest, and may give it back */
+  #refusal(state: QuotaState, isUsedUp: boolean): StoreError {
+    const units = `${this.#limit} units of this minute`;
+    const message = isUsedUp
+      ? `This key has used its ${units}.`
+      : `What is left of this key's ${units} is taken by requests under way.`;
+    const headers = { 'retry-after': isUsedUp ? `${state.reset}` : '1', ...rateLimitHeaders(state) };
+    return new StoreError('TOO_MANY_REQUESTS', message, { headers });
   }
 
   #stateOf(used: RateLimiterRes): QuotaState {

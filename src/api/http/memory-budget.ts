@@ -1,18 +1,18 @@
 import type { ServerResponse } from 'node:http';
 import { tryAgain } from '../../errors.ts';
 
-/** In bytes. What is smaller is bounded by the number of connections. */
+/** In bytes. The number of connections bounds smaller bodies and answers. */
 export const large = 65_536;
 
 /** Bounds the memory of all large bodies, or of all large answers: those beyond it get 503 until others end. */
 export class MemoryBudget {
-  readonly #what: string;
+  readonly #noun: string;
   readonly #maxBytes: number;
   #bytes = 0;
 
-  /** @param what is counted, for the error message */
-  constructor(what: string, maxBytes: number) {
-    this.#what = what;
+  /** @param noun `bodies` or `answers`, for the error message */
+  constructor(noun: string, maxBytes: number) {
+    this.#noun = noun;
     this.#maxBytes = maxBytes;
   }
 
@@ -24,7 +24,7 @@ export class MemoryBudget {
    */
   hold(bytes: number, response: ServerResponse, isForced = false): void {
     if (!isForced && this.#bytes > 0 && this.#bytes + bytes > this.#maxBytes) {
-      throw tryAgain(`Too many large ${this.#what} are under way; try again shortly.`);
+      throw tryAgain(`Too many large ${this.#noun} are under way; try again shortly.`);
     }
     // A closed response emits no further `close` event that would release them.
     if (response.closed) return;

@@ -14,6 +14,8 @@ export interface RoutesOptions {
   usage: DeprecationUsage;
   /** All large bodies that are arriving. */
   bodies: MemoryBudget;
+  /** Whether there is a quota. */
+  isMetered: boolean;
 }
 
 type Hooks = Pick<RouteOptions, 'preParsing' | 'preValidation' | 'onSend' | 'onResponse'>;
@@ -21,7 +23,7 @@ const phases = ['preParsing', 'preValidation', 'onSend', 'onResponse'] as const;
 
 /** What the service adds to every route of a module. The duties' hooks run in the order of the list. */
 export const routes = fastifyPlugin<RoutesOptions>(
-  async (app: FastifyInstance, { usage, bodies }) => {
+  async (app: FastifyInstance, { usage, bodies, isMetered }) => {
     parseJsonBodies(app);
     app.decorateRequest('once', undefined);
     app.addHook('onRoute', function (route) {
@@ -30,7 +32,7 @@ export const routes = fastifyPlugin<RoutesOptions>(
       const duties: Hooks[] = [
         bodyHooks(route, bodies),
         inputHooks(route),
-        quotaHooks(route),
+        isMetered ? quotaHooks(route) : {},
         idempotencyHooks(route),
         deprecationHooks(route, usage, origin),
       ];

@@ -33,7 +33,7 @@ export function describeRoute(
       ...(read && status === '200' && ofContent),
       ...described.headers,
       ...(isRepeatable && /^2/.test(status) && replayed),
-      // What is charged reports the quota, when it succeeds and when the quota is used up.
+      // A charged operation reports the quota, when it succeeds and when the quota is used up.
       ...(!config.isUnmetered && /^2|304|429/.test(status) && rateLimit),
       ...(deprecation && ofDeprecated),
     };
