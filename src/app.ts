@@ -16,7 +16,6 @@ import { createSchema } from './api/graphql/schema.ts';
 import { addresses } from './api/http/addresses.ts';
 import { caching } from './api/http/caching.ts';
 import { connections, roomForConnections } from './api/http/connections.ts';
-import { errors } from './api/http/errors.ts';
 import { cors } from './api/http/headers.ts';
 import { lifecycle } from './api/http/lifecycle.ts';
 import { MemoryBudget } from './api/http/memory-budget.ts';
@@ -85,7 +84,6 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 
   // Shared by REST and GraphQL, in the order in which a request passes. Fastify checks the declared dependencies.
   await app.register(lifecycle, { timeout, observers: requestObservers });
-  await app.register(errors);
   await app.register(connections, { max: config.http.maxConnections || roomForConnections(config.database.poolMax) });
   await app.register(cors, { origins: config.http.corsOrigins });
   await app.register(overload, { maxDelay: config.http.maxLoopDelay });

@@ -45,7 +45,7 @@ export const bearer = fastifyPlugin<{ keys: Authenticator }>(
       else admit(caller);
     });
   },
-  { name: 'bearer', dependencies: ['lifecycle', 'errors', 'cors'] },
+  { name: 'bearer', dependencies: ['lifecycle', 'cors'] },
 );
 
 /** @throws StoreError UNAUTHENTICATED, TOO_MANY_REQUESTS, SERVICE_UNAVAILABLE */

@@ -74,7 +74,7 @@ export const addresses = fastifyPlugin(
       }
     });
   },
-  { name: 'addresses', dependencies: ['errors', 'bearer'] },
+  { name: 'addresses', dependencies: ['bearer'] },
 );
 
 function badHost(): StoreError {

@@ -1,16 +1,5 @@
-import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import fastifyPlugin from 'fastify-plugin';
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorCode, internalError, StoreError } from '../../errors.ts';
-
-/** Sends every failure with the specification's Error body. */
-export const errors = fastifyPlugin(
-  async (app: FastifyInstance) => {
-    app.setErrorHandler(sendError);
-    // Node rejects an unknown expectation, without a body. It may be ignored instead (RFC 9110 section 10.1.1).
-    app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
-  },
-  { name: 'errors', dependencies: ['lifecycle'] },
-);
 
 /** Logs a failure, and sends its Error body. */
 export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {

@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import type { Deadline, RequestTrace } from '../../deadline.ts';
 import type { ObservedRoute, RequestObserver } from '../../runtime/telemetry/observers.ts';
+import { sendError } from './errors.ts';
 import { dataHeaders, isRead } from './headers.ts';
 import { large, MemoryBudget } from './memory-budget.ts';
 
@@ -94,7 +95,7 @@ export interface LifecycleOptions {
 /** Limit for answers and events that clients have not read yet. */
 const maxUnsentBytes = 64 * 1024 * 1024;
 
-/** The first and last steps of every request: deadline, observers, headers, and the end of its connection. */
+/** The first and last steps of every request: deadline, observers, headers, failures, and the end of its connection. */
 export const lifecycle = fastifyPlugin<LifecycleOptions>(
   async (app: FastifyInstance, { timeout, observers }) => {
     const active = { count: 0 };
@@ -104,6 +105,9 @@ export const lifecycle = fastifyPlugin<LifecycleOptions>(
       app.isDraining = true;
     });
     app.addHook('preClose', async () => app.startDraining());
+    app.setErrorHandler(sendError);
+    // Node rejects an unknown expectation, without a body. It may be ignored instead (RFC 9110 section 10.1.1).
+    app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
 
     app.decorateRequest('call', null as never);
     app.addHook('onRequest', (request, reply, done) => {

@@ -57,5 +57,5 @@ export const overload = fastifyPlugin<OverloadOptions>(
       done(tryAgain('The service is overloaded; try again shortly.'));
     });
   },
-  { name: 'overload', dependencies: ['lifecycle', 'errors'] },
+  { name: 'overload', dependencies: ['lifecycle'] },
 );
