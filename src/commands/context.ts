@@ -22,17 +22,24 @@ interface ContextOptions {
   limits?: Partial<DatabaseOptions>;
 }
 
+/** The configured store, with the tables of all modules. @param env replaces variables */
+export async function configuredStore(env: Record<string, string> = {}) {
+  const [{ modelOf }, { modules }] = await Promise.all([import('../mikro-orm.config.ts'), import('../modules.ts')]);
+  const config = loadConfig({ ...process.env, ...env });
+  const options: DatabaseOptions = { ...config.database, prepared: preparedStore(config.database) };
+  return { config, options, model: modelOf(modules) };
+}
+
 /** Runs work on the configured database with the tables of all modules. */
 export async function withDatabase<T>(
   work: (context: CommandContext) => Promise<T>,
   { migrate, limits }: ContextOptions = {},
 ): Promise<T> {
-  const [{ modelOf }, { modules }] = await Promise.all([import('../mikro-orm.config.ts'), import('../modules.ts')]);
-  const config = loadConfig(process.env);
+  const { config, options, model } = await configuredStore();
   const migrates = config.migrateOnStart || migrate === 'always';
   // `migrate` lists what it has applied, so its new store is not copied from the prepared one.
-  const prepared = config.migrateOnStart && migrate !== 'always' ? preparedStore(config.database) : undefined;
-  return withModel({ ...config.database, ...limits, prepared }, modelOf(modules), async (database) =>
+  const prepared = config.migrateOnStart && migrate !== 'always' ? options.prepared : undefined;
+  return withModel({ ...options, ...limits, prepared }, model, async (database) =>
     work({ config, database, applied: migrates ? await database.migrate() : [] }),
   );
 }

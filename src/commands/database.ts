@@ -24,7 +24,7 @@ export function doctorCommand(): Command {
     .option(...json)
     .action(async (flags: Flags) => {
       const { examine } = await import('./doctor.ts');
-      const findings = await examine(process.env);
+      const findings = await examine();
       const lines = findings.map(({ check, state, found, remedy }) => {
         const line = `${state.padEnd(8)} ${check.padEnd(14)} ${found.replaceAll('\n', '\n  ')}`;
         return remedy ? `${line}\n         -> ${remedy}` : line;

@@ -1,10 +1,9 @@
 import { existsSync, statfsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { type Config, loadConfig } from '../config.ts';
-import { modelOf } from '../mikro-orm.config.ts';
-import { modules } from '../modules.ts';
+import { loadConfig } from '../config.ts';
 import { startFailure } from '../start-failure.ts';
-import { Database } from '../storage/database/database.ts';
+import type { Database } from '../storage/database/database.ts';
+import { configuredStore, withModel } from './context.ts';
 
 export interface Finding {
   check: string;
@@ -16,83 +15,76 @@ export interface Finding {
 }
 
 /** Checks what the service needs. It migrates nothing and creates no store. */
-export async function examine(env: Record<string, string | undefined>): Promise<Finding[]> {
+export async function examine(): Promise<Finding[]> {
   const findings: Finding[] = [];
-  /** @param work returns what it needs for the next check, or a sentence about what it has found */
-  async function check<T>(check: string, remedy: string, work: () => T, state: Finding['state'] = 'failure') {
+  const isFine = (check: string, found: string) => findings.push({ check, state: 'ok', found });
+  /** @param work adds the finding itself when all is well */
+  async function check(check: string, remedy: string, work: () => unknown, state: Finding['state'] = 'failure') {
     try {
-      const result = await work();
-      findings.push({ check, state: 'ok', found: typeof result === 'string' ? result : 'usable' });
-      return result;
+      await work();
     } catch (error) {
       findings.push({ check, state, found: startFailure(error), remedy });
-      return undefined;
     }
   }
 
-  const { ANIMAL_STORE_ENV_FILE: envFile } = env;
-  const from = envFile ? `configuration (${envFile})` : 'configuration';
-  const config = await check(from, 'see docs/configuration.md', () => loadConfig(env));
-  if (!config) return findings;
-  const { url, dataDir, readUrls = [] } = config.database;
-  if (!url) await check('disk', 'free space, or choose another DATA_DIR', () => assertSpace(dataDir));
+  const { ANIMAL_STORE_ENV_FILE: envFile } = process.env;
+  const configuration = envFile ? `configuration (${envFile})` : 'configuration';
+  await check(configuration, 'see docs/configuration.md', () => {
+    loadConfig(process.env);
+    isFine(configuration, 'usable');
+  });
+  if (findings[0]?.state !== 'ok') return findings;
+  const { config, options, model } = await configuredStore();
+  const { url, dataDir, readUrls = [], readMaxLag } = config.database;
+  if (!url) await check('disk', 'free space, or choose another DATA_DIR', () => isFine('disk', spaceIn(dataDir)));
   if (!url && !existsSync(join(dataDir, 'postgres', 'PG_VERSION'))) {
-    await check('database', '', () => `${dataDir} has no store yet: the first start creates it`);
+    isFine('database', `${dataDir} has no store yet: the first start creates it`);
     return findings;
   }
-  const start = url ? 'start the server, or correct DATABASE_URL' : 'see docs/move.md and docs/runbook.md';
-  const database = await check('database', start, () => reach(config));
-  if (!database) return findings;
-  try {
-    const assertMigrated = async () => {
-      const pending = await database.pending();
-      if (pending.length > 0) throw new Error(`not applied: ${pending.join(', ')}`);
-      return 'all are applied';
-    };
-    const assertReady = () => database.assertReady().then(() => 'readable and writable, ids beyond all rows');
-    const unapplied = config.migrateOnStart ? 'warning' : 'failure';
-    if (await check('migrations', 'animal-store migrate', assertMigrated, unapplied)) {
-      const remedy = 'animal-store migrate; DATABASE_URL must lead to the primary, with a role that may write';
-      await check('tables', remedy, assertReady);
+
+  const checkTables = async (database: Database) => {
+    await database.ping();
+    isFine('database', 'usable');
+    const pending = await database.pending();
+    if (pending.length > 0) {
+      const state = config.migrateOnStart ? 'warning' : 'failure';
+      const found = `not applied: ${pending.join(', ')}`;
+      findings.push({ check: 'migrations', state, found, remedy: 'animal-store migrate' });
+      return;
     }
-  } finally {
-    await database.close();
-  }
+    isFine('migrations', 'all are applied');
+    const remedy = 'animal-store migrate; DATABASE_URL must lead to the primary, with a role that may write';
+    await check('tables', remedy, async () => {
+      await database.assertReady();
+      isFine('tables', 'readable and writable, ids beyond all rows');
+    });
+  };
+  const start = url ? 'start the server, or correct DATABASE_URL' : 'see docs/move.md and docs/runbook.md';
+  await check('database', start, () => withModel(options, model, checkTables));
+
   for (const node of readUrls) {
+    const name = `read node ${new URL(node).host}`;
     const remedy = 'start the node, or remove it from DATABASE_READ_URLS; until then the primary answers its reads';
-    await check(`read node ${new URL(node).host}`, remedy, () => assertRecent(config, node), 'warning');
+    const checkLag = async (database: Database) => {
+      const [[lag] = []] = await database.rows<[string | null]>({ name: 'replica_lag', text: replicaLag }, []);
+      if (Number(lag) > readMaxLag) throw new Error(`${lag} ms behind, more than READ_MAX_LAG_MS`);
+      isFine(name, `${Number(lag)} ms behind`);
+    };
+    await check(name, remedy, () => withModel({ ...options, url: node }, model, checkLag), 'warning');
   }
   return findings;
 }
 
-/** @throws Error when the database cannot be reached */
-async function reach({ database: options }: Config, url = options.url): Promise<Database> {
-  const database = await Database.open({ ...options, url, readUrls: undefined }, modelOf(modules));
-  try {
-    await database.reach();
-    await database.ping();
-    return database;
-  } catch (error) {
-    await database.close();
-    throw error;
-  }
-}
-
-/** Compares the lag of a replica with READ_MAX_LAG_MS. A node that is no replica has none. */
-async function assertRecent(config: Config, node: string): Promise<string> {
-  const database = await reach(config, node);
-  const text = `select case when pg_is_in_recovery() and pg_last_wal_receive_lsn() <> pg_last_wal_replay_lsn()
+/** In milliseconds. A node that is no replica has none. */
+const replicaLag = `
+  select case when pg_is_in_recovery() and pg_last_wal_receive_lsn() <> pg_last_wal_replay_lsn()
     then ceil(extract(epoch from now() - pg_last_xact_replay_timestamp()) * 1000) else 0 end`;
-  const answer = database.rows<[string | null]>({ name: 'replica_lag', text }, []);
-  const [[lag] = []] = await answer.finally(() => database.close());
-  if (Number(lag) > config.database.readMaxLag) throw new Error(`${lag} ms behind, more than READ_MAX_LAG_MS`);
-  return `${Number(lag)} ms behind`;
-}
 
 /** With less space (bytes) creations fail soon. */
 const leastSpace = 256 * 2 ** 20;
 
-function assertSpace(dataDir: string): string {
+/** @throws Error when it is too little */
+function spaceIn(dataDir: string): string {
   const nearest = (folder: string): string => (existsSync(folder) ? folder : nearest(dirname(folder)));
   const { bavail, bsize } = statfsSync(nearest(resolve(dataDir)));
   const found = `${Math.floor((bavail * bsize) / 2 ** 20)} MiB free in ${dataDir}`;

@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import type { DatabaseOptions, Model } from '../../storage/database/options.ts';
 import { json, Progress, show, table, withExamples } from '../program.ts';
 import type { Contents } from './tables.ts';
 
@@ -47,9 +46,10 @@ export function backupCommands(program: Command): void {
     .argument('<url>', 'postgres://...; the password may be in PGPASSWORD or ~/.pgpass instead')
     .option(...json)
     .action(async (url: string, flags: Flags) => {
-      const { promote } = await import('./promote.ts');
-      const source = await configured({ DATABASE_URL: '' });
-      const target = await configured({ DATABASE_URL: url });
+      const [{ promote }, { configuredStore }] = await Promise.all([import('./promote.ts'), import('../context.ts')]);
+      const others = { DATABASE_DIRECT_URL: '', DATABASE_READ_URLS: '' };
+      const source = await configuredStore({ ...others, DATABASE_URL: '' });
+      const target = await configuredStore({ ...others, DATABASE_URL: url });
       const result = await promote(source.options, { ...target.options, url }, source.model, progress);
       const done = result.wasThere ? 'was there already, and is the same' : 'is the same';
       show(
@@ -62,22 +62,10 @@ export function backupCommands(program: Command): void {
 
 const progress = new Progress(process.stderr).show;
 
-async function configured(env: Record<string, string>): Promise<{ options: DatabaseOptions; model: Model }> {
-  const [{ loadConfig }, { modelOf }, { modules }, { preparedStore }] = await Promise.all([
-    import('../../config.ts'),
-    import('../../mikro-orm.config.ts'),
-    import('../../modules.ts'),
-    import('../../prepared-store.ts'),
-  ]);
-  const { database } = loadConfig({ ...process.env, ...env, ...(env.DATABASE_URL !== undefined && withoutOthers) });
-  return { options: { ...database, prepared: preparedStore(database) }, model: modelOf(modules) };
-}
-
-const withoutOthers = { DATABASE_DIRECT_URL: '', DATABASE_READ_URLS: '' };
-
 /** @throws Error when a PostgreSQL is configured */
 async function embeddedStore(remedy: string) {
-  const store = await configured({});
+  const { configuredStore } = await import('../context.ts');
+  const store = await configuredStore();
   if (!store.options.url) return store;
   throw new Error(`DATABASE_URL is set, and PostgreSQL has its own tools: ${remedy}`);
 }
