@@ -64,8 +64,10 @@ await runProgram(program, { before: prepare, explain: startFailure });
 /** Reads `.env`, whose variables give way to those of the environment. The start and `doctor` print where it was. */
 function prepare(): void {
   assertNode();
-  const file = resolve('.env');
-  if (!existsSync(file)) return;
+  const { ANIMAL_STORE_ENV_FILE: named } = process.env;
+  // Empty for none: tests must not read a developer's.
+  if (named === '' || (named === undefined && !existsSync('.env'))) return;
+  const file = resolve(named ?? '.env');
   process.loadEnvFile(file);
   process.env.ANIMAL_STORE_ENV_FILE = file;
 }

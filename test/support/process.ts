@@ -74,7 +74,7 @@ export function runFile(
 
 /** The same for any program. */
 export function runCommand([program = '', ...args]: string[], env: Env, stdout: 'pipe' | number = 'pipe'): Running {
-  const child = spawn(program, args, { env, stdio: ['ignore', stdout, 'pipe'] });
+  const child = spawn(program, args, { env: { ANIMAL_STORE_ENV_FILE: '', ...env }, stdio: ['ignore', stdout, 'pipe'] });
   running.add(child);
   const output = { stdout: '', stderr: '' };
   child.stdout?.setEncoding('utf8').on('data', (text) => {

@@ -45,7 +45,13 @@ test('other lines have their members, without control characters; text stays as 
 test('.env in the current folder is read, gives way to the environment, and is named by doctor', async () => {
   const folder = await newFolder();
   writeFileSync(join(folder, '.env'), 'PORT=70000\nWORKERS=none\n');
-  const command = ['sh', '-c', 'cd "$FOLDER" && exec "$0" "$@"', process.execPath, resolve('dist/src/cli.js')];
+  const command = [
+    'sh',
+    '-c',
+    'cd "$FOLDER" && unset ANIMAL_STORE_ENV_FILE && exec "$0" "$@"',
+    process.execPath,
+    resolve('dist/src/cli.js'),
+  ];
   const env = { PATH: `${process.env.PATH}`, FOLDER: folder, WORKERS: '1' };
   const { code, stdout } = await runCommand([...command, 'doctor'], env).ended;
   expect(code).toBe(1);
