@@ -63,7 +63,7 @@ export async function withModel<T>(
   model: Model,
   work: (database: Database) => Promise<T>,
 ): Promise<T> {
-  const database = await Database.open({ ...options, readUrls: undefined, log: warnings }, model);
+  const database = await Database.open({ log: warnings, ...options, readUrls: undefined }, model);
   try {
     await database.reach();
     return await work(database);

@@ -34,7 +34,9 @@ export async function examine(): Promise<Finding[]> {
     isFine(configuration, 'usable');
   });
   if (findings[0]?.state !== 'ok') return findings;
-  const { config, options, model } = await configuredStore();
+  const { config, model, ...store } = await configuredStore();
+  // The findings say what the log would.
+  const options = { ...store.options, log: undefined };
   const { url, dataDir, readUrls = [], readMaxLag } = config.database;
   if (!url) await check('disk', 'free space, or choose another DATA_DIR', () => isFine('disk', spaceIn(dataDir)));
   if (!url && !existsSync(join(dataDir, 'postgres', 'PG_VERSION'))) {
