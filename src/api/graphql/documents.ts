@@ -4,7 +4,6 @@ import {
   type DocumentNode,
   execute,
   type GraphQLError,
-  type GraphQLSchema,
   getOperationAST,
   Kind,
   NoSchemaIntrospectionCustomRule,
@@ -14,7 +13,8 @@ import type { CompiledQuery } from 'graphql-jit';
 import { LRUCache } from 'lru-cache';
 import { deprecatedFieldsIn } from '../../access/deprecations/deprecation.ts';
 import { type Estimate, estimateOf } from './cost.ts';
-import { fieldsIn, fragmentsOf, type OperationLimits, operationLimits, unconditionalSubscriptions } from './limits.ts';
+import type { GraphQLOptions } from './graphql.ts';
+import { fieldsIn, fragmentsOf, operationLimits, unconditionalSubscriptions } from './limits.ts';
 import type { RequestParameters } from './request.ts';
 
 /** An operation of a valid document, and all that is derived from it: once, however often it is sent. */
@@ -48,13 +48,7 @@ export interface Refusal {
   headers?: Iterable<[string, string]>;
 }
 
-export interface DocumentOptions {
-  schema: GraphQLSchema;
-  introspection: boolean;
-  /** Whether clients may register documents by hash at run time (automatic persisted queries). */
-  apq: boolean;
-  limits: OperationLimits & { maxCost: number };
-}
+export type DocumentOptions = Pick<GraphQLOptions, 'schema' | 'introspection' | 'apq' | 'limits'>;
 
 /** A valid document, and those of its operations that were asked for. */
 interface Known {

@@ -15,6 +15,7 @@ export interface GraphQLOptions {
   schema: GraphQLSchema;
   usage: DeprecationUsage;
   observers: readonly OperationObserver[];
+  /** Whether clients may read the schema, and errors suggest its names. */
   introspection: boolean;
   /** What browsers get at `/graphql`; nothing of their own when undefined. */
   page: Page | undefined;
@@ -38,7 +39,7 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
   const { page, trustedDocuments } = options;
   const documents = await Documents.open(options);
   app.addHook('onClose', () => documents.close());
-  const operations = new Operations({ ...options, documents });
+  const operations = new Operations(documents, options);
   const trusted = trustedDocuments ? readTrustedDocuments(trustedDocuments) : undefined;
 
   const isPublic = (request: FastifyRequest) => isWebSocket(request) || (page !== undefined && isNavigation(request));

@@ -9,26 +9,14 @@ import {
   visit,
 } from 'graphql';
 import { compileQuery, isCompiledQuery } from 'graphql-jit';
-import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
 import { StoreError } from '../../errors.ts';
-import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
 import { type EventStream, openStream } from '../subscriptions/event-stream.ts';
 import type { Estimate } from './cost.ts';
 import { assertRepeatable } from './decorators.ts';
 import { type Documents, isSingleField, type Operation, type Refusal } from './documents.ts';
+import type { GraphQLOptions } from './graphql.ts';
 import type { GraphQLContext, RequestParameters } from './request.ts';
 import { formatError, hasKey, logErrors } from './response.ts';
-
-export interface OperationsOptions {
-  schema: GraphQLSchema;
-  documents: Documents;
-  /** Whether operations are compiled (graphql-jit) or interpreted (graphql-js); the results are the same. */
-  jit: boolean;
-  /** Whether errors about variables suggest names of the schema. */
-  introspection: boolean;
-  usage: DeprecationUsage;
-  observers: readonly OperationObserver[];
-}
 
 /** How an operation has ended. */
 export interface Outcome extends Partial<Omit<Refusal, 'errors'>> {
@@ -44,15 +32,17 @@ type Result = { data?: unknown; errors?: readonly GraphQLError[] | undefined; st
 
 /** Executes the operations of requests. */
 export class Operations {
-  readonly #options: OperationsOptions;
+  readonly #documents: Documents;
+  readonly #options: GraphQLOptions;
 
-  constructor(options: OperationsOptions) {
+  constructor(documents: Documents, options: GraphQLOptions) {
+    this.#documents = documents;
     this.#options = options;
   }
 
   async answer(parameters: RequestParameters, context: GraphQLContext): Promise<Outcome> {
     const { request, call } = context;
-    const operation = await this.#options.documents.find(parameters);
+    const operation = await this.#documents.find(parameters);
     if ('failedAt' in operation) {
       // Nothing is known of it but what the client says.
       call.operation = { name: parameters.operationName, fields: undefined };
