@@ -246,7 +246,8 @@ test.each([undefined, '*/*', 'application/json', 'application/graphql-response+j
       406,
       [
         {
-          message: 'A subscription is answered with events: send `Accept: text/event-stream`.',
+          message:
+            'A subscription is a stream: send `Accept: text/event-stream`, or `multipart/mixed;subscriptionSpec=1.0`.',
           extensions: { code: 'NOT_ACCEPTABLE', status: 406 },
         },
       ],
@@ -311,4 +312,37 @@ test('urql’s Accept, which prefers JSON, gets JSON for a query and events for 
   await create('a');
   await stream.until(1);
   expect(seen(stream)).toEqual(['a']);
+});
+
+describe('over multipart HTTP', () => {
+  const accept = 'multipart/mixed;boundary="graphql";subscriptionSpec="1.0",application/json';
+
+  test('a subscription has a part for each animal, and nothing but whole parts', async () => {
+    const query = 'subscription { petAdded(after: "0") { id name } }';
+    const stream = await kept(openStream(store, { body: { query }, headers: { accept } }));
+    expect(stream.headers).toMatchObject({
+      'content-type': 'multipart/mixed; boundary="graphql"; subscriptionSpec="1.0"',
+      'cache-control': 'no-store, no-transform',
+    });
+    const id = await create('Rex');
+    await eventually(async () => stream.text.includes('Rex'));
+    const part = (json: string) => `\r\nContent-Type: application/json\r\n\r\n${json}\r\n--graphql`;
+    const payload = `{"payload":{"data":{"petAdded":{"id":"${id}","name":"Rex"}}}}`;
+    expect(stream.text).toBe(`\r\n--graphql${part('{}')}${part(payload)}`);
+  });
+
+  test('a query, and a subscription that is refused, are answered with JSON', async () => {
+    const ask = (query: string, key = store.key) => graphqlText(store, { query }, key, { accept });
+    expect(await ask('{ pets { id } }')).toMatchObject({ status: 200, data: { pets: [] } });
+    const invalid = await ask('subscription { nix }');
+    expect(invalid.errors).toMatchObject([{ extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } }]);
+    expect(await ask('subscription { petAdded { id } }', 'ask_wrong')).toMatchObject({ status: 401 });
+  });
+
+  test('a client that names another version, or only a wildcard, gets 406', async () => {
+    for (const other of ['multipart/mixed;deferSpec=20220824, application/json', 'multipart/*, application/json']) {
+      const query = 'subscription { petAdded { id } }';
+      expect(await graphqlText(store, { query }, store.key, { accept: other })).toMatchObject({ status: 406 });
+    }
+  });
 });

@@ -11,6 +11,7 @@ import {
 import { compileQuery, isCompiledQuery } from 'graphql-jit';
 import { StoreError } from '../../errors.ts';
 import { type EventStream, openStream } from '../subscriptions/event-stream.ts';
+import { serverSentEvents } from '../subscriptions/stream-format.ts';
 import type { Estimate } from './cost.ts';
 import { assertRepeatable } from './decorators.ts';
 import { type Documents, isSingleField, type Operation, type Refusal } from './documents.ts';
@@ -73,7 +74,8 @@ export class Operations {
     if (caller) for (const [field, removal] of operation.deprecated) usage.called(caller, field, removal);
     context.operation = operation;
     if (operation.type !== 'subscription') return this.#execute(operation, variables, context);
-    return openStream({ operation, variables, context, isFlat: !estimate.isNested, schema, observers });
+    const format = context.accepted.stream ?? serverSentEvents;
+    return openStream({ operation, variables, context, format, isFlat: !estimate.isNested, schema, observers });
   }
 
   /**
@@ -117,14 +119,15 @@ function refused(failure: Error): Result {
 
 /** Only queries come by GET: a link must change nothing. A subscription does, if its client accepts events. */
 function assertMethod({ type }: Operation, { request, accepted }: GraphQLContext): void {
-  if (type === 'query' || (type === 'subscription' && accepted.events)) return;
+  if (type === 'query' || (type === 'subscription' && accepted.stream)) return;
   if (request.method !== 'POST') {
     const message =
       'By GET only queries are answered: send a mutation by POST, and a subscription with `Accept: text/event-stream`.';
     throw new StoreError('METHOD_NOT_ALLOWED', message);
   }
   if (type !== 'subscription') return;
-  const message = 'A subscription is answered with events: send `Accept: text/event-stream`.';
+  const message =
+    'A subscription is a stream: send `Accept: text/event-stream`, or `multipart/mixed;subscriptionSpec=1.0`.';
   throw new StoreError('NOT_ACCEPTABLE', message);
 }
 

@@ -6,7 +6,7 @@ import { StoreError } from '../../errors.ts';
 import { isRecord, parseExactJson } from '../../storage/input/json.ts';
 import { acceptedTypes, isRead } from '../http/headers.ts';
 import type { RequestCall } from '../http/lifecycle.ts';
-import { eventStreamType } from '../subscriptions/event-stream.ts';
+import { multipart, type StreamFormat, serverSentEvents } from '../subscriptions/stream-format.ts';
 import type { Operation } from './documents.ts';
 
 /** Reads the HTTP request of an operation: what its client accepts, and its parameters (GraphQL over HTTP, "Request"). */
@@ -34,23 +34,30 @@ export const mediaTypes = {
 export interface Accepted {
   /** The media type of a result; undefined when it accepts none. */
   mediaType: string | undefined;
-  /** Wildcards do not count: a subscription needs a client that asks for events. */
-  events: boolean;
-  /** True when even a single result is to be an event. */
+  /** How a subscription is written; undefined when the client names no format: wildcards do not count. */
+  stream: StreamFormat | undefined;
+  /** True when even a single result is to be a server-sent event. */
   prefersEvents: boolean;
 }
 
-const onlyJson: Accepted = { mediaType: mediaTypes.json, events: false, prefersEvents: false };
+const onlyJson: Accepted = { mediaType: mediaTypes.json, stream: undefined, prefersEvents: false };
 
 /** Reads `Accept`. */
 export function acceptedBy(request: Pick<FastifyRequest, 'headers'>): Accepted {
   const { accept } = request.headers;
   // Negotiating costs more than comparing, and nearly all clients of `application/json` send one of these.
   if (accept === undefined || accept === '*/*' || accept === 'application/json') return onlyJson;
-  const types = acceptedTypes(request, [...Object.values(mediaTypes), eventStreamType]);
-  const events = /text\/event-stream/i.test(accept) && types.includes(eventStreamType);
-  if (events && types[0] === eventStreamType) return { mediaType: mediaTypes.json, events, prefersEvents: true };
-  return { mediaType: types.find((type) => type !== eventStreamType), events, prefersEvents: false };
+  const events = serverSentEvents.mediaType;
+  const types = acceptedTypes(request, [...Object.values(mediaTypes), events]);
+  const mediaType = types.find((type) => type !== events);
+  if (/text\/event-stream/i.test(accept) && types.includes(events)) {
+    const prefersEvents = types[0] === events;
+    return { mediaType: prefersEvents ? mediaTypes.json : mediaType, stream: serverSentEvents, prefersEvents };
+  }
+  // Its clients take a single result as JSON, also those that do not say so.
+  const isMultipart = /multipart\/mixed[^,]*;\s*subscriptionSpec="?1\.0\b/i.test(accept);
+  if (isMultipart) return { mediaType: mediaType ?? mediaTypes.json, stream: multipart, prefersEvents: false };
+  return { mediaType, stream: undefined, prefersEvents: false };
 }
 
 /** True for a browser's navigation, which gets the page without a key. */

@@ -16,27 +16,18 @@ import type { Operation } from '../graphql/documents.ts';
 import type { GraphQLContext } from '../graphql/request.ts';
 import { formatError, logErrors } from '../graphql/response.ts';
 import { logFailure, toStoreError } from '../http/errors.ts';
-
-/** GraphQL over server-sent events, distinct connections mode (graphql-sse, PROTOCOL.md). */
-
-export const eventStreamType = 'text/event-stream; charset=utf-8';
+import { type StreamFormat, serverSentEvents } from './stream-format.ts';
 
 /** Nothing on the way may store, compress or buffer (nginx) a stream. */
 const headers = { 'cache-control': 'no-store, no-transform', 'x-accel-buffering': 'no' };
-
-/** @param id continues the subscription after this result */
-const next = (result: string, id?: Int64) => `event: next\n${id === undefined ? '' : `id: ${id}\n`}data: ${result}\n\n`;
-// Without the line of data, `EventSource` would ignore the event.
-const complete = 'event: complete\ndata:\n\n';
-const heartbeat = ':\n\n';
 
 /** Sends a result that has an end, as a subscription with this result alone. It cannot be resumed or cached. */
 export function sendFramed(reply: FastifyReply, result: string): FastifyReply {
   reply.contentTag = null;
   return reply
     .headers(headers)
-    .type(eventStreamType)
-    .send(next(result) + complete);
+    .type(serverSentEvents.mediaType)
+    .send(serverSentEvents.next(result) + serverSentEvents.complete);
 }
 
 /** Nothing is written for this long (ms) before a connection is cut. */
@@ -49,6 +40,7 @@ interface Subscription {
   operation: Operation;
   variables: Record<string, unknown>;
   context: GraphQLContext;
+  format: StreamFormat;
   /** True when no field below the root has a resolver. */
   isFlat: boolean;
   observers: readonly OperationObserver[];
@@ -110,9 +102,9 @@ export class EventStream {
 
   /** Nothing is read ahead of the client. */
   send(): FastifyReply {
-    const { operation, observers, context } = this.#subscription;
+    const { operation, observers, context, format } = this.#subscription;
     const { reply, request, call } = context;
-    reply.headers(headers).type(eventStreamType);
+    reply.headers(headers).type(format.mediaType);
     reply.raw.once('close', () => {
       this.#wake();
       void this.#additions.return?.();
@@ -154,11 +146,11 @@ export class EventStream {
   }
 
   async *#frames(): AsyncGenerator<string | Buffer, void> {
-    const response = this.#subscription.context.reply.raw;
+    const { context, format } = this.#subscription;
+    const response = context.reply.raw;
     let nextAddition: Promise<IteratorResult<Addition, void>> | undefined;
     try {
-      // Without an event: a browser only remembers the id, and sends it as `Last-Event-ID`.
-      yield `id: ${this.#start}\n\n`;
+      yield format.begin(this.#start);
       while (!response.destroyed) {
         if (this.#failure !== undefined) throw this.#failure;
         // The response must not end as if it were complete.
@@ -168,7 +160,7 @@ export class EventStream {
         if (added?.value) {
           nextAddition = undefined;
           yield this.#sent(await this.#write(added.value.items));
-        } else if (this.#isSilent) yield this.#sent(heartbeat);
+        } else if (this.#isSilent) yield this.#sent(format.heartbeat);
       }
     } catch (error) {
       yield this.#last(error);
@@ -188,14 +180,16 @@ export class EventStream {
 
   /** Charges items to the quota and writes their results. @throws StoreError TOO_MANY_REQUESTS */
   async #write(items: Addition['items']): Promise<Buffer> {
-    const { operation, isFlat, context } = this.#subscription;
+    const { operation, isFlat, context, format } = this.#subscription;
     const { meter, server } = context.request;
     const { call } = context;
     await meter?.take(items.length);
     const before = call.items;
-    // Without resolvers and conditions nothing depends on the caller or on variables: all subscribers share the frames.
+    // Without resolvers and conditions nothing depends on the caller or on variables: subscribers share the frames. The
+    // same operation in another format is another writer.
+    const writer = format === serverSentEvents ? operation : operation.node;
     const frames = await (isFlat && !operation.hasDirectives
-      ? writtenOnce(items, operation, this.#subscription, resultsOf)
+      ? writtenOnce(items, writer, this.#subscription, resultsOf)
       : resultsOf(items, this.#subscription));
     // Fields below the root have read these.
     if (call.items > before) await meter?.take(call.items - before);
@@ -206,18 +200,19 @@ export class EventStream {
 
   /** Tells the client why the subscription has ended. */
   #last(cause: unknown): string {
-    const { call, request } = this.#subscription.context;
+    const { context, format } = this.#subscription;
+    const { call, request } = context;
     const failure = toStoreError(cause);
     logFailure(failure, request);
     call.code ??= failure.code;
     this.#errors = [formatError(new GraphQLError(failure.message, { originalError: failure }))];
-    return next(JSON.stringify({ errors: this.#errors })) + complete;
+    return format.fail(JSON.stringify(this.#errors)) + format.complete;
   }
 }
 
 /** Executes an operation for each item. @returns the frames of the results */
 async function resultsOf(items: readonly unknown[], subscription: Subscription): Promise<Buffer> {
-  const { schema, operation, variables, context } = subscription;
+  const { schema, operation, variables, context, format } = subscription;
   let frames = '';
   for (const item of items as Addition['items']) {
     const { data, errors } = await execute({
@@ -229,7 +224,7 @@ async function resultsOf(items: readonly unknown[], subscription: Subscription):
       contextValue: context,
     });
     if (errors) logErrors(errors, context.request);
-    frames += next(JSON.stringify(errors ? { errors: errors.map(formatError), data } : { data }), item.id);
+    frames += format.next(JSON.stringify(errors ? { errors: errors.map(formatError), data } : { data }), item.id);
   }
   return Buffer.from(frames);
 }

@@ -1,4 +1,11 @@
-import { ApolloClient, ApolloLink, InMemoryCache, Observable } from '@apollo/client/core';
+import {
+  ApolloClient,
+  ApolloLink,
+  CombinedProtocolErrors,
+  HttpLink,
+  InMemoryCache,
+  Observable,
+} from '@apollo/client/core';
 import { print } from 'graphql';
 import { type Client, createClient } from 'graphql-sse';
 import { PetAddedDocument } from '../../support/generated/graphql.ts';
@@ -84,6 +91,66 @@ test('graphql-sse’s client is told of a wrong key at once, and does not try it
     client.subscribe({ query }, { next: (one) => results.push(one), error, complete });
   });
   expect(results).toMatchObject([{ errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] }]);
+});
+
+/** Apollo Client as it comes: its own link speaks multipart HTTP. */
+function byItsOwnLink(origin = store.origin, key = store.key): ApolloClient {
+  const link = new HttpLink({ uri: `${origin}/graphql`, headers: { authorization: `Bearer ${key}` } });
+  return new ApolloClient({ link, cache: new InMemoryCache() });
+}
+
+test('@apollo/client follows the list by its own link, from the beginning and on', async () => {
+  await create('Rex');
+  const names: string[] = [];
+  const live = byItsOwnLink().subscribe({ query: PetAddedDocument, variables: { after: '0' } });
+  const subscription = live.subscribe(({ data }) => names.push(`${data?.petAdded.name}`));
+  await eventually(async () => names.length === 1);
+  await create('Bella');
+  await eventually(async () => names.length === 2);
+  expect(names).toEqual(['Rex', 'Bella']);
+  subscription.unsubscribe();
+  await eventually(async () => store.app.subscriptions.count === 0);
+});
+
+test('@apollo/client continues by its own link after a lost connection, with the last id it has seen', async () => {
+  const road = new Road(new URL(store.origin));
+  await road.open();
+  const apollo = byItsOwnLink(new URL(road.url).origin);
+  const seen: { id: string; name: string }[] = [];
+  const follow = () =>
+    new Promise<unknown>((failed) => {
+      const live = apollo.subscribe({ query: PetAddedDocument, variables: { after: seen.at(-1)?.id ?? '0' } });
+      live.subscribe(({ data, error }) => (data ? seen.push(data.petAdded) : failed(error)));
+    });
+  const first = follow();
+  await create('Rex');
+  await eventually(async () => seen.length === 1);
+  road.cut();
+  expect(await first).toBeInstanceOf(Error);
+  await create('Bella');
+  await road.open();
+  void follow();
+  await eventually(async () => seen.length === 2);
+  expect(seen.map(({ name }) => name)).toEqual(['Rex', 'Bella']);
+  apollo.stop();
+  road.cut();
+});
+
+test('@apollo/client is told by its own link why its subscription ends, or does not begin', async () => {
+  const { key, id } = await store.keys.issue({ name: 'frontend', scope: 'read' });
+  const ended = new Promise<unknown>((failed) => {
+    const live = byItsOwnLink(store.origin, key).subscribe({ query: PetAddedDocument, variables: {} });
+    live.subscribe(({ error }) => failed(error));
+  });
+  await eventually(async () => store.app.subscriptions.count === 1);
+  await store.keys.revoke(id);
+  const error = await ended;
+  expect(CombinedProtocolErrors.is(error) && error.errors).toMatchObject([{ extensions: { code: 'UNAUTHENTICATED' } }]);
+  const refused = await new Promise<any>((failed) => {
+    const live = byItsOwnLink(store.origin, 'ask_wrong').subscribe({ query: PetAddedDocument, variables: {} });
+    live.subscribe(({ error }) => failed(error));
+  });
+  expect(refused.statusCode ?? refused.errors?.[0].extensions.status).toBe(401);
 });
 
 /** The link of docs/live.md. */

@@ -1,0 +1,46 @@
+import type { Int64 } from '../../storage/input/int64.ts';
+
+/** How a stream of results is written to its client. */
+export interface StreamFormat {
+  readonly mediaType: string;
+  /** The first bytes. @param position continues the subscription before its first result */
+  begin(position: Int64): string;
+  /** @param id continues the subscription after this result */
+  next(result: string, id?: Int64): string;
+  /** An error that ends the stream. @param errors as JSON */
+  fail(errors: string): string;
+  /** Keeps proxies from closing a silent connection. */
+  readonly heartbeat: string;
+  readonly complete: string;
+}
+
+const nextEvent = (result: string, id?: Int64) =>
+  `event: next\n${id === undefined ? '' : `id: ${id}\n`}data: ${result}\n\n`;
+
+/** GraphQL over server-sent events, distinct connections mode (graphql-sse, PROTOCOL.md). */
+export const serverSentEvents: StreamFormat = {
+  mediaType: 'text/event-stream; charset=utf-8',
+  // Without an event: a browser only remembers the id, and sends it as `Last-Event-ID`.
+  begin: (position) => `id: ${position}\n\n`,
+  next: nextEvent,
+  fail: (errors) => nextEvent(`{"errors":${errors}}`),
+  heartbeat: ':\n\n',
+  // Without the line of data, `EventSource` would ignore the event.
+  complete: 'event: complete\ndata:\n\n',
+};
+
+/** The delimiter follows each part at once: clients parse a part when they have read the next delimiter. */
+const part = (json: string) => `\r\nContent-Type: application/json\r\n\r\n${json}\r\n--graphql`;
+
+/**
+ * GraphQL subscriptions over multipart HTTP, version 1.0 of Apollo's protocol: Apollo Client's own link, Sandbox and
+ * routers speak it. It has no ids: a client continues with the argument `after`.
+ */
+export const multipart: StreamFormat = {
+  mediaType: 'multipart/mixed; boundary="graphql"; subscriptionSpec="1.0"',
+  begin: () => `\r\n--graphql${part('{}')}`,
+  next: (result) => part(`{"payload":${result}}`),
+  fail: (errors) => part(`{"payload":null,"errors":${errors}}`),
+  heartbeat: part('{}'),
+  complete: '--\r\n',
+};
