@@ -25,7 +25,7 @@ export const petExamples: Example[] = [
     pet: { name: 'Rex', categoryId: '9007199254740993', status: 'available' },
   }),
   // Without `after`, only what is added from now on.
-  example('Follow what is added', 'subscription PetAdded { petAdded(after: "0") { id name categoryId status } }'),
+  example('Follow what is added', 'subscription PetAdded { petAdded { id name categoryId status } }'),
   example('Find an animal (deprecated: use the list)', 'query PetById($id: ID!) { pet(id: $id) { id name status } }', {
     id: '1',
   }),

@@ -57,18 +57,16 @@ const frame = 'https://sandbox.embed.apollographql.com/';
 
 /**
  * Apollo Sandbox for the endpoint at the page's own address, with an `Authorization` header to fill in. Only the notice
- * is loaded from here; without internet it offers GraphiQL. Sandbox does not support server-sent events, so it gets no
- * examples of subscriptions.
+ * is loaded from here; without internet it offers GraphiQL.
  */
 export function sandboxPage(examples: Example[]): Page {
   const style = `${asset('theme.css')}${asset('sandbox.css')}`;
   const start = asset('sandbox.js').toString();
-  const shown = examples.filter(({ document }) => !document.startsWith('subscription'));
   const options = {
     target: 'main',
     initialState: {
-      document: shown.map(({ title, document }) => `# ${title}\n${document}`).join('\n'),
-      variables: Object.assign({}, ...shown.map(({ variables }) => variables)),
+      document: examples.map(({ title, document }) => `# ${title}\n${document}`).join('\n'),
+      variables: Object.assign({}, ...examples.map(({ variables }) => variables)),
       // Not `sharedHeaders`: users cannot edit those, and Sandbox introspects with them.
       headers: { Authorization: 'Bearer <API_KEY>' },
       pollForSchemaUpdates: false,

@@ -168,11 +168,12 @@ inBrowser('in a real browser (skipped where there is no Chromium: CHROMIUM, or /
     const shown = (name: string) => ({
       data: { petAdded: { id: expect.any(String), name, categoryId: '-9223372036854775807', status: 'available' } },
     });
-    await add('Rex');
     await page.goto(`${store.origin}/graphiql`);
     await giveKey(page, store.key);
     await page.getByLabel('Examples').selectOption('Follow what is added');
     await execute(page);
+    await eventually(async () => store.app.subscriptions.count === 1);
+    await add('Rex');
     expect(await response(page, 'Rex')).toEqual(shown('Rex'));
     await add('Bo');
     expect(await response(page, 'Bo')).toEqual(shown('Bo'));

@@ -1,13 +1,6 @@
-import {
-  ApolloClient,
-  ApolloLink,
-  CombinedProtocolErrors,
-  HttpLink,
-  InMemoryCache,
-  Observable,
-} from '@apollo/client/core';
+import { ApolloClient, CombinedProtocolErrors, HttpLink, InMemoryCache } from '@apollo/client/core';
 import { print } from 'graphql';
-import { type Client, createClient } from 'graphql-sse';
+import { createClient } from 'graphql-sse';
 import { PetAddedDocument } from '../../support/generated/graphql.ts';
 import { beforeEach, expect, test } from '../../support/jest.ts';
 import { eventually } from '../../support/process.ts';
@@ -102,12 +95,16 @@ function byItsOwnLink(origin = store.origin, key = store.key): ApolloClient {
 test('@apollo/client follows the list by its own link, from the beginning and on', async () => {
   await create('Rex');
   const names: string[] = [];
-  const live = byItsOwnLink().subscribe({ query: PetAddedDocument, variables: { after: '0' } });
+  const apollo = byItsOwnLink();
+  const live = apollo.subscribe({ query: PetAddedDocument, variables: { after: '0' } });
   const subscription = live.subscribe(({ data }) => names.push(`${data?.petAdded.name}`));
   await eventually(async () => names.length === 1);
   await create('Bella');
   await eventually(async () => names.length === 2);
   expect(names).toEqual(['Rex', 'Bella']);
+  expect(Object.values(apollo.cache.extract() as object)).toContainEqual(
+    expect.objectContaining({ id: expect.any(String), name: 'Rex', __typename: 'Pet' }),
+  );
   subscription.unsubscribe();
   await eventually(async () => store.app.subscriptions.count === 0);
 });
@@ -151,46 +148,4 @@ test('@apollo/client is told by its own link why its subscription ends, or does 
     live.subscribe(({ error }) => failed(error));
   });
   expect(refused.statusCode ?? refused.errors?.[0].extensions.status).toBe(401);
-});
-
-/** The link of docs/live.md. */
-class LiveLink extends ApolloLink {
-  constructor(private readonly client: Client) {
-    super();
-  }
-
-  override request({ query, operationName, variables }: ApolloLink.Operation): Observable<ApolloLink.Result> {
-    return new Observable((sink) =>
-      this.client.subscribe(
-        { query: print(query), ...(operationName && { operationName }), variables },
-        {
-          next: (result) => sink.next(result as ApolloLink.Result),
-          error: sink.error.bind(sink),
-          complete: () => sink.complete(),
-        },
-      ),
-    );
-  }
-}
-
-test('@apollo/client follows the list by a link of graphql-sse', async () => {
-  const { client, seen } = connected();
-  const apollo = new ApolloClient({ link: new LiveLink(client), cache: new InMemoryCache() });
-  const names: string[] = [];
-  const subscription = apollo.subscribe({ query: PetAddedDocument, variables: { status: 'available' } }).subscribe({
-    next({ data }) {
-      if (!data) return;
-      names.push(data.petAdded.name);
-      seen(data.petAdded.id);
-    },
-  });
-  await eventually(async () => store.app.subscriptions.count === 1);
-  await create('Rex');
-  await create('Bella');
-  await eventually(async () => names.length === 2);
-  expect(names).toEqual(['Rex', 'Bella']);
-  const pet = { id: expect.any(String), name: 'Rex', __typename: 'Pet' };
-  expect(Object.values(apollo.cache.extract() as object)).toContainEqual(expect.objectContaining(pet));
-  subscription.unsubscribe();
-  await eventually(async () => store.app.subscriptions.count === 0);
 });

@@ -1,6 +1,8 @@
 /** Blocks that stand in a file that CI runs, by page and first line. */
 export const copies: Record<string, Record<string, string>> = {
-  'docs/live.md': { "import { ApolloLink, Observable } from '@apollo/client';": 'test/deep/clients/live.test.ts' },
+  'docs/live.md': {
+    "import { ApolloClient, gql, HttpLink, InMemoryCache } from '@apollo/client';": 'test/deep/clients/live.test.ts',
+  },
 };
 
 const ofExamples = 'test/deep/examples/programs.test.ts takes it from the page and runs it';

@@ -152,8 +152,8 @@ test('every example works on a new store, in the document of Sandbox and in one 
   const { document: query, variables } = await sandboxState();
   const added = await graphqlText(store, { query, variables, operationName: 'AddPet' });
   expect(added.data).toMatchObject({ createPet: { categoryId: '9007199254740993' } });
-  // It knows no server-sent events.
-  expect(query).not.toContain('subscription');
+  // It follows a list over multipart HTTP.
+  expect(query).toContain('subscription PetAdded');
 });
 
 test('its placeholder is no key, but locks nobody out who has one', async () => {
