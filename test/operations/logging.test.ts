@@ -40,7 +40,6 @@ test('a line has no more of a path than 256 characters, and nothing of a key in 
     .split('\n')
     .map((line) => JSON.parse(line));
   const answered = lines.filter(({ msg }) => msg === 'answered');
-  expect(answered.map(({ req, status }) => `${req.path} ${status}`)).toContain('/%zz 404');
   const pathOf = (id: string) => answered.find(({ reqId }) => reqId === id).req.path;
   expect(pathOf('long')).toBe(long.slice(0, 256));
   expect([pathOf('key'), pathOf('encoded')]).toEqual(['/v1/ask_...', '/v1/ask_...']);
@@ -69,6 +68,7 @@ test('logs are JSON lines, one per request, with its id and without any key', as
     .split('\n')
     .map((line) => JSON.parse(line));
   const answered = lines.filter(({ msg }) => msg === 'answered');
+  expect(answered.map(({ req, status }) => `${req.path} ${status}`)).toContain('/%zz 404');
   expect(answered.find(({ reqId }) => reqId === 'one')).toMatchObject({
     level: 30,
     req: { method: 'GET', path: '/v1/pets' },
