@@ -8,23 +8,19 @@ WORKDIR /app
 # The lock file also describes the workspaces: their manifests must be there, their packages need not.
 COPY package.json package-lock.json .npmrc ./
 COPY clients/typescript/package.json clients/typescript/
-COPY examples/react/package.json examples/react/
-COPY test/deep/clients/package.json test/deep/clients/
 RUN npm ci
 COPY tsconfig.json ./
 COPY bin bin
 COPY src src
 COPY packages packages
 COPY migrations migrations
-COPY explorer explorer
+COPY explorer/dist explorer/dist
 RUN npm run build && rm -rf dist/compile-cache dist/.tsbuildinfo
 
 FROM ${NODE_IMAGE} AS production
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 COPY clients/typescript/package.json clients/typescript/
-COPY examples/react/package.json examples/react/
-COPY test/deep/clients/package.json test/deep/clients/
 # Without the Node that the lock file brings for machines that have an older one: the image has its own.
 RUN npm ci --omit=dev --omit=optional && npm cache clean --force
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// After every change of dependencies: node .ci/complete-lock.mjs
+// After every change of dependencies: node .ci/complete-lock.mjs [FOLDER/package-lock.json]
 //
 // Names in package-lock.json the optional packages of other platforms that a registry did not offer when the lock file
 // was made. `npm ci` refuses a lock file without them, here and on the platforms that they are for.

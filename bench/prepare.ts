@@ -5,14 +5,10 @@ import { fileURLToPath } from 'node:url';
 import { Refusal } from './options.ts';
 import { ourProgram, peersFolder } from './programs.ts';
 
-/** Installs the peers if they are missing and compiles the one that is TypeScript. @throws Refusal */
+/** Compiles the peer that is TypeScript; `npm run bench` has installed them. @throws Refusal */
 export function prepare(): void {
   if (process.platform !== 'linux') throw new Refusal('The benchmark reads /proc and runs on Linux only.');
   requireBuild();
-  if (!existsSync(join(peersFolder, 'node_modules', '.package-lock.json'))) {
-    process.stderr.write('Installing the peers, once.\n');
-    execFileSync('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: peersFolder, stdio: 'inherit' });
-  }
   const compiler = fileURLToPath(new URL('../node_modules/typescript/bin/tsc', import.meta.url));
   execFileSync(process.execPath, [compiler, '-p', peersFolder], { stdio: 'inherit' });
 }

@@ -9,8 +9,8 @@ const dist = join(root, 'dist');
 /** Its time of change is the time when the last successful build began. */
 const stamp = join(dist, '.built');
 const compiler = join(root, 'node_modules/.bin/tsc');
-/** Folders and files of which the build is made; `explorer` is bundled for browsers. */
-const inputs = ['src', 'packages', 'migrations', 'explorer', 'tsconfig.json', 'node_modules/.package-lock.json'];
+/** Folders and files of which the build is made. */
+const inputs = ['src', 'packages', 'migrations', 'explorer/dist', 'tsconfig.json', 'node_modules/.package-lock.json'];
 
 /**
  * Builds if a source is newer than the last build. Two processes at once build once.

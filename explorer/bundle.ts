@@ -1,60 +1,30 @@
 /// <reference types="node" />
-// The last step of the build: GraphiQL for browsers, in a folder that is named after everything it is made of.
+// GraphiQL for browsers, in a folder of `dist` that is named after everything it is made of. The folder is committed: only
+// a change in here needs the packages. `npm run explorer` writes it; with `--check` it is compared.
 import { createHash } from 'node:crypto';
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import { build } from 'esbuild';
 
 const sources = import.meta.dirname;
-const root = join(sources, '..');
-const bundles = join(root, 'dist/graphiql');
+const bundles = join(sources, 'dist');
 
-/** Makes the bundle, unless it exists already. */
-export async function makeBundle(): Promise<void> {
-  const folder = join(bundles, fingerprint());
-  if (existsSync(folder)) return;
-  mkdirSync(bundles, { recursive: true });
-  const copy = mkdtempSync(join(bundles, '.'));
-  try {
-    await bundle(copy);
-    // The service may run as another user than the build.
-    chmodSync(copy, 0o755);
-    const others = readdirSync(bundles).filter((name) => !name.startsWith('.'));
-    renameSync(copy, folder);
-    for (const name of others) rmSync(join(bundles, name), { recursive: true, force: true });
-  } catch (error) {
-    rmSync(copy, { recursive: true, force: true });
-    // Another build was faster.
-    if (!existsSync(folder)) throw error;
-  }
-}
-
+/** Of the sources, the settings and the lock file, which says what the packages are. */
 function fingerprint(): string {
-  const own = readdirSync(sources, { withFileTypes: true }).filter((entry) => entry.isFile());
-  const files = [...own.map(({ name }) => join(sources, name)).sort(), join(root, 'package-lock.json')];
+  const files = readdirSync(sources, { withFileTypes: true }).filter((entry) => entry.isFile());
   const hash = createHash('sha256');
-  for (const file of files) hash.update(file.slice(root.length)).update(readFileSync(file));
+  for (const name of files.map(({ name }) => name).sort()) hash.update(name).update(readFileSync(join(sources, name)));
   return hash.digest('hex').slice(0, 16);
 }
 
-/** Writes `page.js`, `page.css`, Monaco's workers, everything they load, and all of it compressed. */
+/** Writes `page.js`, `page.css`, Monaco's workers and everything they load. */
 async function bundle(folder: string): Promise<void> {
-  // Only now, because most builds have nothing to do.
-  const { build } = await import('esbuild');
   const monaco = 'monaco-editor/esm/vs';
-  await build({
+  const { metafile } = await build({
+    absWorkingDir: sources,
     entryPoints: {
-      page: join(sources, 'page.tsx'),
+      page: 'page.tsx',
       'editor.worker': `${monaco}/editor/editor.worker.js`,
       'json.worker': `${monaco}/language/json/json.worker.js`,
       'graphql.worker': 'monaco-graphql/esm/graphql.worker.js',
@@ -68,6 +38,9 @@ async function bundle(folder: string): Promise<void> {
     legalComments: 'linked',
     jsx: 'automatic',
     define: { 'process.env.NODE_ENV': '"production"' },
+    // For subscriptions over WebSocket, which the service does not have.
+    external: ['graphql-ws'],
+    metafile: true,
     plugins: [
       {
         // GraphiQL's own style sheet contains them.
@@ -78,11 +51,34 @@ async function bundle(folder: string): Promise<void> {
       },
     ],
   });
-  for (const name of readdirSync(folder).filter((file) => /\.(?:js|css)$/.test(file))) {
-    const content = readFileSync(join(folder, name));
-    // A quality beyond 6 takes seconds, and saves little.
-    const params = { [constants.BROTLI_PARAM_QUALITY]: 6 };
-    writeFileSync(join(folder, `${name}.br`), brotliCompressSync(content, { params }));
-    writeFileSync(join(folder, `${name}.gz`), gzipSync(content));
+  const foreign = Object.keys(metafile.inputs).filter((path) => path.startsWith('..'));
+  if (foreign.length > 0) throw new Error(`Not from the packages of this folder: ${foreign.join(', ')}`);
+}
+
+function filesIn(folder: string): Map<string, Buffer> {
+  return new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))]));
+}
+
+/** @throws unless the committed bundle is what these sources and packages make */
+async function check(): Promise<void> {
+  const old = new Error('explorer/dist is not what explorer/ makes: run `npm run explorer`, and commit it.');
+  const name = fingerprint();
+  if (readdirSync(bundles).join() !== name) throw old;
+  const folder = mkdtempSync(join(tmpdir(), 'animal-store-explorer-'));
+  try {
+    await bundle(folder);
+    const [made, committed] = [filesIn(folder), filesIn(join(bundles, name))];
+    const isSame = [...made].every(([file, content]) => committed.get(file)?.equals(content));
+    if (!isSame || made.size !== committed.size) throw old;
+  } finally {
+    rmSync(folder, { recursive: true });
   }
+}
+
+if (process.argv.includes('--check')) await check();
+else {
+  const folder = join(bundles, fingerprint());
+  rmSync(bundles, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  await bundle(folder);
 }

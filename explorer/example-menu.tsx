@@ -1,6 +1,12 @@
 import { pick, useGraphiQL, useGraphiQLActions } from '@graphiql/react';
 import { getOperationAST, parse } from 'graphql';
-import type { Example } from '../src/api/pages/example.ts';
+
+/** As `src/api/pages/explorers.ts` writes it into the page. */
+export interface Example {
+  title: string;
+  document: string;
+  variables?: Record<string, unknown>;
+}
 
 /** Opens the chosen example in a tab of its own. */
 export function ExampleMenu({ examples }: { examples: Example[] }) {

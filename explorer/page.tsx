@@ -2,7 +2,7 @@ import './workers.ts';
 import 'graphiql/style.css';
 import './page.css';
 import { createRoot } from 'react-dom/client';
-import type { Example } from '../src/api/pages/example.ts';
+import type { Example } from './example-menu.tsx';
 import { Explorer } from './explorer.tsx';
 
 const at = (id: string) => document.getElementById(id) as HTMLElement;

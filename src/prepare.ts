@@ -1,14 +1,34 @@
-import { existsSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { prepareStore } from './prepared-store.ts';
 import { startFailure } from './start-failure.ts';
 
-const bundle = join(import.meta.dirname, '../../explorer/bundle.ts');
+const root = join(import.meta.dirname, '../..');
+const committed = join(root, 'explorer/dist');
+const served = join(root, 'dist/graphiql');
+
+/** Copies the committed bundle of GraphiQL, whose folder is named after its content, and compresses it. */
+function compressBundle(): void {
+  // A copy without GraphiQL is built without it.
+  const [name] = existsSync(committed) ? readdirSync(committed) : [];
+  if (name === undefined || existsSync(join(served, name))) return;
+  rmSync(served, { recursive: true, force: true });
+  const folder = join(served, '.new');
+  cpSync(join(committed, name), folder, { recursive: true });
+  for (const file of readdirSync(folder).filter((one) => /\.(?:js|css)$/.test(one))) {
+    const content = readFileSync(join(folder, file));
+    // A quality beyond 6 takes seconds, and saves little.
+    const params = { [constants.BROTLI_PARAM_QUALITY]: 6 };
+    writeFileSync(join(folder, `${file}.br`), brotliCompressSync(content, { params }));
+    writeFileSync(join(folder, `${file}.gz`), gzipSync(content));
+  }
+  renameSync(folder, join(served, name));
+}
 
 // The last step of the build. Without a prepared store the first start takes longer and migrates the store itself.
 const prepared = prepareStore().catch((error) => {
   process.stderr.write(`animal-store: built without a prepared store: ${startFailure(error)}\n`);
 });
-// A copy without the sources of GraphiQL is built without it.
-const { makeBundle } = existsSync(bundle) ? await import(bundle) : {};
-await Promise.all([prepared, makeBundle?.()]);
+compressBundle();
+await prepared;

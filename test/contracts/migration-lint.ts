@@ -29,7 +29,7 @@ function lint(name: string, sql: string, isTransactional: boolean): boolean {
   const file = join(scratch, `${name}.sql`);
   writeFileSync(file, sql);
   const options = ['--config', resolve('.squawk.toml'), ...(isTransactional ? ['--assume-in-transaction'] : [])];
-  const { status, stdout, stderr, error } = spawnSync(resolve('node_modules/.bin/squawk'), [...options, file], {
+  const { status, stdout, stderr, error } = spawnSync(resolve('tools/node_modules/.bin/squawk'), [...options, file], {
     encoding: 'utf8',
   });
   rmSync(scratch, { recursive: true });

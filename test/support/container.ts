@@ -65,7 +65,7 @@ export class Container {
       mkdirSync(join(this.#root, folder), { recursive: true });
     }
     chownSync(this.data, user, user);
-    const isBuilt = (path: string) => !/^dist\/(?:test|compile-cache|typed-)/.test(path);
+    const isBuilt = (path: string) => !/^dist\/(?:test|compile-cache)/.test(path);
     for (const { from, to } of copied()) {
       cpSync(from, join(this.#root, 'app', to), { recursive: true, filter: isBuilt });
     }

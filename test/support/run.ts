@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync } from 'node:fs';
+import { chmodSync, lstatSync, mkdtempSync, symlinkSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { scratch } from './folder.ts';
@@ -12,6 +12,13 @@ export default function setUp(): void {
   // Test servers run as other users.
   chmodSync(folder, 0o711);
   process.env.TEST_FOLDER = folder;
+  if (process.env.TEST_DEEP) linkPackages();
+}
+
+/** Deep tests have packages of their own beside their sources, and run from `dist`. */
+function linkPackages(): void {
+  const link = 'dist/test/deep/node_modules';
+  if (!lstatSync(link, { throwIfNoEntry: false })) symlinkSync('../../../test/deep/node_modules', link);
 }
 
 /** Jest's `globalTeardown`. */

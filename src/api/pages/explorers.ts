@@ -13,7 +13,7 @@ export interface Example {
   variables?: Record<string, unknown>;
 }
 
-/** The build bundles `explorer/` into a folder here that is named after its content (explorer/bundle.ts). */
+/** The build copies `explorer/dist` to here: one folder, which is named after its content (explorer/bundle.ts). */
 const bundles = join(root, 'dist/graphiql');
 
 const graphiQLPolicy = policyOf(

@@ -1,10 +1,10 @@
 import type { Browser, Page } from 'playwright-core';
-import { barriers, eachLook, hasBrowser, launch, visit } from '../../support/browser.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { eventually } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
-import { frameOrigin, sandboxFrame, sandboxScript } from '../../support/sandbox.ts';
 import { type Store, startStore } from '../../support/store.ts';
+import { barriers, eachLook, hasBrowser, launch, visit } from '../support/browser.ts';
+import { frameOrigin, sandboxFrame, sandboxScript } from '../support/sandbox.ts';
 
 const inBrowser = hasBrowser ? describe : describe.skip;
 

@@ -1,8 +1,8 @@
 import type { Browser, Locator, Page } from 'playwright-core';
-import { barriers, eachLook, hasBrowser, launch, visit } from '../../support/browser.ts';
 import { afterAll, beforeAll, describe, expect, test } from '../../support/jest.ts';
 import { rest } from '../../support/rest.ts';
 import { storeForAll } from '../../support/store.ts';
+import { barriers, eachLook, hasBrowser, launch, visit } from '../support/browser.ts';
 
 const inBrowser = hasBrowser ? describe : describe.skip;
 

@@ -3,14 +3,14 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 import type { Browser } from 'playwright-core';
-import { barriers, eachLook, hasBrowser, launch, visit } from '../../support/browser.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { eventually, freePort, killAll, runFile } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 import { type Store, startStore } from '../../support/store.ts';
+import { barriers, eachLook, hasBrowser, launch, visit } from '../support/browser.ts';
 
 const inBrowser = hasBrowser ? describe : describe.skip;
-const vite = resolve('node_modules/vite/bin/vite.js');
+const vite = resolve('examples/react/node_modules/vite/bin/vite.js');
 const categoryId = 9007199254740993n;
 
 inBrowser('in a real browser (skipped where there is no Chromium: CHROMIUM, or /usr/bin/chromium)', () => {

@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
-import { launch } from '../../support/browser.ts';
+import { launch } from '../support/browser.ts';
 
 /**
  * Takes the pictures of README.md from a running service that is new and empty:

@@ -11,7 +11,7 @@ beforeAll(async () => {
   for (const path of ['bin', 'package.json', 'tsconfig.json']) {
     cpSync(path, join(folder, path), { recursive: true });
   }
-  for (const path of ['src', 'migrations', 'explorer']) mkdirSync(join(folder, path));
+  for (const path of ['src', 'migrations', 'explorer/dist']) mkdirSync(join(folder, path), { recursive: true });
   write('src/prepare.ts', 'console.error("prepared");\n');
   write('src/word.ts', 'export const word: string = "one";\n');
   write('src/cli.ts', 'import { word } from "./word.ts";\nconsole.log(word, ...process.argv.slice(2));\n');
@@ -47,7 +47,7 @@ test('a source that is changed, added or removed is compiled before the program 
     [() => write('src/word.ts', 'export const word: string = "two";\n'), 'two\n'],
     [() => write('src/more.ts', 'export const more = 1;\n'), 'two\n'],
     [() => rmSync(join(folder, 'src/more.ts')), 'two\n'],
-    [() => write('explorer/page.css', 'a {}\n'), 'two\n'],
+    [() => write('explorer/dist/page.css', 'a {}\n'), 'two\n'],
   ];
   for (const [change, stdout] of changes) {
     change();

@@ -7,9 +7,9 @@ import { send } from '../../support/http.ts';
 import { describe, expect, test } from '../../support/jest.ts';
 import { allMetrics, type MetricDescription } from '../../support/metrics.ts';
 import { eventually, freePort, startServer } from '../../support/process.ts';
-import { type Use, usesOf } from '../../support/promql.ts';
 import { hasPrometheus, promtool } from '../../support/servers/prometheus.ts';
-import { type Claim, mistyped } from '../../support/typed.ts';
+import { type Use, usesOf } from '../support/promql.ts';
+import { type Claim, mistyped } from '../support/typed.ts';
 
 const dashboard = JSON.parse(readFileSync('operations/grafana/animal-store.json', 'utf8'));
 const panels = dashboard.panels.filter(({ type }: any) => type !== 'row');

@@ -7,7 +7,7 @@ import * as core from 'kubernetes-models/v1';
 import { parseAllDocuments } from 'yaml';
 import { variables } from '../../../src/config.ts';
 import { expect, test } from '../../support/jest.ts';
-import { mistyped } from '../../support/typed.ts';
+import { mistyped } from '../support/typed.ts';
 
 /** The example for Kubernetes. No cluster runs here: it is held to the API's own schemas, and to the service. */
 const manifests: any[] = parseAllDocuments(readFileSync('operations/kubernetes/animal-store.yaml', 'utf8')).map((one) =>

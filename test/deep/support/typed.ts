@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 
 /** A value out of a file, and the type that it must have. */
@@ -26,7 +26,7 @@ let files = 0;
  * @returns what the compiler says; empty when all is well
  */
 export async function mistyped(imports: string, claims: Claim[]): Promise<string> {
-  const file = resolve(`dist/typed-${process.pid}-${++files}.ts`);
+  const file = join(import.meta.dirname, `typed-${process.pid}-${++files}.ts`);
   const lines = claims.map(
     ({ value, type }, at) => `export const value${at} = ${JSON.stringify(value)} satisfies ${type};`,
   );

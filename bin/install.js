@@ -1,0 +1,41 @@
+// `node bin/install.js FOLDER...` installs the packages of folders that have a lock file of their own, unless they are
+// installed. Scripts that need such packages call it, so that `npm ci` in the project's folder need not install them.
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from './node.js';
+
+for (const folder of process.argv.slice(2)) {
+  if (isInstalled(join(root, folder))) continue;
+  process.stderr.write(`animal-store: installing the packages of ${folder}\n`);
+  const { status, error } = spawnSync('npm', ['ci', '--no-audit', '--no-fund'], {
+    cwd: join(root, folder),
+    stdio: ['ignore', 2, 2],
+  });
+  if (status !== 0) {
+    process.stderr.write(
+      `animal-store: the packages of ${folder} are not installed: ${error?.message ?? 'npm has failed'}\n`,
+    );
+    process.exit(1);
+  }
+}
+
+/** Whether every package of the lock file is there in its version. An optional one may be for another platform. */
+function isInstalled(/** @type {string} */ folder) {
+  const wanted = packagesIn(join(folder, 'package-lock.json'));
+  const found = packagesIn(join(folder, 'node_modules/.package-lock.json'));
+  return Object.entries(wanted).every(
+    ([path, { version, optional }]) =>
+      path === '' || optional || (found[path]?.version === version && existsSync(join(folder, path))),
+  );
+}
+
+/** @returns {Record<string, { version?: string; optional?: boolean }>} */
+function packagesIn(/** @type {string} */ file) {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')).packages;
+  } catch {
+    // npm writes the second file at the end of an installation.
+    return {};
+  }
+}
