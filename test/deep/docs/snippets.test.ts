@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from '../../support/jest.
 import { killAll, onPostgres } from '../../support/process.ts';
 import { type Block, blocksOf, nameOf, pages } from './blocks.ts';
 import { commandsIn } from './commands.ts';
-import { copies, exceptions, optional } from './exceptions.ts';
+import { exceptions, optional } from './exceptions.ts';
 import { Session } from './session.ts';
 
 /**
@@ -18,8 +18,7 @@ const schema = buildSchema(readFileSync('schema/schema.graphql', 'utf8'));
 const onEmbedded = onPostgres ? describe.skip : describe;
 
 const firstLine = ({ text }: Block) => text.trim().split('\n', 1)[0] ?? '';
-const listedOf = (page: string) => ({ ...exceptions[page], ...copies[page] });
-const isListed = (block: Block) => firstLine(block) in listedOf(block.page);
+const isListed = (block: Block) => firstLine(block) in (exceptions[block.page] ?? {});
 const folders = (process.env.PATH ?? '').split(':');
 const missing = optional.filter((program) => !folders.some((folder) => existsSync(`${folder}/${program}`)));
 const needs = ({ language, text }: Block) =>
@@ -72,17 +71,7 @@ onEmbedded.each(pages.map((page) => [page, blocksOf(page)] as const))('%s', (_pa
   }
 });
 
-test.each(Object.keys({ ...exceptions, ...copies }))('what is listed of %s as not run is there', (page) => {
+test.each(Object.keys(exceptions))('what is listed of %s as not run is there', (page) => {
   const lines = blocksOf(page).map(firstLine);
-  expect(Object.keys(listedOf(page)).filter((line) => !lines.includes(line))).toEqual([]);
-});
-
-const listedCopies = Object.entries(copies).flatMap(([page, files]) =>
-  Object.entries(files).map(([line, file]) => ({ page, line, file })),
-);
-
-test.each(listedCopies)('$page: $file has what begins with $line', ({ page, line, file }) => {
-  const block = blocksOf(page).find((one) => firstLine(one) === line);
-  const [, code = ''] = /^(?:import .*\n)*([\s\S]+)$/.exec(block?.text ?? '') ?? [];
-  expect(readFileSync(file, 'utf8')).toContain(code.trim());
+  expect(Object.keys(exceptions[page] ?? {}).filter((line) => !lines.includes(line))).toEqual([]);
 });
