@@ -3,8 +3,8 @@ import { resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { newFolder } from '../test/support/folder.ts';
 import { cli, type Env, startServer } from '../test/support/process.ts';
-import { atExit } from '../test/support/servers/at-exit.ts';
 import type { TestPostgres } from '../test/support/servers/postgres.ts';
+import { atExit } from '../test/support/servers/program.ts';
 import { serviceKey } from './client.ts';
 import type { Parts } from './drill.ts';
 

@@ -13,6 +13,7 @@ async function graphqlChanges(from: string | RegExp, to: string): Promise<string
   return (await breakingChanges(committed, { ...committed, 'schema.graphql': changed }))['schema.graphql'];
 }
 
+/** The rules are those of @graphql-inspector: a few stand for all. */
 describe('the GraphQL lock', () => {
   test.each([
     [
@@ -22,34 +23,10 @@ describe('the GraphQL lock', () => {
       'Field `name` was removed from object type `Pet`',
     ],
     [
-      'a nullable field',
-      /(type Pet \{[^}]*status: PetStatus)!/,
-      '$1',
-      'Field `Pet.status` changed type from `PetStatus!` to `PetStatus`',
-    ],
-    [
       'a narrower argument',
       'limit: Int = 20',
       'limit: Int! = 20',
       'Type for argument `limit` on field `Query.pets` changed from `Int` to `Int!`',
-    ],
-    [
-      'a new required argument',
-      'id: ID!\n  ): Pet',
-      'id: ID!, store: ID!\n  ): Pet',
-      'Argument `store: ID!` added to field `Query.pet`',
-    ],
-    [
-      'a new required member',
-      'input NewPet {',
-      'input NewPet {\n colour: String!',
-      'Input field `colour` of type `String!` was added to input object type `NewPet`',
-    ],
-    [
-      'a removed value',
-      /"""The animal is sold."""\n {2}sold\n/,
-      '',
-      'Enum value `sold` was removed from enum `PetStatus`',
     ],
     [
       'another default',
@@ -63,8 +40,6 @@ describe('the GraphQL lock', () => {
 
   test.each([
     ['a new field', 'type Pet {', 'type Pet {\n colour: String'],
-    ['a new optional argument', 'limit: Int = 20', 'limit: Int = 20, colour: String'],
-    ['a new optional member', 'input NewPet {', 'input NewPet {\n colour: String'],
     ['a new value', 'enum PetStatus {', 'enum PetStatus {\n reserved'],
   ])('%s does not break', async (_name, from, to) => {
     expect(await graphqlChanges(from, to)).toEqual([]);

@@ -64,7 +64,7 @@ test('an input never joins a batch that was already sent; it waits for the next'
   expect(await late).toEqual(['pet 2', 'pet 3']);
 });
 
-test('a batch is bounded; who does not fit leaves in the next, in order', async () => {
+test('a batch is bounded; further inputs leave in the next, in order', async () => {
   const { trips, ask, inputs } = withTrips({ maxBatch: 2 });
   const answers = Promise.all([1, 2, 3, 4, 5].map((input) => ask(input)));
   for (let trip = 0; trip < 3; trip += 1) {
@@ -106,7 +106,7 @@ test('a batch that fails for what one input holds is tried again one by one: the
   expect(inputs()).toEqual([[1, 2], [1], [2]]);
 });
 
-test('those who are tried again alone do not wait for each other: a slow one is slow alone', async () => {
+test('inputs that are retried alone do not wait for each other: a slow one is slow alone', async () => {
   const { trips, ask, inputs } = withTrips({ maxInFlight: 4 });
   const [slow, ...others] = [1, 2, 3].map((input) => ask(input));
   await departures();
@@ -121,7 +121,7 @@ test('those who are tried again alone do not wait for each other: a slow one is 
   await expect(slow).rejects.toBe(reason);
 });
 
-test('those who are tried again alone go before those who came later, and nobody goes with them', async () => {
+test('inputs that are retried alone go before later ones, and travel alone', async () => {
   const { trips, ask, inputs } = withTrips();
   const answers = Promise.all([1, 2].map((input) => ask(input)));
   await departures();
@@ -136,7 +136,7 @@ test('those who are tried again alone go before those who came later, and nobody
   expect(await late).toEqual(['pet 3', 'pet 4']);
 });
 
-test('a batch that fails for a reason that is nobody’s fault fails as a whole and is not repeated', async () => {
+test('a batch that fails for a reason that is no input’s fault fails as a whole and is not repeated', async () => {
   const { trips, ask, inputs } = withTrips({ isRetryable: () => false });
   const reason = new Error('the database is gone');
   const answers = Promise.allSettled([ask(1), ask(2)]);
@@ -161,7 +161,7 @@ test('after a failure the next input leaves as usual', async () => {
   expect(await next).toBe('pet 2');
 });
 
-describe('what waits is bounded; beyond it nobody is taken', () => {
+describe('what waits is bounded; beyond it inputs are refused', () => {
   test('by number', async () => {
     const { batches, trips, ask, inputs } = withTrips({ maxWaiting: 2 });
     const answers = [ask(1)];
@@ -194,7 +194,7 @@ describe('what waits is bounded; beyond it nobody is taken', () => {
     expect(await Promise.all([first, second])).toEqual(names([1, 2]));
   });
 
-  test('but not by the age of those who are tried again: they have waited elsewhere', async () => {
+  test('but not by the age of retried inputs: they have waited elsewhere', async () => {
     const { batches, trips, ask } = withTrips({ maxAge: 20 });
     const answers = [ask(1), ask(2)];
     await departures();
@@ -222,7 +222,7 @@ const patientFor = (milliseconds: number) => ({
   isOver: false,
 });
 
-describe('whoever waits has a deadline', () => {
+describe('an input has a deadline', () => {
   test('when it passes before the batch leaves, nothing was begun, and nothing is', async () => {
     const { trips, ask, inputs } = withTrips({ tooLate: outcomeUnknown });
     const first = ask(1);
@@ -237,17 +237,17 @@ describe('whoever waits has a deadline', () => {
     expect(inputs()).toEqual([[1], [3]]);
   });
 
-  test('when it passes while a read is under way, whoever reads was late', async () => {
+  test('when it passes while a read is under way, the read was late', async () => {
     const { ask } = withTrips();
     expect(await told(ask(1, patientFor(20)))).toEqual(refusalOf(late()));
   });
 
-  test('when it passes while a write is under way, nobody knows: no Retry-After', async () => {
+  test('when it passes while a write is under way, the outcome is unknown: no Retry-After', async () => {
     const { ask } = withTrips({ tooLate: outcomeUnknown });
     expect(await told(ask(1, patientFor(20)))).toEqual(refusalOf(outcomeUnknown()));
   });
 
-  test('those who travel with whoever was late get their answer', async () => {
+  test('inputs of the same batch as a late one get their answers', async () => {
     const { trips, ask } = withTrips();
     const [impatient, patient] = [ask(1, patientFor(20)), ask(2)];
     expect(await told(impatient)).toEqual(refusalOf(late()));

@@ -62,17 +62,14 @@ where.describe.each(faces)(
       expect(await names()).toEqual([]);
     });
 
-    test.each(['08006', '40003'])(
-      'one of which nobody knows whether it is stored (%s) is never repeated',
-      async (state) => {
-        await fail(1, state);
-        expect(await face.create(store, { name: 'Rex', categoryId: 5 })).toEqual({
-          ...refusal,
-          message: expect.stringContaining('may have been'),
-        });
-        expect(await attempts()).toBe(1);
-      },
-    );
+    test.each(['08006', '40003'])('a creation with an unknown outcome (%s) is never repeated', async (state) => {
+      await fail(1, state);
+      expect(await face.create(store, { name: 'Rex', categoryId: 5 })).toEqual({
+        ...refusal,
+        message: expect.stringContaining('may have been'),
+      });
+      expect(await attempts()).toBe(1);
+    });
 
     test('a batch is repeated as a whole: all are stored, once', async () => {
       await fail(2, '40001');

@@ -70,7 +70,7 @@ describe('whether a write that failed may have been carried out', () => {
   );
 });
 
-test('only whoever may send it again is told when', () => {
+test('only a client that may send it again is told when', () => {
   const saidOf = ({ status, message, headers }: StoreError) => ({ status, message, headers });
   const again = { status: 503, headers: { 'retry-after': '1' } };
   expect(saidOf(busy())).toEqual({ ...again, message: 'Too many requests wait for the database; try again shortly.' });

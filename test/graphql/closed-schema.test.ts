@@ -1,8 +1,7 @@
 import { getIntrospectionQuery } from 'graphql';
 import { graphqlText } from '../support/graphql.ts';
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
-import { type ServiceNode, startNode } from '../support/nodes.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { type ServiceNode, type Store, startNode, startStore } from '../support/store.ts';
 
 /** GRAPHQL_INTROSPECTION=false: nothing tells the names of the schema. */
 let store: Store;

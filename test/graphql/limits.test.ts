@@ -2,8 +2,7 @@ import { getIntrospectionQuery } from 'graphql';
 import { stock } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
-import { type ServiceNode, startNode } from '../support/nodes.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { type ServiceNode, type Store, startNode, startStore } from '../support/store.ts';
 
 /** Small limits, one apart from what is sent. */
 const env = {

@@ -136,7 +136,7 @@ describe('Last-Event-ID', () => {
     expect(seen(stream)).toEqual(['c']);
   });
 
-  test('is told at once, so that nothing is missed by whoever has seen nothing yet', async () => {
+  test('is told at once, so that a client that has seen nothing yet misses nothing', async () => {
     const id = await create('a');
     const stream = await following();
     await eventually(async () => stream.lastEventId !== undefined);

@@ -2,9 +2,8 @@ import { hash } from 'node:crypto';
 import { type GraphQLResult, graphqlText } from '../support/graphql.ts';
 import { type HttpResponse, send } from '../support/http.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
-import { onNode } from '../support/nodes.ts';
 import { rest } from '../support/rest.ts';
-import { storeForAll } from '../support/store.ts';
+import { onNode, storeForAll } from '../support/store.ts';
 
 /** The edge table of GraphQL over HTTP: what a request may be, before any resolver is asked. */
 

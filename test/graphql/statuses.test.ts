@@ -6,9 +6,8 @@ import { createSecret } from '../../src/access/keys/secret.ts';
 import { newFolder } from '../support/database.ts';
 import { type HttpRequest, send } from '../support/http.ts';
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
-import { onNode, type ServiceNode, startNode } from '../support/nodes.ts';
 import { rest } from '../support/rest.ts';
-import { storeForAll } from '../support/store.ts';
+import { onNode, type ServiceNode, startNode, storeForAll } from '../support/store.ts';
 
 /**
  * The table of docs/graphql.md: every outcome with every kind of `Accept`, by GraphQL over HTTP of September 2026. With

@@ -2,8 +2,7 @@ import { connect } from 'node:net';
 import { faces } from '../support/faces.ts';
 import { callWith, guess, judged, withClock } from '../support/guesses.ts';
 import { describe, expect, test } from '../support/jest.ts';
-import { onNode } from '../support/nodes.ts';
-import { storeForAll } from '../support/store.ts';
+import { onNode, storeForAll } from '../support/store.ts';
 
 /** The key from the configuration, which an operator made up: of all keys it alone may be guessable. */
 const store = storeForAll();

@@ -41,47 +41,6 @@ test('a key is issued, listed without its secret, used, revoked and then refused
   expect(await json('list')).toContainEqual(expect.objectContaining({ id: issued.id, revokedAt: expect.any(String) }));
 });
 
-test('without --json the same is told in words', async () => {
-  const issued = await keys('issue', '--name', 'a person');
-  expect(issued).toMatchObject({
-    code: 0,
-    stderr: '',
-    stdout: expect.stringMatching(/^key \d+ \(a person\b.*\): ask_\w+\n$/),
-  });
-  const key = issued.stdout.match(secret)?.[0] as string;
-  const id = issued.stdout.match(/^key (\d+)/)?.[1] as string;
-  expect(await statusWith(key)).toBe(200);
-
-  const listed = await keys('list');
-  expect(listed).toMatchObject({ code: 0, stderr: '' });
-  expect(listed.stdout.split('\n').find((line) => line.startsWith(`${id} `))).toContain('a person');
-  expect(listed.stdout).not.toMatch(secret);
-
-  expect(await keys('revoke', id)).toMatchObject({ code: 0, stdout: `key ${id} (a person) is revoked\n`, stderr: '' });
-  await eventually(async () => (await statusWith(key)) === 401);
-});
-
-test('a key that does not exist cannot be revoked', async () => {
-  expect(await keys('revoke', '999999', '--json')).toEqual({
-    code: 1,
-    signal: null,
-    stdout: '',
-    stderr: 'animal-store: There is no key with the id 999999.\n',
-  });
-});
-
-test.each([
-  [['issue'], '--name'],
-  [['revoke', 'rex'], 'whole number'],
-  [['revoke'], 'id'],
-  [['rename'], 'rename'],
-])('`keys %j` is refused with an explanation', async (args, reason) => {
-  const { code, stdout, stderr } = await keys(...args);
-  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-  expect(stderr).toContain(reason);
-  expect(stderr).not.toMatch(/^\s+at /m);
-});
-
 test('a key issued while no server runs is valid when one starts', async () => {
   await server.stop();
   const { key } = await json('issue', '--name', 'early bird');

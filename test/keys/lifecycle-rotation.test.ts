@@ -2,10 +2,9 @@ import { sql } from '../support/database-access.ts';
 import { faces } from '../support/faces.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { describe, expect, test } from '../support/jest.ts';
-import { onNode } from '../support/nodes.ts';
 import { eventually } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
-import { storeForAll } from '../support/store.ts';
+import { onNode, storeForAll } from '../support/store.ts';
 
 const store = storeForAll();
 

@@ -4,9 +4,8 @@ import { Authenticator } from '../../src/access/keys/authenticator.ts';
 import { sql } from '../support/database-access.ts';
 import { faces } from '../support/faces.ts';
 import { describe, expect, test } from '../support/jest.ts';
-import { onNode } from '../support/nodes.ts';
 import { eventually } from '../support/process.ts';
-import { storeForAll } from '../support/store.ts';
+import { onNode, storeForAll } from '../support/store.ts';
 
 const store = storeForAll();
 

@@ -3,10 +3,9 @@ import { createSecret, isSecret } from '../../src/access/keys/secret.ts';
 import { statementsOf } from '../support/database-access.ts';
 import { faces } from '../support/faces.ts';
 import { describe, expect, test } from '../support/jest.ts';
-import { onNode } from '../support/nodes.ts';
 import { eventually } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
-import { storeForAll } from '../support/store.ts';
+import { onNode, storeForAll } from '../support/store.ts';
 
 const store = storeForAll();
 const lookUp = (authenticator: Authenticator, key: string) => authenticator.lookUp(key, '127.0.0.1');
@@ -37,7 +36,7 @@ describe('a mistyped key', () => {
     expect(statements).toEqual([]);
   });
 
-  test('is told from a right one that nobody has, which is looked up', async () => {
+  test('is told from a well-formed unknown key, which is looked up', async () => {
     const statements = await statementsOf(store.database, async () => {
       expect((await rest(store, '/v1/pets', { key: secret })).status).toBe(401);
     });

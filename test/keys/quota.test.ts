@@ -1,14 +1,12 @@
 import { getIntrospectionQuery } from 'graphql';
 import { Meter, quotaHooks } from '../../src/access/quotas/meter.ts';
 import { Quota } from '../../src/access/quotas/quota.ts';
-import { sql, stock, whileReadsFail } from '../support/database-access.ts';
+import { sql, stock, together, whileReadsFail } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { type HttpResponse } from '../support/http.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
-import { onNode, type ServiceNode } from '../support/nodes.ts';
 import { rest } from '../support/rest.ts';
-import { type Store, startStore, storeForAll } from '../support/store.ts';
-import { together } from '../support/together.ts';
+import { onNode, type ServiceNode, type Store, startStore, storeForAll } from '../support/store.ts';
 
 /** What a key may spend in a minute. */
 

@@ -1,12 +1,10 @@
 import { createSecret } from '../../src/access/keys/secret.ts';
-import { statementsOf } from '../support/database-access.ts';
+import { statementsOf, together } from '../support/database-access.ts';
 import { callWith, guess, judged, withClock } from '../support/guesses.ts';
 import { send } from '../support/http.ts';
 import { describe, expect, test } from '../support/jest.ts';
-import { onNode } from '../support/nodes.ts';
 import { eventually } from '../support/process.ts';
-import { storeForAll } from '../support/store.ts';
-import { together } from '../support/together.ts';
+import { onNode, storeForAll } from '../support/store.ts';
 
 /** Wrong keys are limited by address, and lock no other client out. */
 
@@ -280,7 +278,7 @@ describe('addresses', () => {
       });
     });
 
-    test('alone it names nobody: what counts is the connection', async () => {
+    test('alone it names no client: what counts is the connection', async () => {
       await onNode(store, behindProxy, async (node) => {
         expect(await guess(node, 7, (at) => ({ forwarded: `for=198.51.100.${at}` }))).toEqual(judged(5, 7));
       });

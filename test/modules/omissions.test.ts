@@ -31,7 +31,7 @@ const body = (members: Parameters<typeof Type.Object>[0]) => post({ body: Type.O
 
 describe('the service does not start', () => {
   test.each<[string, (app: Routes) => void, string | RegExp]>([
-    ['a body that nobody checks', post({}), 'POST /v1/things needs a schema for its body.'],
+    ['a body without a schema', post({}), 'POST /v1/things needs a schema for its body.'],
     ['text of any length', body({ name: Type.String() }), /No rule checks \{"type":"string"\}/],
     [
       'texts of which a page could exceed 16 MiB',
@@ -138,7 +138,7 @@ describe('the service does not start', () => {
     expect(await show({ name }, new WholeResolver())).toBeDefined();
   });
 
-  test('with a query parameter that nobody checks', async () => {
+  test('with a query parameter that no rule checks', async () => {
     const querystring = Type.Object({ name: Type.String() });
     const routes = (app: Routes) => {
       app.get(
@@ -279,7 +279,7 @@ test('true and false are text in a query, and not in a body', () => {
   expect(() => checker(schema)({ isGood: 'true' })).toThrow('isGood must be true or false.');
 });
 
-test('what nobody has checked does not compile, nor a member that the table lacks', () => {
+test('unchecked input does not compile, nor a member that the table lacks', () => {
   const neverCalled = (pets: PetService): unknown => [
     // @ts-expect-error: it is not Checked
     pets.create({ name: 'Rex', categoryId: 1, status: 'available' }),

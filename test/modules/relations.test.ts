@@ -16,10 +16,9 @@ import { sql, stock } from '../support/database-access.ts';
 import { openStream } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
-import { onNode } from '../support/nodes.ts';
 import { eventually } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { onNode, type Store, startStore } from '../support/store.ts';
 import { ToyType } from './toys/toy.types.ts';
 import { toysModule } from './toys/toys.module.ts';
 

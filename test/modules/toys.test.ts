@@ -8,9 +8,8 @@ import { openStream } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
-import { onNode } from '../support/nodes.ts';
 import { rest } from '../support/rest.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { onNode, type Store, startStore } from '../support/store.ts';
 import { toysModule } from './toys/toys.module.ts';
 
 /** A second module, registered beside the pets, has all that they have; nothing in src/ knows of it. */

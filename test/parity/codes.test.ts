@@ -5,10 +5,9 @@ import { newFolder } from '../support/database.ts';
 import { whileReadsFail, whileWritesWait } from '../support/database-access.ts';
 import { send } from '../support/http.ts';
 import { expect, test } from '../support/jest.ts';
-import { onNode } from '../support/nodes.ts';
 import { exchange, requestText } from '../support/raw.ts';
 import { type RestRequest, rest } from '../support/rest.ts';
-import { storeForAll } from '../support/store.ts';
+import { onNode, storeForAll } from '../support/store.ts';
 
 /** The vocabulary of both faces: every code can be heard, no other, and docs/errors.md shows the answer. */
 

@@ -1,8 +1,7 @@
 import { faces, type SeenPet } from '../support/faces.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
-import { type ServiceNode, startNode } from '../support/nodes.ts';
 import { rest } from '../support/rest.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { type ServiceNode, type Store, startNode, startStore } from '../support/store.ts';
 
 let store: Store;
 let second: ServiceNode;

@@ -1,5 +1,5 @@
 import { type Face, faces, type Outcome, type SeenPet } from '../support/faces.ts';
-import { toJson } from '../support/json.ts';
+import { toJson } from '../support/http.ts';
 import type { Store } from '../support/store.ts';
 import { assertAgrees, type KeyKind, Model } from './model.ts';
 import type { Operation } from './operations.ts';

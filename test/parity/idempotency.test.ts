@@ -5,9 +5,8 @@ import { type Created, type Creator, creators, headerOf } from '../support/creat
 import { sentDuring, sql } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
-import { onNode } from '../support/nodes.ts';
 import { rest } from '../support/rest.ts';
-import { storeForAll } from '../support/store.ts';
+import { onNode, storeForAll } from '../support/store.ts';
 
 const store = storeForAll();
 let once: string;

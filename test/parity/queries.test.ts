@@ -99,6 +99,12 @@ describe.each(faces)('through $name', (face) => {
     expect(await face.list(store, { after })).toEqual(refused(afterRule));
   });
 
+  test('an id that no animal has finds none', async () => {
+    for (const id of ['9223372036854775807', '0', '-1', '9223372036854775808', 'rex', '007']) {
+      expect(await face.find(store, id)).toEqual({ data: null });
+    }
+  });
+
   test('every fault of a query is named', async () => {
     expect(await face.list(store, { limit: 101, after: 'x' })).toEqual(
       refused(`${limitRule.slice(0, -1)}; ${afterRule}`),

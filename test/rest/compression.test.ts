@@ -2,8 +2,7 @@ import { request } from 'node:http';
 import { stock, stockNames } from '../support/database-access.ts';
 import { textIn } from '../support/http.ts';
 import { beforeAll, describe, expect, test } from '../support/jest.ts';
-import { onNode } from '../support/nodes.ts';
-import { storeForAll } from '../support/store.ts';
+import { onNode, storeForAll } from '../support/store.ts';
 
 /** Answers are smaller for clients that say so (RFC 9110 section 12.5.3). */
 

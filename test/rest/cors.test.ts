@@ -53,7 +53,7 @@ describe.each(['/v1/pets', '/v1/pets/1', '/graphql', '/v1/nothing'])('at %s', (p
     expect(answer.headers).not.toHaveProperty('access-control-allow-origin');
   });
 
-  test('nobody may unless origins are configured', async () => {
+  test('no origin may unless origins are configured', async () => {
     const headers = { origin: 'https://shop.example' };
     const asked = await send(closed.origin, { method: 'OPTIONS', path, headers: { ...headers, ...preflight } });
     expect([asked.status, grants(asked.headers)]).toEqual([401, []]);

@@ -1,8 +1,7 @@
 import { stock } from '../support/database-access.ts';
 import { describe, expect, test } from '../support/jest.ts';
-import { onNode } from '../support/nodes.ts';
 import { exchange, requestText } from '../support/raw.ts';
-import { storeForAll } from '../support/store.ts';
+import { onNode, storeForAll } from '../support/store.ts';
 
 /** The `Link` of a page is a URI (RFC 3986) of this service, whatever a client writes into host, address and headers. */
 

@@ -84,10 +84,10 @@ describe.each([
 
 // RFC 9110 section 9.1: a method that is not recognised is 501; what could not be a method at all is no HTTP.
 test.each([
-  ['that nobody knows', `BREW /v1/pets HTTP/1.1\r\n${closing}\r\n`, 501],
+  ['that is unknown', `BREW /v1/pets HTTP/1.1\r\n${closing}\r\n`, 501],
   ['in lower case', `get /v1/pets HTTP/1.1\r\n${closing}\r\n`, 501],
   ['of every character that it may have', `A!#$%&'*+-.^_\`|~9 /v1/pets HTTP/1.1\r\n${closing}\r\n`, 501],
-  ['that nobody knows, with a body', `BREW / HTTP/1.1\r\n${closing}Content-Length: 29\r\n\r\n${rex}`, 501],
+  ['that is unknown, with a body', `BREW / HTTP/1.1\r\n${closing}Content-Length: 29\r\n\r\n${rex}`, 501],
   ['that begins like one we know', `GETS /v1/pets HTTP/1.1\r\n${closing}\r\n`, 501],
   ['in brackets', `<GET> /v1/pets HTTP/1.1\r\n${closing}\r\n`, 400],
   ['with a path alone', 'BREW /v1/pets\r\n\r\n', 400],
@@ -139,7 +139,7 @@ describe('a request', () => {
     expect(responses.map(({ status }) => status)).toEqual([201, 401]);
   });
 
-  test('hidden in a body that nobody reads is not answered', async () => {
+  test('hidden in an unread body is not answered', async () => {
     const hidden = `GET /livez HTTP/1.1\r\n${closing}\r\n`;
     for (const line of ['GET /v1/pets', 'POST /v1/nothing', 'PUT /v1/pets']) {
       const length = `Content-Length: ${hidden.length}\r\n`;

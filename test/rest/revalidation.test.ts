@@ -2,10 +2,9 @@ import { stock } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
 import { beforeAll, describe, expect, test } from '../support/jest.ts';
-import { onNode } from '../support/nodes.ts';
 import { exchange, requestText } from '../support/raw.ts';
 import { type RestRequest, rest } from '../support/rest.ts';
-import { storeForAll } from '../support/store.ts';
+import { onNode, storeForAll } from '../support/store.ts';
 
 /** Who has an answer already is told so: entity tags, If-None-Match and 304 (RFC 9110). */
 

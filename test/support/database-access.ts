@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import type { Database } from '../../src/storage/database/database.ts';
+import type { ServiceNode } from './store.ts';
 
 /** Runs SQL of a test's own: what no operation can do, the passing of time for instance. */
 export async function sql<Row extends unknown[] = unknown[]>(
@@ -86,5 +87,31 @@ export async function whileWritesWait<Result>(database: Database, work: () => Pr
   } finally {
     database.rows = rows;
     resolve();
+  }
+}
+
+/** Makes calls to a node at the same time: no statement begins before all of them have arrived. */
+export async function together<Result>(
+  node: Pick<ServiceNode, 'app'>,
+  database: Database,
+  count: number,
+  call: () => Promise<Result>,
+): Promise<Result[]> {
+  const { rows } = database;
+  const arrived = new Promise<void>((resolve) => {
+    let missing = count;
+    node.app.server.on('request', () => {
+      missing -= 1;
+      if (missing === 0) resolve();
+    });
+  });
+  database.rows = async (...statement) => {
+    await arrived;
+    return rows.apply(database, statement) as never;
+  };
+  try {
+    return await Promise.all(Array.from({ length: count }, call));
+  } finally {
+    database.rows = rows;
   }
 }

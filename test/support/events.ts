@@ -1,7 +1,7 @@
 import { type ClientRequest, type IncomingHttpHeaders, request } from 'node:http';
 import { print } from 'graphql';
 import { PetAddedDocument, type PetAddedSubscriptionVariables } from './generated/graphql.ts';
-import { fromJson, toJson } from './json.ts';
+import { fromJson, toJson } from './http.ts';
 import { eventually } from './process.ts';
 import type { Store } from './store.ts';
 

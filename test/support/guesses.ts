@@ -1,6 +1,6 @@
 import { createSecret } from '../../src/access/keys/secret.ts';
 import { type HttpResponse, send } from './http.ts';
-import type { ServiceNode } from './nodes.ts';
+import type { ServiceNode } from './store.ts';
 
 type Node = Pick<ServiceNode, 'origin'>;
 type Headers = Record<string, string>;

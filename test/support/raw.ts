@@ -38,17 +38,31 @@ export function requestText(line: string, headers = '', body: string | Buffer = 
   return Buffer.concat([Buffer.from(`${line} HTTP/1.1\r\n${closing}${headers}\r\n`, 'latin1'), Buffer.from(body)]);
 }
 
-function responsesIn(bytes: Buffer, areEmpty: boolean): RawResponse[] {
+/**
+ * Reads what a server has written to a connection, responses like 100 Continue included.
+ *
+ * @param areEmpty none has a body, whatever its length says
+ * @throws Error when that is not a row of HTTP/1.1 responses
+ */
+export function responsesIn(bytes: Buffer, areEmpty = false): RawResponse[] {
   const responses: RawResponse[] = [];
   for (let rest = bytes; rest.length > 0; ) {
-    const [head = '', ...others] = rest.subarray(0, rest.indexOf('\r\n\r\n')).toString('latin1').split('\r\n');
+    const end = rest.indexOf('\r\n\r\n');
+    const [line = '', ...fields] = rest.subarray(0, Math.max(end, 0)).toString('latin1').split('\r\n');
+    const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(line)?.[1]);
+    if (!status) throw new Error(`not an HTTP response: ${JSON.stringify(rest.subarray(0, 200).toString('latin1'))}`);
     const headers = Object.fromEntries(
-      others.map((line) => [line.split(':', 1)[0]?.toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]),
+      fields.map((field) => [field.split(':', 1)[0]?.toLowerCase(), field.slice(field.indexOf(':') + 1).trim()]),
     );
-    const start = rest.indexOf('\r\n\r\n') + 4;
-    const end = start + (areEmpty ? 0 : Number(headers['content-length'] ?? 0));
-    responses.push({ status: Number(head.split(' ')[1]), headers, text: rest.subarray(start, end).toString() });
-    rest = rest.subarray(end);
+    const body = rest.subarray(end + 4);
+    // A response to HEAD announces a body that does not follow.
+    const isEmpty = areEmpty || status < 200 || [204, 304].includes(status) || body.subarray(0, 5).equals(http);
+    const length = isEmpty || body.length === 0 ? 0 : Number(headers['content-length'] ?? body.length);
+    if (length > body.length) throw new Error(`cut short: ${line} ${body.toString('utf8', 0, 300)}`);
+    responses.push({ status, headers, text: body.toString('utf8', 0, length) });
+    rest = body.subarray(length);
   }
   return responses;
 }
+
+const http = Buffer.from('HTTP/');

@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { ApiKeyService } from '../../src/access/keys/api-key.service.ts';
 import { buildApp } from '../../src/app.ts';
-import { loadConfig } from '../../src/config.ts';
+import { type Config, loadConfig } from '../../src/config.ts';
 import { modelOf } from '../../src/mikro-orm.config.ts';
 import type { Module } from '../../src/module.ts';
 import { modules } from '../../src/modules.ts';
@@ -46,14 +46,7 @@ export async function startStore(
 ): Promise<Store> {
   const all = [...modules, ...more];
   const test = given ?? (await createTestDatabase());
-  const config = loadConfig({
-    LOG_LEVEL: 'silent',
-    AUTH_FAILURES_PER_MINUTE: '0',
-    EVENT_LOOP_MAX_DELAY_MS: '0',
-    GRAPHQL_JIT: process.env.TEST_GRAPHQL_JIT,
-    ...test.env,
-    ...env,
-  });
+  const config = configOf({ ...test.env, ...env });
   const model = modelOf(all);
   const prepared = preparedStore(config.database);
   const database = await Database.open({ ...config.database, prepared, observers: observers?.databases ?? [] }, model);
@@ -66,11 +59,11 @@ export async function startStore(
     await database.rows({ name: '', text: distributionOf(tableName, citusLayout as Layout) }, []);
   }
   const app = await buildApp({ config, database, modules: all, ...(observers && { observers }) });
-  await app.listen({ port: 0, host: '127.0.0.1' });
+  const origin = await listening(app);
   const keys = new ApiKeyService(database);
   const { key } = await keys.issue({ name: 'test' });
   return {
-    origin: `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`,
+    origin,
     key,
     app,
     modules: all,
@@ -97,4 +90,54 @@ export function storeForAll(env: Record<string, string> = {}, prepare?: () => Pr
   });
   afterAll(() => store.close?.());
   return store;
+}
+
+/** What a test does not set is as quiet, patient and generous as it may be. */
+function configOf(env: Record<string, string>): Config {
+  return loadConfig({
+    LOG_LEVEL: 'silent',
+    AUTH_FAILURES_PER_MINUTE: '0',
+    EVENT_LOOP_MAX_DELAY_MS: '0',
+    GRAPHQL_JIT: process.env.TEST_GRAPHQL_JIT,
+    ...env,
+  });
+}
+
+async function listening(app: FastifyInstance): Promise<string> {
+  await app.listen({ port: 0, host: '127.0.0.1' });
+  return `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
+}
+
+type NodeOf = Pick<Store, 'database' | 'key' | 'modules' | 'contract'>;
+
+/** A further node of the service on a store's database, with a configuration of its own. */
+export interface ServiceNode {
+  contract?: Store['contract'];
+  origin: string;
+  key: string;
+  app: FastifyInstance;
+  close(): Promise<void>;
+}
+
+/** Starts another node on the store's database; close it before the store. */
+export async function startNode(
+  { database, key, modules, contract }: NodeOf,
+  env: Record<string, string> = {},
+): Promise<ServiceNode> {
+  const app = await buildApp({ config: configOf(env), database, modules });
+  return { origin: await listening(app), key, app, contract, close: () => app.close() };
+}
+
+/** Runs `work` on a further node of a configuration of its own. */
+export async function onNode<Result>(
+  store: NodeOf,
+  env: Record<string, string>,
+  work: (node: ServiceNode) => Promise<Result>,
+): Promise<Result> {
+  const node = await startNode(store, env);
+  try {
+    return await work(node);
+  } finally {
+    await node.close();
+  }
 }

@@ -1,8 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '../../support/jest.ts';
-import { type ServiceNode, startNode } from '../../support/nodes.ts';
 import { rest } from '../../support/rest.ts';
-import { type Store, startStore } from '../../support/store.ts';
+import { type ServiceNode, type Store, startNode, startStore } from '../../support/store.ts';
 
 /** Who sends slowly, or nothing, loses the connection; others are served meanwhile. The end is asserted, not its time. */
 let store: Store;
@@ -118,7 +117,7 @@ describe('a client that goes on sending after the last answer, and never closes 
   });
 });
 
-test('a hundred slow connections keep nobody else from being served', async () => {
+test('a hundred slow connections keep no other from being served', async () => {
   const slow = Array.from({ length: 100 }, () => trickle('GET /v1/pets HTTP/1.1\r\nHost: a\r\n', 'X-A: b\r\n'));
   for (let call = 0; call < 20; call += 1) expect((await rest(node, '/v1/pets')).status).toBe(200);
   for (const said of await Promise.all(slow)) expect(said).toMatch(/^HTTP\/1\.1 408 /);

@@ -173,7 +173,7 @@ describe('Retry-After', () => {
   );
 });
 
-describe('whoever waits', () => {
+describe('a caller that waits', () => {
   const never: typeof fetch = (_, init) =>
     new Promise((_, reject) => init?.signal?.addEventListener('abort', () => reject(init.signal?.reason)));
   const silent = (options: Partial<AnimalStoreOptions>) =>

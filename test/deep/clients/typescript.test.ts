@@ -65,7 +65,7 @@ test('a number is taken for an int64 as long as it cannot have been rounded', as
   expect((await client.page()).items).toHaveLength(1);
 });
 
-test('the list is walked page by page, from anywhere, with a filter, and only as far as somebody looks', async () => {
+test('the list is walked page by page, from anywhere, with a filter, and only as far as it is read', async () => {
   const all: Pet[] = [];
   for (const name of ['a', 'b', 'c', 'd', 'e']) {
     all.push(await client.create({ name, categoryId: 1, status: name === 'c' ? 'sold' : 'available' }));

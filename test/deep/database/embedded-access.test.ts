@@ -68,19 +68,22 @@ onEmbedded('a data folder that others may enter (skipped on PostgreSQL, which ha
     expect((await rest(again, '/v1/pets')).json).toHaveLength(1);
   });
 
-  (isRoot ? test : test.skip)('nobody can read, write or connect (skipped where this is not root)', async () => {
-    await startServer(env);
-    const asNobody = (...command: string[]) =>
-      spawnSync('runuser', ['-u', 'nobody', '--', ...command], { encoding: 'utf8' });
-    expect(asNobody('ls', folder)).toMatchObject({ status: 0 });
-    expect(asNobody('find', folder, '-type', 'f', '(', '-readable', '-o', '-writable', ')').stdout).toBe('');
-    expect(asNobody('ls', join(folder, 'postgres'))).toMatchObject({ status: 2, stdout: '' });
-    const connect = `require('net').connect(process.argv[1]).on('error', ({ code }) => console.log(code)).on('connect', () => process.exit())`;
-    const node = realpathSync(process.execPath);
-    // Where nobody cannot even run Node, nobody cannot connect by it.
-    const { status, stdout } = asNobody(node, '-e', connect, join(folder, '.s.PGSQL.5432'));
-    expect(status === 0 ? stdout : 'EACCES\n').toBe('EACCES\n');
-  });
+  (isRoot ? test : test.skip)(
+    'other users cannot read, write or connect (skipped where this is not root)',
+    async () => {
+      await startServer(env);
+      const asNobody = (...command: string[]) =>
+        spawnSync('runuser', ['-u', 'nobody', '--', ...command], { encoding: 'utf8' });
+      expect(asNobody('ls', folder)).toMatchObject({ status: 0 });
+      expect(asNobody('find', folder, '-type', 'f', '(', '-readable', '-o', '-writable', ')').stdout).toBe('');
+      expect(asNobody('ls', join(folder, 'postgres'))).toMatchObject({ status: 2, stdout: '' });
+      const connect = `require('net').connect(process.argv[1]).on('error', ({ code }) => console.log(code)).on('connect', () => process.exit())`;
+      const node = realpathSync(process.execPath);
+      // Where nobody cannot even run Node, nobody cannot connect by it.
+      const { status, stdout } = asNobody(node, '-e', connect, join(folder, '.s.PGSQL.5432'));
+      expect(status === 0 ? stdout : 'EACCES\n').toBe('EACCES\n');
+    },
+  );
 });
 
 onEmbedded('a socket folder in the temporary folder (skipped on PostgreSQL, which has no such thing)', () => {

@@ -103,7 +103,7 @@ where(
       expect(hasPrepared()).toBe(true);
     });
 
-    test('where somebody says that they survive though they do not, they are given up at the first error', async () => {
+    test('prepared statements that are configured and do not survive are given up at the first error', async () => {
       bouncer = await TestPgBouncer.start(postgres, { pool_mode: 'transaction', default_pool_size: 5 });
       const server = await start({ DATABASE_PREPARED_STATEMENTS: 'true' });
       await useHard([server]);

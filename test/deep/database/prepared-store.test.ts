@@ -3,8 +3,7 @@ import { join, resolve } from 'node:path';
 import { createOwnDatabase, newFolder } from '../../support/database.ts';
 import { databaseForEach } from '../../support/each.ts';
 import { afterEach, beforeEach, describe, expect, test } from '../../support/jest.ts';
-import { cli, onPostgres, runFile, startServer } from '../../support/process.ts';
-import { rest } from '../../support/rest.ts';
+import { onPostgres, runFile } from '../../support/process.ts';
 
 const database = databaseForEach(createOwnDatabase);
 const onEmbedded = onPostgres ? describe.skip : describe;
@@ -32,7 +31,7 @@ onEmbedded('what new embedded stores are copied from (skipped on PostgreSQL)', (
   const prepare = async () =>
     expect(await runFile(join(folder, 'dist/src/prepare.js'), [], {}).ended).toMatchObject({ code: 0, stderr: '' });
 
-  test('is made once, again for other migrations, and for whoever runs the service', async () => {
+  test('is made once, again for other migrations, and readable by every user', async () => {
     await Promise.all([prepare(), prepare()]);
     const [first = '', ...others] = made();
     expect(others).toEqual([]);
@@ -65,17 +64,5 @@ onEmbedded('what new embedded stores are copied from (skipped on PostgreSQL)', (
     const { DATA_DIR } = database.env as { DATA_DIR: string };
     const listed = await runFile(join(folder, 'dist/src/cli.js'), ['keys', 'list', '--json'], { DATA_DIR }).ended;
     expect(listed).toMatchObject({ code: 0, stdout: '[]\n', stderr: '' });
-  });
-
-  test('is not used where an operator migrates', async () => {
-    const env = {
-      ...database.env,
-      MIGRATE_ON_START: 'false',
-      BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others',
-    };
-    const server = await startServer(env, { until: '/livez' });
-    expect((await rest(server, '/v1/pets')).status).toBe(503);
-    expect((await cli(['migrate'], env)).stdout).toMatch(/^applied: /);
-    expect((await rest(server, '/v1/pets')).json).toEqual([]);
   });
 });

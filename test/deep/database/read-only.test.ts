@@ -28,7 +28,7 @@ onServer(
       ]);
     }
 
-    test('the first creation is refused, the next one goes to whoever takes it now', async () => {
+    test('the first creation is refused, the next one goes to a server that takes writes', async () => {
       await makeSessionsReadOnly();
       expect(await face.create(store, { name: 'Rex', categoryId: 5 })).toMatchObject({ status: 503 });
       for (let time = 1; time <= 8; time += 1) {

@@ -80,7 +80,7 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     expect(await names()).toEqual(['Rex']);
   });
 
-  test('whoever has written something reads it at once, though the replicas do not have it', async () => {
+  test('a client reads at once what it has written, though the replicas do not have it', async () => {
     await start();
     await readUntil(() => hasAnswered(one));
     await Promise.all([one, two].map((each) => each.set({ recovery_min_apply_delay: '1h' })));
@@ -124,7 +124,7 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     await Promise.all(readers);
   });
 
-  test('a replica that falls silent holds nobody up', async () => {
+  test('a replica that falls silent delays no request', async () => {
     await start();
     await readUntil(() => hasAnswered(one) && hasAnswered(two));
     let isOver = false;
@@ -213,7 +213,7 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     }
   });
 
-  test('sessions that hang, of a server that is well, hold nobody up', async () => {
+  test('sessions that hang, of a server that is well, delay no request', async () => {
     await start([one]);
     await readUntil(() => hasAnswered(one));
     const reading = `select pid from pg_stat_activity where datname = '${database}' and application_name = 'animal-store'`;
@@ -299,7 +299,7 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     await one.set({ recovery_min_apply_delay: 0 });
   });
 
-  test('a creation that nobody could take does not end the reading', async () => {
+  test('a creation that no server could take does not end the reading', async () => {
     const lonely = await TestPostgres.start();
     const replica = await lonely.replica('replica');
     try {
@@ -339,7 +339,7 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     }
   });
 
-  test('a replica that somebody has promoted is not used any more', async () => {
+  test('a replica that was promoted is not used any more', async () => {
     const three = await primary.replica('three');
     try {
       await start([three]);

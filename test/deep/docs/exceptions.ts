@@ -4,7 +4,7 @@ const ofClient = 'test/deep/examples/programs.test.ts takes it from the page and
 /** Blocks that are not run here, by page and first line, and why. A page's new block is run, or has to be listed. */
 export const exceptions: Record<string, Record<string, string>> = {
   'README.md': {
-    'npm ci && npm start': 'CI installs so; test/operations/start.test.ts starts on an empty folder',
+    'npm ci && npm start': 'CI installs so; test/operations/program.test.ts starts on an empty folder',
     'npm ci && npm test': 'it is what runs this',
     'export DATABASE_URL=postgres://user:password@host/database':
       'needs a PostgreSQL: CI runs the suite on one, test/keys the commands',
@@ -68,7 +68,7 @@ export const exceptions: Record<string, Record<string, string>> = {
       'needs a PostgreSQL; test/deep/operations/promote.test.ts does it',
     'pg_dump --format=custom --file=store.dump "$DATABASE_URL"': "needs a PostgreSQL; PostgreSQL's own tools",
     "select setval('pet_id_seq', (select max(id) from pet));":
-      'after \\copy into a PostgreSQL; test/deep/operations/counters.test.ts',
+      'after \\copy into a PostgreSQL; test/deep/operations/readiness.test.ts',
   },
   'docs/runbook.md': {
     'curl -s http://127.0.0.1:9464/readyz                       # 200, or 503 and why':
@@ -81,7 +81,7 @@ export const exceptions: Record<string, Record<string, string>> = {
     ]),
   },
   'docs/tour.md': {
-    'git clone <this repository> animal-store && cd animal-store': 'CI installs from a clean checkout; start.test.ts',
+    'git clone <this repository> animal-store && cd animal-store': 'CI installs from a clean checkout; program.test.ts',
   },
   'examples/curl/README.md': { 'sh pets.sh': ofExamples },
   'examples/node/README.md': { 'npm run --silent build --prefix ../../clients/typescript': ofExamples },

@@ -1,6 +1,127 @@
-import { storeForAll } from '../../support/store.ts';
+import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { buildSchema } from 'graphql';
+import { type HttpRequest, send, toJson } from '../../support/http.ts';
+import { type Store, storeForAll } from '../../support/store.ts';
+import { assertGraphQLAnswer } from './answers.ts';
+import { choices, DocumentWriter } from './documents.ts';
 import { fuzz } from './fuzz.ts';
-import { graphqlRequest, sendGraphQL } from './graphql.ts';
+import { anyJson, mutated, value, variables } from './values.ts';
+
+const schema = buildSchema(readFileSync('schema/schema.graphql', 'utf8'));
+
+const wellFormed = choices.map((tape) => new DocumentWriter(schema, tape).document());
+const large = fc.constantFrom(
+  `{ ${'pets { id } '.repeat(60)} }`,
+  `{ ${Array.from({ length: 60 }, (_, index) => `a${index}: pets { id }`).join(' ')} }`,
+  `{ pets { id ${'@include(if: true)'.repeat(60)} } }`,
+  `{ pets { ${'... { '.repeat(400)} id ${'} '.repeat(400)} } }`,
+  `${'{ pets '.repeat(5000)}`,
+  `{ pets { ...A } } fragment A on Pet { ...A }`,
+  `{ pets { ...A } } fragment A on Pet { ...B } fragment B on Pet { ...A id }`,
+  `{ ${Array.from({ length: 50 }, (_, index) => `a${index}: pets(limit: 100) { id name categoryId status }`).join(' ')} }`,
+  `{ __schema { types { ${'ofType { '.repeat(20)} name ${'} '.repeat(20)} } } }`,
+  `query ($${'a'.repeat(5000)}: Int) { pets(limit: $${'a'.repeat(5000)}) { id } }`,
+);
+const document = fc.oneof(
+  { weight: 12, arbitrary: wellFormed },
+  { weight: 3, arbitrary: mutated(wellFormed) },
+  { weight: 1, arbitrary: fc.oneof(fc.string({ unit: 'binary' }), large) },
+);
+
+const operationName = fc.constantFrom<unknown[]>('Operation0', 'Operation1', 'Nobody', null, '', 5);
+const persisted = { persistedQuery: { version: 1, sha256Hash: 'ab'.repeat(32) } };
+const body = fc.oneof(
+  {
+    weight: 16,
+    arbitrary: fc.record(
+      { query: document, variables: fc.oneof({ weight: 20, arbitrary: variables }, value) },
+      { requiredKeys: ['query'], noNullPrototype: true },
+    ),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record(
+      { query: document, variables, operationName, extensions: fc.oneof(fc.constantFrom({}, persisted), value) },
+      { requiredKeys: [], noNullPrototype: true },
+    ),
+  },
+  { weight: 1, arbitrary: fc.array(fc.record({ query: document }), { maxLength: 3 }) },
+);
+const json = body.map(toJson);
+
+const accept = fc.constantFrom(
+  '*/*',
+  'application/json',
+  'application/graphql-response+json',
+  'text/html',
+  'multipart/mixed',
+  ';',
+  '',
+);
+const type = fc.constantFrom(
+  'application/json',
+  'application/json',
+  'application/json;charset=utf-8',
+  'text/plain',
+  'application/graphql',
+  'multipart/form-data; boundary=x',
+);
+const headers = fc.oneof(
+  { weight: 24, arbitrary: fc.constant({ 'content-type': 'application/json' }) },
+  {
+    weight: 2,
+    arbitrary: fc.record(
+      { accept, 'content-type': type, 'apollo-require-preflight': fc.constant('1') },
+      { requiredKeys: ['content-type'] },
+    ),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record(
+      { accept, 'content-type': type, 'content-encoding': fc.constantFrom('gzip', 'br') },
+      { requiredKeys: [] },
+    ),
+  },
+);
+
+const posted = fc.record({
+  method: fc.constant('POST'),
+  path: fc.constant('/graphql'),
+  headers,
+  body: fc.oneof<fc.MaybeWeightedArbitrary<string | Buffer>[]>(
+    { weight: 20, arbitrary: json },
+    { weight: 2, arbitrary: mutated(json) },
+    { weight: 1, arbitrary: anyJson },
+    { weight: 1, arbitrary: fc.uint8Array().map((bytes) => Buffer.from(bytes)) },
+  ),
+});
+const parameters = fc.record(
+  {
+    query: document,
+    variables: fc.oneof(variables.map(toJson), anyJson),
+    operationName: fc.constantFrom('Operation0', ''),
+    extensions: anyJson,
+  },
+  { requiredKeys: ['query'], noNullPrototype: true },
+);
+const got = fc
+  .record({ search: parameters, headers, method: fc.constantFrom('GET', 'GET', 'HEAD') })
+  // What does not fit into a request line is a matter of the byte-level requests.
+  .map(({ search, ...request }) => ({ ...request, path: `/graphql?${new URLSearchParams(search)}`.slice(0, 12_000) }));
+
+export const graphqlRequest: fc.Arbitrary<HttpRequest> = fc.oneof(
+  { weight: 6, arbitrary: posted },
+  { weight: 1, arbitrary: got },
+);
+
+export async function sendGraphQL(store: Store, request: HttpRequest): Promise<string[]> {
+  const response = await send(store.origin, {
+    ...request,
+    headers: { ...request.headers, authorization: `Bearer ${store.key}` },
+  });
+  return request.method === 'HEAD' ? [`HEAD ${response.status}`] : assertGraphQLAnswer(response);
+}
 
 const store = storeForAll();
 

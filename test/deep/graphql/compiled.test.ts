@@ -3,13 +3,11 @@ import fc from 'fast-check';
 import { buildSchema } from 'graphql';
 import { cases } from '../../support/cases.ts';
 import { stock } from '../../support/database-access.ts';
-import { send } from '../../support/http.ts';
+import { send, toJson } from '../../support/http.ts';
 import { afterAll, beforeAll, describe, expect, test } from '../../support/jest.ts';
-import { toJson } from '../../support/json.ts';
 import { type Store, startStore } from '../../support/store.ts';
-import { Choices } from '../fuzz/choices.ts';
-import { DocumentWriter } from '../fuzz/documents.ts';
-import { variables } from '../fuzz/variables.ts';
+import { Choices, DocumentWriter } from '../fuzz/documents.ts';
+import { variables } from '../fuzz/values.ts';
 
 /**
  * A compiled operation answers what graphql-js answers, to the byte. Two stores are asked the same, one that

@@ -5,8 +5,7 @@ import { modules } from '../../../src/modules.ts';
 import { graphqlText } from '../../support/graphql.ts';
 import { send } from '../../support/http.ts';
 import { expect, test } from '../../support/jest.ts';
-import { onNode } from '../../support/nodes.ts';
-import { storeForAll } from '../../support/store.ts';
+import { onNode, storeForAll } from '../../support/store.ts';
 
 /** The explorers as responses; what they do in a browser is in `test/deep/browser/explorer.test.ts`. */
 
@@ -56,7 +55,7 @@ test('GraphiQL is served by this service alone, at addresses that a proxy may pr
   expect(addresses).toEqual(['favicon.ico', 'docs/static/theme.css', file('page.css'), file('page.js')]);
 });
 
-test('what GraphiQL loads is kept for ever, compressed for whoever can read it, and all there is', async () => {
+test('what GraphiQL loads is kept for ever, compressed for clients that can read it, and all there is', async () => {
   const { text } = await send(store.origin, { path: '/graphiql' });
   const [, folder] = /src="graphiql\/(\w+)\/page\.js"/.exec(text) ?? [];
   const get = (path: string, headers = {}) => send(store.origin, { path: `/graphiql/${path}`, headers });
@@ -156,7 +155,7 @@ test('every example works on a new store, in the document of Sandbox and in one 
   expect(query).toContain('subscription PetAdded');
 });
 
-test('its placeholder is no key, but locks nobody out who has one', async () => {
+test('its placeholder is no key, but locks no key out', async () => {
   await onNode(store, { AUTH_FAILURES_PER_MINUTE: '5' }, async (node) => {
     for (let time = 0; time < 20; time += 1) {
       const { status, errors } = await graphqlText(node, { query: getIntrospectionQuery() }, '<API_KEY>');

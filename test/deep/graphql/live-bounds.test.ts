@@ -26,7 +26,7 @@ const failure = (stream: Stream) => JSON.parse(stream.text).errors[0];
 const complete: SeenEvent = { event: 'complete', id: undefined, data: '' };
 
 describe('a key that is revoked', () => {
-  test('ends its subscriptions, with the reason, and nobody else’s', async () => {
+  test('ends its subscriptions, with the reason, and no others', async () => {
     const { id, key } = await store.keys.issue({ name: 'other', scope: 'read' });
     const [ended, other] = [await following({}, { key }), await following()];
     await store.keys.revoke(id);

@@ -7,9 +7,8 @@ import { stock } from '../../support/database-access.ts';
 import { graphqlText } from '../../support/graphql.ts';
 import { send } from '../../support/http.ts';
 import { afterAll, beforeAll, describe, expect, test } from '../../support/jest.ts';
-import { type ServiceNode, startNode } from '../../support/nodes.ts';
 import { startAndFail } from '../../support/process.ts';
-import { type Store, startStore } from '../../support/store.ts';
+import { type ServiceNode, type Store, startNode, startStore } from '../../support/store.ts';
 
 const list = 'query List($limit: Int) { pets(limit: $limit) { id } }';
 const find = 'query Find { pet(id: "1") { id } }';

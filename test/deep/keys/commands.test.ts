@@ -158,3 +158,36 @@ test('through `npm run --silent keys` nothing but the JSON is printed', async ()
     rmSync(checkout, { recursive: true, force: true });
   }
 });
+
+/** What a key is called is text, whatever it looks like: to the shell, to PostgreSQL, and on its way to the embedded one. */
+const called: unknown[] = [];
+
+describe('a key may be called', () => {
+  test.each([
+    'copy pet from stdin',
+    "it's copy pet from stdin",
+    "'; copy pet from stdin; --",
+    String.raw`back\slash \'; copy pet from stdin; --`,
+    String.raw`\\' copy pet from stdin`,
+    '"copy pet" from stdin',
+    '$$ copy pet from stdin $$',
+    "$a$ ' copy pet from stdin",
+    '-- copy pet from stdin',
+    '/* /* copy pet from stdin */',
+    "*/ ' copy pet from stdin",
+    'copy pet\nfrom stdin',
+    "e'copy pet from stdin'",
+    'käse 🐕 ?; select 1',
+  ])('%j', async (name) => {
+    const issued = await keysJson('issue', '--name', name);
+    expect(issued).toMatchObject({ name, key: expect.stringMatching(/^ask_\w{49}$/) });
+    called.push(expect.objectContaining({ id: issued.id, name }));
+    expect(await status(issued.key)).toBe(200);
+  });
+
+  test('and is listed so', async () => {
+    const listed = await keysJson('list');
+    expect(called).toHaveLength(14);
+    expect(listed).toEqual(expect.arrayContaining(called));
+  });
+});

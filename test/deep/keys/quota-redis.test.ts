@@ -1,20 +1,17 @@
 import { createServer, type Server } from 'node:net';
 import { stock } from '../../support/database-access.ts';
 import { graphqlText } from '../../support/graphql.ts';
-import { type HttpResponse, send } from '../../support/http.ts';
+import { send } from '../../support/http.ts';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../../support/jest.ts';
-import { onNode, type ServiceNode, startNode } from '../../support/nodes.ts';
 import { eventually } from '../../support/process.ts';
 import { createRedis, hasRedis, RoadToRedis, type TestRedis } from '../../support/redis.ts';
 import { rest } from '../../support/rest.ts';
-import { type Store, startStore } from '../../support/store.ts';
+import { onNode, type ServiceNode, type Store, startNode, startStore } from '../../support/store.ts';
 
-const describeWithRedis = hasRedis ? describe : describe.skip;
-
-describeWithRedis('a quota in Redis (skipped where no redis-server is installed; Debian: redis-server)', () => {
+(hasRedis ? describe : describe.skip)('a quota in Redis (skipped without redis-server)', () => {
   let store: Store;
   let redis: TestRedis;
-  let nodes: [ServiceNode, ServiceNode];
+  const nodes: ServiceNode[] = [];
   beforeAll(async () => {
     store = await startStore();
     await stock(store.database, 9);
@@ -22,29 +19,38 @@ describeWithRedis('a quota in Redis (skipped where no redis-server is installed;
   beforeEach(async () => {
     redis = await createRedis();
     await redis.start();
-    const env = { QUOTA_PER_MINUTE: '100', REDIS_URL: redis.url };
-    nodes = [await startNode(store, env), await startNode(store, env)];
-    for (const node of nodes) await eventually(async () => (await ready(node)).text === '{"status":"ok"}');
   });
   afterEach(async () => {
-    for (const node of nodes) await node.close();
+    for (const node of nodes.splice(0)) await node.close();
     await redis.kill();
   });
   afterAll(() => store.close());
 
-  const ready = ({ origin }: ServiceNode) => send(origin, { path: '/readyz' });
-  const left = (response: { headers: Record<string, unknown> }) =>
-    Number(/r=(\d+)/.exec(`${response.headers.ratelimit}`)?.[1]);
+  const env = (quota: number) => ({ QUOTA_PER_MINUTE: `${quota}`, REDIS_URL: redis.url });
+  async function two(quota: number): Promise<[ServiceNode, ServiceNode]> {
+    nodes.push(await startNode(store, env(quota)), await startNode(store, env(quota)));
+    for (const node of nodes) await eventually(() => isShared(node));
+    return nodes as [ServiceNode, ServiceNode];
+  }
+  const ready = async ({ origin }: ServiceNode) => {
+    const { status, text } = await send(origin, { path: '/readyz' });
+    return { status, body: JSON.parse(text) };
+  };
+  const perNode = { status: 200, body: { status: 'ok', quotas: 'per node: Redis cannot be used' } };
+  const isShared = async (node: ServiceNode) => JSON.stringify((await ready(node)).body) === '{"status":"ok"}';
+  const isPerNode = async (node: ServiceNode) => 'quotas' in (await ready(node)).body;
+  const left = ({ headers }: { headers: Record<string, unknown> }) =>
+    Number(/r=(\d+)/.exec(`${headers.ratelimit}`)?.[1]);
   const list = (node: ServiceNode) => rest(node, '/v1/pets');
   const query = (node: ServiceNode) => graphqlText(node, { query: '{ pets { id } }' });
 
   test('is one for all nodes and both faces', async () => {
-    const [one, two] = nodes;
-    const calls = [list(one), query(two), list(two), query(one)];
+    const [one, other] = await two(100);
+    const calls = [list(one), query(other), list(other), query(one)];
     await Promise.all(calls);
     expect(left(await list(one))).toBe(50);
-    expect(left(await query(two))).toBe(40);
-    for (const call of [list, query, list, query]) expect((await call(two)).status).toBe(200);
+    expect(left(await query(other))).toBe(40);
+    for (const call of [list, query, list, query]) expect((await call(other)).status).toBe(200);
     for (const node of nodes) {
       for (const call of [list, query]) {
         const refused = await call(node);
@@ -56,6 +62,7 @@ describeWithRedis('a quota in Redis (skipped where no redis-server is installed;
   });
 
   test('is not overdrawn by requests that come to all nodes and both faces at once', async () => {
+    await two(100);
     const calls = [list, query].flatMap((call) => nodes.map((node) => () => call(node)));
     const answers = await Promise.all(Array.from({ length: 50 }, () => calls.map((call) => call())).flat());
     const served = answers.filter(({ status }) => status === 200).length;
@@ -66,46 +73,105 @@ describeWithRedis('a quota in Redis (skipped where no redis-server is installed;
   });
 
   test('is counted by each node for itself while Redis is gone, which readiness tells, and together again afterwards', async () => {
-    const [one, two] = nodes;
+    const [one, other] = await two(100);
     expect(left(await list(one))).toBe(90);
     await redis.kill();
     for (const node of nodes) {
-      await eventually(async () => (await ready(node)).text.includes('quotas'));
-      const { status, text } = await ready(node);
-      expect({ status, body: JSON.parse(text) }).toEqual({
-        status: 200,
-        body: { status: 'ok', quotas: 'per node: Redis cannot be used' },
-      });
+      await eventually(() => isPerNode(node));
+      expect(await ready(node)).toEqual(perNode);
       expect(left(await list(node))).toBe(90);
       expect(left(await query(node))).toBe(80);
     }
     await redis.start();
-    for (const node of nodes) await eventually(async () => (await ready(node)).text === '{"status":"ok"}');
+    for (const node of nodes) await eventually(() => isShared(node));
     expect(left(await list(one))).toBe(90);
-    expect(left(await query(two))).toBe(80);
+    expect(left(await query(other))).toBe(80);
   });
 
   test('a service starts and serves without Redis, and closes', async () => {
     await redis.kill();
-    const node = await startNode(store, { QUOTA_PER_MINUTE: '100', REDIS_URL: redis.url });
-    expect((await list(node)).status).toBe(200);
-    expect((await ready(node)).status).toBe(200);
-    expect(JSON.parse((await ready(node)).text)).toHaveProperty('quotas');
-    await node.close();
+    await onNode(store, env(100), async (node) => {
+      expect((await list(node)).status).toBe(200);
+      expect(await ready(node)).toEqual(perNode);
+    });
   });
 
   test('requests under way while Redis dies are answered', async () => {
-    const [one] = nodes;
+    const [one] = await two(100);
     let isOver = false;
     const statuses = new Set<number>();
     const load = Array.from({ length: 8 }, async () => {
       while (!isOver) statuses.add((await rest(one, '/v1/pets/999')).status);
     });
     await redis.kill();
-    await eventually(async () => (await ready(one)).text.includes('quotas'));
+    await eventually(() => isPerNode(one));
     isOver = true;
     await Promise.all(load);
     for (const status of statuses) expect([404, 429]).toContain(status);
+  });
+
+  test('keeps no request waiting while Redis is silent: each node counts for itself, which readiness tells, until it answers again', async () => {
+    const [one, other] = await two(1000);
+    expect(left(await list(one))).toBe(990);
+    redis.pause();
+    for (const node of nodes) {
+      const answers = await Promise.all([list(node), query(node), list(node), query(node)]);
+      expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+      expect(left(await list(node))).toBe(950);
+      expect(left(await query(node))).toBe(940);
+      expect(await ready(node)).toEqual(perNode);
+    }
+    redis.resume();
+    for (const node of nodes) await eventually(() => isShared(node));
+    const together = left(await list(one));
+    expect(left(await query(other))).toBe(together - 10);
+    expect(left(await list(other))).toBe(together - 20);
+  });
+
+  test('under load while Redis is silent: what waits for it is answered, and afterwards it is one quota for all again', async () => {
+    await two(1000);
+    const statuses = new Set<number>();
+    let isOver = false;
+    const load = Array.from({ length: 16 }, async (_, at) => {
+      const node = nodes[at % 2] as ServiceNode;
+      while (!isOver) statuses.add((await (at % 4 < 2 ? rest(node, '/v1/pets/999') : query(node))).status);
+    });
+    redis.pause();
+    for (const node of nodes) await eventually(() => isPerNode(node));
+    redis.resume();
+    for (const node of nodes) await eventually(() => isShared(node));
+    isOver = true;
+    await Promise.all(load);
+    for (const status of statuses) expect([200, 404, 429]).toContain(status);
+  });
+
+  test('does not, while Redis is silent, keep a service from starting, serving and closing', async () => {
+    redis.pause();
+    await onNode(store, env(1000), async (node) => {
+      expect(left(await list(node))).toBe(990);
+      expect(left(await query(node))).toBe(980);
+      expect(await isPerNode(node)).toBe(true);
+    });
+  });
+
+  test('is not asked for in a silent Redis once it is left, not even by fifty operations in one', async () => {
+    const road = new RoadToRedis(redis.url);
+    await road.open();
+    try {
+      await onNode(store, { ...env(1000), REDIS_URL: road.url }, async (node) => {
+        await eventually(() => isShared(node));
+        expect(left(await list(node))).toBe(990);
+        redis.pause();
+        const before = road.commands;
+        const fifty = Array.from({ length: 50 }, (_, at) => `a${at}: pet(id: 999) { id }`).join(' ');
+        const answer = await graphqlText(node, { query: `{ ${fifty} }` });
+        expect([answer.status, answer.errors, left(answer)]).toEqual([200, undefined, 950]);
+        for (let at = 1; at <= 20; at += 1) expect(left(await rest(node, '/v1/pets/999'))).toBe(950 - at);
+        expect(road.commands).toBe(before + 1);
+      });
+    } finally {
+      road.close();
+    }
   });
 });
 
@@ -142,105 +208,5 @@ describe('a Redis whose answers are no counts', () => {
     expect(JSON.parse(text)).toMatchObject({ quotas: 'per node: Redis cannot be used' });
     await store.close();
     server.close();
-  });
-});
-
-describe('silence', () => {
-  const describeWithRedis = hasRedis ? describe : describe.skip;
-
-  describeWithRedis('a Redis that falls silent (skipped where no redis-server is installed)', () => {
-    let store: Store;
-    let redis: TestRedis;
-    let nodes: [ServiceNode, ServiceNode];
-    const env = () => ({ QUOTA_PER_MINUTE: '1000', REDIS_URL: redis.url });
-    beforeAll(async () => {
-      store = await startStore();
-      await stock(store.database, 9);
-    });
-    beforeEach(async () => {
-      redis = await createRedis();
-      await redis.start();
-      nodes = [await startNode(store, env()), await startNode(store, env())];
-      for (const node of nodes) await eventually(() => isShared(node));
-    });
-    afterEach(async () => {
-      for (const node of nodes) await node.close();
-      await redis.kill();
-    });
-    afterAll(() => store.close());
-
-    const ready = ({ origin }: ServiceNode) => send(origin, { path: '/readyz' });
-    const isShared = async (node: ServiceNode) => (await ready(node)).text === '{"status":"ok"}';
-    const isPerNode = async (node: ServiceNode) => (await ready(node)).text.includes('per node');
-    const left = ({ headers }: HttpResponse) => Number(/r=(\d+)/.exec(`${headers.ratelimit}`)?.[1]);
-    const list = (node: ServiceNode) => rest(node, '/v1/pets');
-    const query = (node: ServiceNode) => graphqlText(node, { query: '{ pets { id } }' });
-
-    test('keeps no request waiting: each node counts for itself, which readiness tells, until it answers again', async () => {
-      const [one, two] = nodes;
-      expect(left(await list(one))).toBe(990);
-      redis.pause();
-      for (const node of nodes) {
-        const answers = await Promise.all([list(node), query(node), list(node), query(node)]);
-        expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
-        expect(left(await list(node))).toBe(950);
-        expect(left(await query(node))).toBe(940);
-        const { status, text } = await ready(node);
-        expect({ status, body: JSON.parse(text) }).toEqual({
-          status: 200,
-          body: { status: 'ok', quotas: 'per node: Redis cannot be used' },
-        });
-      }
-      redis.resume();
-      for (const node of nodes) await eventually(() => isShared(node));
-      const together = left(await list(one));
-      expect(left(await query(two))).toBe(together - 10);
-      expect(left(await list(two))).toBe(together - 20);
-    });
-
-    test('under load: what waits for it is answered, and afterwards it is one quota for all again', async () => {
-      const statuses = new Set<number>();
-      let isOver = false;
-      const load = Array.from({ length: 16 }, async (_, at) => {
-        const node = nodes[at % 2] as ServiceNode;
-        while (!isOver) statuses.add((await (at % 4 < 2 ? rest(node, '/v1/pets/999') : query(node))).status);
-      });
-      redis.pause();
-      for (const node of nodes) await eventually(() => isPerNode(node));
-      redis.resume();
-      for (const node of nodes) await eventually(() => isShared(node));
-      isOver = true;
-      await Promise.all(load);
-      for (const status of statuses) expect([200, 404, 429]).toContain(status);
-    });
-
-    test('does not keep a service from starting, serving and closing', async () => {
-      redis.pause();
-      await onNode(store, env(), async (node) => {
-        expect(left(await list(node))).toBe(990);
-        expect(left(await query(node))).toBe(980);
-        expect(await isPerNode(node)).toBe(true);
-      });
-    });
-
-    test('is asked by no request once it is left, not even by fifty operations in one', async () => {
-      const road = new RoadToRedis(redis.url);
-      await road.open();
-      try {
-        await onNode(store, { ...env(), REDIS_URL: road.url }, async (node) => {
-          await eventually(() => isShared(node));
-          expect(left(await list(node))).toBe(990);
-          redis.pause();
-          const before = road.commands;
-          const fifty = Array.from({ length: 50 }, (_, at) => `a${at}: pet(id: 999) { id }`).join(' ');
-          const answer = await graphqlText(node, { query: `{ ${fifty} }` });
-          expect([answer.status, answer.errors, left(answer)]).toEqual([200, undefined, 950]);
-          for (let at = 1; at <= 20; at += 1) expect(left(await rest(node, '/v1/pets/999'))).toBe(950 - at);
-          expect(road.commands).toBe(before + 1);
-        });
-      } finally {
-        road.close();
-      }
-    });
   });
 });

@@ -1,8 +1,7 @@
 import { createSecret } from '../../../src/access/keys/secret.ts';
 import { send } from '../../support/http.ts';
 import { afterEach, expect, test } from '../../support/jest.ts';
-import { onNode, type ServiceNode } from '../../support/nodes.ts';
-import { storeForAll } from '../../support/store.ts';
+import { onNode, type ServiceNode, storeForAll } from '../../support/store.ts';
 
 const store = storeForAll();
 const { now } = Date;

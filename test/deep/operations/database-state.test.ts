@@ -3,6 +3,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 import { send } from '../../support/http.ts';
 import { afterEach, beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { eventually, killAll, ownsSessions, type ServerProcess, startServer } from '../../support/process.ts';
+import { operations } from '../../support/refusal.ts';
 import { rest } from '../../support/rest.ts';
 import { Road } from '../../support/road.ts';
 import { openSession, urlOf } from '../../support/session.ts';
@@ -21,7 +22,11 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
       database = await createTestDatabase();
       road = new Road(new URL(urlOf(database)));
       await road.open();
-      const limits = { DATABASE_POOL_MAX: '2', DATABASE_STATEMENT_TIMEOUT_MS: '3000' };
+      const limits = {
+        DATABASE_POOL_MAX: '2',
+        DATABASE_STATEMENT_TIMEOUT_MS: '3000',
+        DATABASE_CONNECT_TIMEOUT_MS: '3000',
+      };
       server = await startServer({ ...limits, DATABASE_URL: road.url, BOOTSTRAP_API_KEY: key });
       session = await openSession(database);
     });
@@ -33,17 +38,7 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
     });
 
     const listed = async () => (await rest(server, '/v1/pets')).status;
-    const query = '{ pets { id } }';
-    const graphQL = async () => {
-      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
-      const answer = await send(server.origin, {
-        method: 'POST',
-        path: '/graphql',
-        headers,
-        body: JSON.stringify({ query }),
-      });
-      return JSON.parse(answer.text).errors?.[0].extensions.status;
-    };
+    const graphQL = async () => (await operations.GraphQL.list(server)).status;
 
     /** All that is no line of a request. */
     const lines = () =>
@@ -57,6 +52,15 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
     test('one line when it is lost, however many requests meet that, and one when it is back', async () => {
       road.cut();
       for (let time = 1; time <= 10; time += 1) expect([await listed(), await graphQL()]).toEqual([503, 503]);
+      for (const path of ['/readyz', '/v1/pets']) {
+        const { status, headers, text } = await send(server.origin, {
+          path,
+          headers: { authorization: `Bearer ${key}` },
+        });
+        const body = { code: 'SERVICE_UNAVAILABLE', status: 503, message: expect.stringContaining('database') };
+        expect([status, JSON.parse(text), headers['retry-after']]).toEqual([503, body, '1']);
+      }
+      expect((await send(server.origin, { path: '/livez' })).status).toBe(200);
       await road.open();
       await eventually(async () => (await listed()) === 200);
       await eventually(async () => lines().length === 2);
@@ -75,6 +79,21 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
       });
       expect(back?.failures).toBeGreaterThanOrEqual(20);
       expect(server.output.stdout).not.toContain('stack');
+    });
+
+    test('when it falls silent it is given up, and taken back when it answers', async () => {
+      expect(await listed()).toBe(200);
+      road.isSilent = true;
+      const { REST, GraphQL } = operations;
+      const answers = await Promise.all([
+        REST.list(server),
+        REST.find(server),
+        REST.create(server),
+        GraphQL.list(server),
+      ]);
+      for (const answer of answers) expect(answer).toMatchObject({ code: 'SERVICE_UNAVAILABLE', status: 503 });
+      road.isSilent = false;
+      await eventually(async () => (await listed()) === 200);
     });
 
     test('a creation whose outcome is unknown has a line of its own, with the id of its request', async () => {
@@ -106,7 +125,7 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
       ]);
     });
 
-    test('a table that nobody gets is no lost database: one line says what does not work, with PostgreSQL’s code', async () => {
+    test('a locked table is no lost database: one line says what does not work, with PostgreSQL’s code', async () => {
       await session.query('begin; lock table pet in access exclusive mode');
       expect(await Promise.all([listed(), listed()])).toEqual([503, 503]);
       await session.query('rollback');

@@ -1,139 +1,214 @@
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
-import pg from 'pg';
+import { creators } from '../../support/creations.ts';
+import { createOwnDatabase } from '../../support/database.ts';
 import { databaseForEach } from '../../support/each.ts';
-import { afterEach, beforeEach, describe, expect, test } from '../../support/jest.ts';
-import { eventually, onPostgres, type ServerProcess, startServer } from '../../support/process.ts';
+import { follow, type Stream, seen } from '../../support/events.ts';
+import { describe, expect, test } from '../../support/jest.ts';
+import { startMeasured } from '../../support/metrics.ts';
+import { eventually, onPostgres, runCommand, type ServerProcess, startServer } from '../../support/process.ts';
+import { exchange, requestText } from '../../support/raw.ts';
+import { rest } from '../../support/rest.ts';
+import { openSession } from '../../support/session.ts';
+import { isRunning, linesOf, startWorkers } from '../../support/workers.ts';
 
 const key = 'a-key-for-these-tests-and-no-others';
-const database = databaseForEach();
-let agent: Agent;
-let server: ServerProcess;
-beforeEach(async () => {
-  agent = new Agent({ keepAlive: true });
-  // A connection that outlived its last answer would hold the drain up for longer than a test may take.
-  server = await startServer({
-    ...database.env,
-    BOOTSTRAP_API_KEY: key,
-    DRAIN_TIMEOUT_MS: '600000',
-    KEEP_ALIVE_TIMEOUT_MS: '600000',
-  });
+const database = databaseForEach(createOwnDatabase);
+// A connection or stream that outlived the signal would hold the drain up for longer than a test may take.
+const env = () => ({
+  ...database.env,
+  BOOTSTRAP_API_KEY: key,
+  DRAIN_TIMEOUT_MS: '600000',
+  KEEP_ALIVE_TIMEOUT_MS: '600000',
 });
-afterEach(() => {
-  agent.destroy();
-});
-
-interface Answer {
-  status: number | undefined;
-  connection: string | undefined;
-  body: unknown;
-}
-
-/** One request on a kept-alive connection. */
-function call(method: string, path: string, json?: unknown): Promise<Answer> {
-  const headers = { authorization: `Bearer ${key}`, ...(json ? { 'content-type': 'application/json' } : {}) };
-  return new Promise((done, fail) => {
-    const outgoing = request(`${server.origin}${path}`, { agent, method, headers }, (incoming) => {
-      let text = '';
-      incoming.setEncoding('utf8').on('data', (chunk) => {
-        text += chunk;
-      });
-      incoming.on('error', fail).on('end', () => {
-        done({ status: incoming.statusCode, connection: incoming.headers.connection, body: JSON.parse(text) });
-      });
-    });
-    outgoing.on('error', fail);
-    outgoing.end(json && JSON.stringify(json));
-  });
-}
-
-const rex = { name: 'Rex', categoryId: 5 };
-const mutation = { query: 'mutation { createPet(input: { name: "Bella", categoryId: 6 }) { name } }' };
-const query = { query: '{ pets { id } }' };
-
 const drained = { code: 0, signal: null, stderr: '' };
+const rex = { name: 'Rex', categoryId: 5 };
+const create = (server: Pick<ServerProcess, 'origin'>, name: string) =>
+  rest({ origin: server.origin, key }, '/v1/pets', { method: 'POST', json: { ...rex, name } });
 
-describe.each(['SIGTERM', 'SIGINT'] as const)('after %s', (signal) => {
-  test('idle kept-alive connections are closed and the server ends with exit code 0', async () => {
-    expect(await call('GET', '/v1/pets')).toMatchObject({ status: 200, connection: 'keep-alive' });
-    expect(await server.stop(signal)).toMatchObject(drained);
+/** One request on a kept-alive connection. @returns its status, and what the server will do with the connection */
+function ask(server: ServerProcess, agent: Agent, path = '/v1/pets'): Promise<unknown[]> {
+  return new Promise((done, fail) => {
+    const headers = { authorization: `Bearer ${key}` };
+    const outgoing = request(`${server.origin}${path}`, { agent, headers }, (incoming) => {
+      incoming.resume().on('end', () => done([incoming.statusCode, incoming.headers.connection]));
+    });
+    outgoing.on('error', fail).end();
   });
+}
 
-  test('a connection on which nothing was asked is closed', async () => {
-    // Browsers open one in advance, and undici when a subscription is aborted.
-    const { hostname, port } = new URL(server.origin);
-    const socket = connect(Number(port), hostname);
-    await once(socket, 'connect');
-    expect(await call('GET', '/v1/pets')).toMatchObject({ status: 200 });
-    expect(await server.stop(signal)).toMatchObject(drained);
-    socket.destroy();
-  });
+describe('a server', () => {
+  test.each(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const)(
+    'closes idle connections after %s, also those on which nothing was asked, and ends with 0',
+    async (signal) => {
+      const server = await startServer(env());
+      const agent = new Agent({ keepAlive: true });
+      // Browsers open one in advance, and undici when a subscription is aborted.
+      const { hostname, port } = new URL(server.origin);
+      const unused = connect(Number(port), hostname);
+      await once(unused, 'connect');
+      expect(await ask(server, agent)).toEqual([200, 'keep-alive']);
+      // A second signal does not cut it short.
+      server.child.kill(signal);
+      const ended = await server.stop(signal);
+      expect(ended).toMatchObject(drained);
+      expect(ended.stdout).toContain('"draining"');
+      unused.destroy();
+      agent.destroy();
+    },
+  );
 
-  test('a second signal does not cut the drain short', async () => {
-    server.child.kill(signal);
-    expect(await server.stop(signal)).toMatchObject(drained);
-  });
-
-  test('whatever was acknowledged is kept, whatever was not was refused: no answer is broken off', async () => {
-    const calls = Array.from({ length: 60 }, (_, number) =>
-      number % 2 ? call('POST', '/v1/pets', rex) : call('POST', '/graphql', mutation),
-    );
-    const first = await Promise.race(calls);
-    expect(first.status).toBeLessThan(300);
-    const ended = server.stop(signal);
-    const outcomes = await Promise.allSettled(calls);
-    expect(await ended).toMatchObject(drained);
-    const kept = outcomes.filter((one) => one.status === 'fulfilled');
-    for (const { value } of kept) expect([200, 201]).toContain(value.status);
-
-    server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key });
-    const { body } = await call('GET', '/v1/pets?limit=100');
-    expect(body).toHaveLength(kept.length);
-  });
-
-  const onServer = onPostgres ? test : test.skip;
-  onServer(
-    'requests in flight on both faces are answered (skipped on the embedded store: no lock to hold)',
+  (onPostgres ? test : test.skip)(
+    'answers requests in flight on both faces (skipped on the embedded store: no lock to hold)',
     async () => {
-      const { DATABASE_URL } = database.env as { DATABASE_URL: string };
-      const holder = new pg.Client(DATABASE_URL);
-      await holder.connect();
-      // Another connection looks: within its transaction the holder would see the same activity for ever.
-      const observer = new pg.Client(DATABASE_URL);
-      await observer.connect();
+      const server = await startServer(env());
+      const [holder, observer] = [await openSession(database), await openSession(database)];
       await holder.query('begin; lock table pet in access exclusive mode');
       const calls = [
-        call('POST', '/v1/pets', rex),
-        call('POST', '/graphql', mutation),
-        call('GET', '/v1/pets'),
-        call('POST', '/graphql', query),
+        ...creators.map((creator) => creator.create(server, rex).then(({ outcome }) => outcome.name)),
+        ask(server, new Agent()),
+        ask(server, new Agent(), '/graphql?query={pets{id}}'),
       ];
-      await eventually(async () => {
-        const { rows } = await observer.query(
-          `select count(*)::int as waiting from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-        );
-        return rows[0].waiting >= 2;
-      });
-      const ended = server.stop(signal);
+      // Within its transaction the holder would see the same activity for ever.
+      const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+      await eventually(async () => ((await observer.query(waiting)).rowCount ?? 0) >= 2);
+      const ended = server.stop();
       await eventually(async () => server.output.stdout.includes('"draining"'));
       await holder.query('commit');
       await holder.end();
       await observer.end();
-      expect(await Promise.all(calls)).toMatchObject([
-        { status: 201, connection: 'close', body: { name: 'Rex' } },
-        { status: 200, connection: 'close', body: { data: { createPet: { name: 'Bella' } } } },
-        { status: 200, connection: 'close' },
-        { status: 200, connection: 'close' },
-      ]);
+      expect(await Promise.all(calls)).toEqual(['Rex', 'Rex', [200, 'close'], [200, 'close']]);
       expect(await ended).toMatchObject(drained);
     },
   );
 });
 
-test.each(['SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const)('after %s it drains, too', async (signal) => {
-  expect(await call('GET', '/v1/pets')).toMatchObject({ status: 200, connection: 'keep-alive' });
-  const ended = await server.stop(signal);
-  expect(ended).toMatchObject(drained);
-  expect(ended.stdout).toContain('"draining"');
+describe('workers', () => {
+  test.each(['SIGTERM', 'SIGINT'] as const)('all drain after %s to the parent, which ends with 0', async (signal) => {
+    const server = await startWorkers(env());
+    const { stdout, ...ended } = await server.stop(signal);
+    expect(ended).toEqual(drained);
+    const draining = linesOf(stdout).filter(({ msg }) => msg === 'draining');
+    expect(draining.map(({ worker = 0 }) => worker).sort()).toEqual([0, 1, 2, 3]);
+    expect(server.pids().filter(isRunning)).toEqual([]);
+  });
+
+  test.each(['SIGTERM', 'SIGINT'] as const)(
+    'do not mind %s to all of them, twice, as Ctrl-C sends it',
+    async (signal) => {
+      const server = await startWorkers(env());
+      for (let time = 1; time <= 2; time += 1) {
+        for (const pid of [server.child.pid as number, ...server.pids()]) process.kill(pid, signal);
+      }
+      expect(await server.ended).toMatchObject(drained);
+    },
+  );
+
+  test('each say that they are not ready while the service drains', async () => {
+    const server = await startWorkers({ ...env(), DRAIN_DELAY_MS: '600000' });
+    server.child.kill('SIGTERM');
+    const statuses = async () => {
+      const found = [];
+      for (let time = 1; time <= 6; time += 1) {
+        const [answer] = await exchange(server, requestText('GET /readyz'));
+        found.push(answer?.status);
+      }
+      return found;
+    };
+    await eventually(async () => (await statuses()).every((status) => status === 503));
+    for (const pid of server.pids()) process.kill(pid, 'SIGKILL');
+    expect(await server.ended).toMatchObject({ code: 1, signal: null });
+  });
+
+  test('that do not end in time are killed, and the service ends with 1', async () => {
+    const server = await startWorkers({ ...env(), DRAIN_TIMEOUT_MS: '100' }, 2);
+    process.kill(server.pids()[0] as number, 'SIGSTOP');
+    expect(await server.stop()).toMatchObject({ code: 1, signal: null, stderr: '' });
+    expect(server.pids().filter(isRunning)).toEqual([]);
+  });
+
+  test('whose parent is killed drain and end by themselves, and nothing is lost', async () => {
+    const server = await startWorkers(env());
+    const created = await create(server, 'Rex');
+    server.child.kill('SIGKILL');
+    // The workers have its standard error: this is their end, too, but for the last moment of a process.
+    expect((await server.ended).stderr).toBe('');
+    await eventually(async () => !server.pids().some(isRunning));
+    const again = await startServer(env());
+    expect((await rest(again, '/v1/pets')).json).toEqual([created.json]);
+  });
+});
+
+describe('live lists', () => {
+  const many = (server: ServerProcess, count: number): Promise<Stream[]> =>
+    Promise.all(Array.from({ length: count }, () => follow(server, { after: '0' })));
+
+  test('a thousand of them are cut off at SIGTERM, and the server ends', async () => {
+    const server = await startServer({ ...env(), SUBSCRIPTIONS_PER_KEY: '1000', LOG_LEVEL: 'warn' });
+    const streams = await many(server, 1000);
+    await create(server, 'Rex');
+    for (const stream of streams) await stream.until(1);
+    expect(await server.stop()).toMatchObject(drained);
+    expect(new Set(await Promise.all(streams.map(({ ended }) => ended)))).toEqual(new Set(['cut']));
+    expect(streams.every(({ text }) => !text.includes('event: complete'))).toBe(true);
+  });
+
+  test('do not begin while the server drains, and those that are open go on', async () => {
+    const server = await startServer({ ...env(), DRAIN_DELAY_MS: '600000' });
+    const [open] = await many(server, 1);
+    server.child.kill('SIGTERM');
+    await eventually(async () => (await follow(server)).status === 503);
+    const late = await follow(server);
+    expect([late.status, late.headers['retry-after']]).toEqual([503, '1']);
+    await create(server, 'Rex');
+    await open?.until(1);
+    server.child.kill('SIGKILL');
+  });
+
+  test('at one worker have what is created at another one, and all end at SIGTERM', async () => {
+    const server = await startWorkers(env(), 2);
+    const streams = await many(server, 4);
+    for (const name of ['a', 'b', 'c']) await create(server, name);
+    for (const stream of streams) {
+      await stream.until(3);
+      expect(seen(stream)).toEqual(['a', 'b', 'c']);
+    }
+    expect(await server.stop()).toMatchObject(drained);
+  });
+
+  test('have one line in the log, and metrics count what is open and sent', async () => {
+    const server = await startMeasured(env());
+    const [stream] = await many(server, 1);
+    for (const name of ['a', 'b']) await create(server, name);
+    await stream?.until(2);
+    expect((await server.metrics()).get('animal_store_subscriptions')).toBe(1);
+    stream?.close();
+    await eventually(async () => (await server.metrics()).get('animal_store_subscriptions') === 0);
+    const series = await server.metrics();
+    expect(series.get('animal_store_subscription_items_total')).toBe(2);
+    expect(series.get('animal_store_operations_total{face="graphql",operation="petAdded",code="OK"}')).toBe(1);
+    expect(series.get('http_server_aborted_requests_total')).toBe(0);
+    await server.stop();
+    const lines = linesOf(server.output.stdout).filter(({ fields }) => `${fields}` === 'petAdded');
+    const line = { operation: 'PetAdded', status: 200, items: 2, msg: 'answered' };
+    expect(lines).toEqual([expect.objectContaining(line)]);
+  });
+
+  test('are followed by curl -N', async () => {
+    const server = await startServer(env());
+    const headers = [`authorization: Bearer ${key}`, 'accept: text/event-stream', 'content-type: application/json'];
+    const body = '{"query":"subscription { petAdded { id name } }"}';
+    const options = headers.flatMap((header) => ['-H', header]);
+    const curl = runCommand(['curl', '-sN', `${server.origin}/graphql`, ...options, '-d', body], {
+      PATH: process.env.PATH ?? '',
+    });
+    await eventually(async () => curl.output.stdout.includes('id: '));
+    await create(server, 'Rex');
+    const event = 'event: next\nid: 1\ndata: {"data":{"petAdded":{"id":"1","name":"Rex"}}}\n\n';
+    await eventually(async () => curl.output.stdout.endsWith(event));
+    await server.stop();
+    // CURLE_PARTIAL_FILE: it is not taken for the end.
+    expect((await curl.ended).code).toBe(18);
+  });
 });

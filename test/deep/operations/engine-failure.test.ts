@@ -9,29 +9,26 @@ const database = databaseForEach(createOwnDatabase);
 
 const key = 'a-key-for-these-tests-and-no-others';
 
-const onEmbedded = onPostgres ? test.skip : test;
-
-onEmbedded('a trap in the embedded engine ends the service, and loses nothing (embedded store only)', async () => {
-  const { DATA_DIR } = database.env as { DATA_DIR: string };
-  const server = await startServer({ DATA_DIR, BOOTSTRAP_API_KEY: key });
-  const rex = await rest(server, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 5 } });
-  expect(rex.status).toBe(201);
-
-  const guest = new pg.Client({ host: DATA_DIR, user: 'postgres', database: 'postgres' });
-  guest.on('error', () => undefined);
-  await guest.connect();
-  // A number is no address: WebAssembly's word is "memory access out of bounds", of which V8 makes an exception by way of
-  // SIGSEGV.
-  await guest.query("create function trap(int) returns int language internal strict as 'textlen'");
-  await expect(guest.query('select trap(2147483000)')).rejects.toThrow('Connection terminated unexpectedly');
-  expect(await server.ended).toMatchObject({
-    code: 1,
-    signal: null,
-    stderr: 'animal-store: The embedded store has stopped working.\n',
+// With workers the engine is the parent's.
+(onPostgres ? describe.skip : describe)('a trap in the embedded engine (embedded store only)', () => {
+  test.each([1, 2])('ends the service, and loses nothing, with %i workers', async (workers) => {
+    const { DATA_DIR } = database.env as { DATA_DIR: string };
+    const env = { DATA_DIR, BOOTSTRAP_API_KEY: key };
+    const server = await startServer({ ...env, WORKERS: `${workers}` });
+    const rex = await rest(server, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 5 } });
+    expect(rex.status).toBe(201);
+    const guest = new pg.Client({ host: DATA_DIR, user: 'postgres', database: 'postgres' });
+    guest.on('error', () => undefined);
+    await guest.connect();
+    // A number is no address: WebAssembly's word is "memory access out of bounds", of which V8 makes an exception by way
+    // of SIGSEGV.
+    await guest.query("create function trap(int) returns int language internal strict as 'textlen'");
+    await expect(guest.query('select trap(2147483000)')).rejects.toThrow('Connection terminated unexpectedly');
+    const { code, stderr } = await server.ended;
+    expect({ code, stderr }).toEqual({ code: 1, stderr: 'animal-store: The embedded store has stopped working.\n' });
+    const again = await startServer(env);
+    expect((await rest(again, '/v1/pets')).json).toEqual([rex.json]);
   });
-
-  const again = await startServer({ DATA_DIR, BOOTSTRAP_API_KEY: key });
-  expect((await rest(again, '/v1/pets')).json).toEqual([rex.json]);
 });
 
 describe('a fault of the process', () => {

@@ -1,94 +1,108 @@
 import { closeSync, openSync } from 'node:fs';
 import { databaseForEach } from '../../support/each.ts';
-import { send } from '../../support/http.ts';
-import { beforeEach, describe, expect, test } from '../../support/jest.ts';
+import { describe, expect, test } from '../../support/jest.ts';
 import { Pipe } from '../../support/pipe.ts';
-import { type Env, eventually, type ServerProcess, startServer } from '../../support/process.ts';
+import { eventually, type ServerProcess, startServer } from '../../support/process.ts';
 import { exchange } from '../../support/raw.ts';
+import { linesOf, startWorkers } from '../../support/workers.ts';
 
+/** A log that cannot be written costs no request, and no end. */
 const database = databaseForEach();
-let env: Env;
-beforeEach(() => {
-  // With a key of the operator's no welcome is printed.
-  env = { ...database.env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others' };
-});
+// With a key of the operator's no welcome is printed.
+const env = () => ({ ...database.env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others' });
 
-/** Sends requests, one after the other on one connection, for each of which there is a line of some 350 characters. */
-async function ask(server: ServerProcess, count: number): Promise<void> {
+/** Sends requests on connections, one for each worker at least, for each of which there is a line of some 350 characters. */
+async function ask(server: ServerProcess, count: number, connections: number): Promise<void> {
   // A public route: under load others may be refused, with the connection.
   const one = `GET /livez HTTP/1.1\r\nHost: store.example\r\nX-Request-Id: asked\r\nUser-Agent: ${'x'.repeat(128)}\r\n\r\n`;
   const last = one.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n');
-  const answers = await exchange(server, one.repeat(count - 1) + last);
-  expect(answers.map(({ status }) => status)).toEqual(Array(count).fill(200));
-}
-
-async function isAlive({ origin }: ServerProcess): Promise<boolean> {
-  return (await send(origin, { path: '/livez' })).status === 200;
+  const bytes = one.repeat(count / connections - 1) + last;
+  const answers = await Promise.all(Array.from({ length: connections }, () => exchange(server, bytes)));
+  expect(answers.flat().map(({ status }) => status)).toEqual(Array(count).fill(200));
 }
 
 const drained = { code: 0, signal: null, stderr: '' };
+const asked = (text: string) => linesOf(text).filter(({ reqId, msg }) => reqId === 'asked' && msg === 'answered');
 
-describe('a server whose standard output', () => {
+describe.each([
+  ['a server', (stdout: number) => startServer(env(), { stdout }), 1],
+  ['several workers', (stdout: number) => startWorkers(env(), 3, stdout), 6],
+] as const)('%s whose standard output', (_who, start, connections) => {
+  async function startWith(pipe: Pipe): Promise<ServerProcess> {
+    const server = await start(pipe.writer);
+    closeSync(pipe.writer);
+    return server;
+  }
+  const round = (server: ServerProcess, count = 3000) => ask(server, count, connections);
+
+  test('is read has every line, whole', async () => {
+    const pipe = new Pipe();
+    const server = await startWith(pipe);
+    let text = '';
+    const reading = setInterval(() => {
+      text += pipe.read();
+    }, 5);
+    for (let time = 1; time <= 4; time += 1) await round(server);
+    expect(await server.stop()).toMatchObject(drained);
+    clearInterval(reading);
+    text += pipe.read();
+    pipe.leave();
+    expect(asked(text)).toHaveLength(4 * 3000);
+    expect(new Set(asked(text).map(({ worker }) => worker))).toEqual(
+      new Set(connections > 1 ? [1, 2, 3] : [undefined]),
+    );
+  });
+
   test('is on a full disk serves on, and ends when told', async () => {
     const full = openSync('/dev/full', 'w');
-    const server = await startServer(env, { stdout: full });
+    const server = await start(full);
     closeSync(full);
-    for (let time = 1; time <= 5; time += 1) {
-      await ask(server, 1000);
-      expect(await isAlive(server)).toBe(true);
-    }
+    for (let time = 1; time <= 2; time += 1) await round(server);
     expect(await server.stop()).toMatchObject(drained);
   });
 
   test('is a pipe whose reader has gone serves on, and ends when told', async () => {
     const pipe = new Pipe();
-    const server = await startServer(env, { stdout: pipe.writer });
-    closeSync(pipe.writer);
+    const server = await startWith(pipe);
     await eventually(async () => pipe.read().includes('answered'));
     pipe.leave();
-    for (let time = 1; time <= 5; time += 1) {
-      await ask(server, 1000);
-      expect(await isAlive(server)).toBe(true);
-    }
+    for (let time = 1; time <= 2; time += 1) await round(server);
     expect(await server.stop()).toMatchObject(drained);
   });
 
-  test('is a pipe whose reader stalls ends when told', async () => {
+  test('is a pipe whose reader stalls serves on, and ends when told', async () => {
     const pipe = new Pipe();
-    const server = await startServer(env, { stdout: pipe.writer });
-    closeSync(pipe.writer);
-    await ask(server, 2000);
-    expect(await isAlive(server)).toBe(true);
+    const server = await startWith(pipe);
+    for (let time = 1; time <= 4; time += 1) await round(server);
     expect(await server.stop()).toMatchObject(drained);
     pipe.leave();
   });
 
-  test('is a pipe whose reader stalls drops what it cannot keep, and counts it', async () => {
+  test('is a pipe whose reader stalls drops what it cannot keep, and counts it, line by line', async () => {
     const pipe = new Pipe();
-    const server = await startServer(env, { stdout: pipe.writer });
-    closeSync(pipe.writer);
+    const server = await startWith(pipe);
     let text = '';
-    await eventually(async () => {
-      text += pipe.read();
-      return text.includes('answered');
-    });
-    const rounds = 15;
-    for (let round = 1; round <= rounds; round += 1) await ask(server, 1000);
-
-    await eventually(async () => {
-      text += pipe.read();
-      return text.includes('"dropped"') && text.endsWith('\n');
-    });
+    const readUntil = (isEnough: () => boolean) =>
+      eventually(async () => {
+        text += pipe.read();
+        return isEnough();
+      });
+    await readUntil(() => text.includes('answered'));
+    const rounds = 6;
+    for (let time = 1; time <= rounds; time += 1) await round(server);
+    await readUntil(() => text.includes('"dropped"') && text.endsWith('\n'));
+    const ended = server.stop();
+    await readUntil(() => server.child.exitCode !== null);
+    expect(await ended).toMatchObject(drained);
+    text += pipe.read();
     pipe.leave();
-    const lines = text
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line));
-    const asked = lines.filter(({ reqId, msg }) => reqId === 'asked' && msg === 'answered');
-    const notes = lines.filter(({ dropped }) => dropped !== undefined);
-    const msg = 'log lines could not be written';
-    expect(notes).toEqual([{ level: 40, time: expect.any(Number), dropped: expect.any(Number), msg }]);
-    expect(notes[0].dropped + asked.length).toBe(1000 * rounds);
-    expect(notes[0].dropped).toBeGreaterThan(0);
+    const notes = linesOf(text).filter(({ dropped }) => dropped !== undefined);
+    for (const note of notes) expect(note).toMatchObject({ level: 40, msg: 'log lines could not be written' });
+    const dropped = notes.reduce((sum, note) => sum + Number(note.dropped), 0);
+    expect(dropped).toBeGreaterThan(0);
+    // Workers count lines of other requests, too.
+    const all = asked(text).length + dropped;
+    if (connections === 1) expect([notes.length, all]).toEqual([1, rounds * 3000]);
+    else expect(all).toBeGreaterThanOrEqual(rounds * 3000);
   });
 });

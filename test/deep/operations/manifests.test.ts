@@ -51,7 +51,7 @@ test('no manifest has a member that the API does not know', async () => {
 test.each([
   ['the service', deployment.spec, service],
   ['the migration', named('Job').spec.template.spec, migration],
-])('%s runs as nobody in particular, writes to memory only, and can gain no rights', (_, pod: any, container: any) => {
+])('%s runs as an unprivileged user, writes to memory only, and can gain no rights', (_, pod: any, container: any) => {
   expect(pod).toMatchObject({
     automountServiceAccountToken: false,
     securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },

@@ -29,6 +29,8 @@ test('with MIGRATE_ON_START=false neither a server nor a `keys` command migrates
   const env = { ...database.env, MIGRATE_ON_START: 'false', BOOTSTRAP_API_KEY: key };
   const server = await startServer(env, { until: '/livez' });
   expect((await rest(server, '/v1/pets')).status).toBe(503);
+  const { status, text } = await send(server.origin, { path: '/readyz' });
+  expect([status, JSON.parse(text).message]).toEqual([503, 'The database has not been migrated.']);
   expect(await cli(['keys', 'list'], env)).toMatchObject({
     code: 1,
     stderr: 'animal-store: The database has not been migrated (MIGRATE_ON_START; `npm run migrate`).\n',

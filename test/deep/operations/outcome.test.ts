@@ -61,7 +61,7 @@ onServer.each(Object.entries(operations))(
       return rows.map(({ name }) => name);
     }
 
-    test('when the connection breaks after the commit nobody is told to send it again', async () => {
+    test('when the connection breaks after the commit the client is not told to send it again', async () => {
       road.cutsAt = 'INSERT 0 1';
       expect(await create(store, 'Rex')).toEqual(unknown);
       expect(await stored()).toEqual(['Rex']);

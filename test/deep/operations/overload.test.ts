@@ -1,8 +1,7 @@
 import { send } from '../../support/http.ts';
 import { afterAll, beforeAll, expect, test } from '../../support/jest.ts';
-import { type ServiceNode, startNode } from '../../support/nodes.ts';
 import { eventually } from '../../support/process.ts';
-import { type Store, startStore } from '../../support/store.ts';
+import { type ServiceNode, type Store, startNode, startStore } from '../../support/store.ts';
 
 /** A process that is busier than its core says so to its clients, instead of letting new ones wait. */
 

@@ -51,7 +51,7 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
     expect((await rest(server, '/v1/pets', newPet)).json.id).toBe(30);
   });
 
-  test('retires the store: nobody writes there by mistake, and it can be backed up; the next run finds its copy', async () => {
+  test('retires the store: no process writes there by mistake, and it can be backed up; the next run finds its copy', async () => {
     const { contents } = await usedStoreIn(folders.store);
     expect(await cli(['promote', url], env())).toMatchObject({ code: 0, stderr: '' });
     const { host, pathname } = new URL(url);

@@ -1,7 +1,9 @@
 import { createEmptyDatabase } from '../../support/database.ts';
+import { sql } from '../../support/database-access.ts';
 import { databaseForEach } from '../../support/each.ts';
 import { send } from '../../support/http.ts';
 import { afterEach, describe, expect, test } from '../../support/jest.ts';
+import { openNode } from '../../support/migrations.ts';
 import { cli, eventually, freePort, onPostgres, run, startServer } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 import { createRole, endSessions, openSession, type TestRole, urlOf } from '../../support/session.ts';
@@ -27,15 +29,6 @@ const notReady = (message: string) => ({
 });
 
 const isAlive = async ({ origin }: { origin: string }) => (await send(origin, { path: '/livez' })).status === 200;
-
-test('a server without tables is alive and not ready, until they are there', async () => {
-  const env = { ...database.env, MIGRATE_ON_START: 'false', BOOTSTRAP_API_KEY: key };
-  const server = await startServer(env, { until: '/livez' });
-  expect(await readiness(server)).toEqual(notReady('The database has not been migrated.'));
-  expect(await isAlive(server)).toBe(true);
-  expect((await cli(['migrate'], database.env)).code).toBe(0);
-  expect(await readiness(server)).toMatchObject({ status: 200, body: { status: 'ok' } });
-});
 
 test('while it drains it is not ready, and serves on', async () => {
   const server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key, DRAIN_DELAY_MS: '600000' });
@@ -100,3 +93,53 @@ onServer('on PostgreSQL (the embedded store is never a standby, has one role, an
 });
 
 const readOnly = 'The database is read-only: a standby, perhaps.';
+
+const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
+
+/** As `\copy` does it: the rows have their ids, and nobody tells the counter. */
+async function moveByHand(ids: Array<number | bigint>): Promise<void> {
+  const { database: node } = await openNode(database);
+  for (const id of ids) {
+    await sql(node, `insert into pet (id, name, category_id, status) values ($1, 'moved', 1, 'sold')`, [`${id}`]);
+  }
+  await node.close();
+}
+
+test('rows moved by hand into a running service make it not ready, and `migrate` sets the counter', async () => {
+  const server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key });
+  await moveByHand([1, 2, 3]);
+  const behind = 'Every creation fails: the ids of pet are behind its rows. Run `migrate`.';
+  expect(await readiness(server)).toEqual(notReady(behind));
+  const migrated = await cli(['migrate'], database.env);
+  expect(migrated).toMatchObject({ code: 0, stdout: 'the database is up to date\n' });
+  expect(migrated.stderr).toMatch(
+    /^animal-store: the counter of ids was behind the rows.*\(table: pet, greatest: 3\)\n$/,
+  );
+  expect((await send(server.origin, { path: '/readyz' })).status).toBe(200);
+  expect((await rest(server, '/v1/pets', newPet)).json).toMatchObject({ id: 4 });
+});
+
+test('ids beyond 2^62 move the counter, too: readers that have passed them meet what comes next', async () => {
+  expect(await cli(['migrate'], database.env)).toMatchObject({ code: 0 });
+  const greatest = 2n ** 62n + 5n;
+  await moveByHand([1, greatest]);
+  const server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key });
+  expect((await rest(server, '/v1/pets', newPet)).text).toContain(`"id":${greatest + 1n}`);
+});
+
+test('the least int64, which no list can contain, cannot be found either', async () => {
+  expect(await cli(['migrate'], database.env)).toMatchObject({ code: 0 });
+  const least = -(2n ** 63n);
+  await moveByHand([least, least + 1n]);
+  const server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key });
+  expect((await rest(server, '/v1/pets')).text).toMatch(/^\[\{"id":-9223372036854775807,/);
+  expect((await rest(server, `/v1/pets/${least}`)).status).toBe(404);
+  expect((await rest(server, `/v1/pets/${least + 1n}`)).status).toBe(200);
+});
+
+test('a start sets the counter, and a row at the end of the range does not use it up', async () => {
+  expect(await cli(['migrate'], database.env)).toMatchObject({ code: 0 });
+  await moveByHand([1, 70, 9223372036854775807n]);
+  const server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key });
+  expect((await rest(server, '/v1/pets', newPet)).json).toMatchObject({ id: 71 });
+});

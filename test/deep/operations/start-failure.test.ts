@@ -34,38 +34,29 @@ test('a configuration that cannot be used is refused with one message that lists
   }
 });
 
-test('a port that is taken is named in one line', async () => {
-  const holder = await listening();
-  const { port } = holder.address() as { port: number };
-  const ended = await startAndFail({ ...database.env, PORT: `${port}`, LOG_LEVEL: 'error' });
-  holder.close();
-  expect(ended).toMatchObject({ code: 1, stdout: '' });
-  expect(ended.stderr).toBe(`animal-store: Port ${port} on 127.0.0.1 is taken (PORT, HOST).\n`);
-});
+test.each(['', 'OPERATIONS_'])(
+  'a port that is taken is named in one line, with workers, too: %sPORT',
+  async (which) => {
+    const holder = await listening();
+    const { port } = holder.address() as { port: number };
+    const env = { ...database.env, [`${which}PORT`]: `${port}`, LOG_LEVEL: 'error' };
+    for (const WORKERS of ['1', '3']) {
+      const stderr = `animal-store: Port ${port} on 127.0.0.1 is taken (${which}PORT, ${which}HOST).\n`;
+      expect(await startAndFail({ ...env, WORKERS })).toMatchObject({ code: 1, stdout: '', stderr });
+    }
+    holder.close();
+    const nowhere = { ...env, [`${which}HOST`]: '203.0.113.77' };
+    const stderr = `animal-store: 203.0.113.77 is no address of this machine (${which}HOST).\n`;
+    expect(await startAndFail(nowhere)).toMatchObject({ code: 1, stdout: '', stderr });
+  },
+);
 
-test('the port for operators, too, with the variables that name it', async () => {
-  const holder = await listening();
-  const { port } = holder.address() as { port: number };
-  const env = { ...database.env, OPERATIONS_PORT: `${port}`, LOG_LEVEL: 'error' };
-  for (const WORKERS of ['1', '2']) {
-    expect(await startAndFail({ ...env, WORKERS })).toMatchObject({
-      code: 1,
-      stdout: '',
-      stderr: `animal-store: Port ${port} on 127.0.0.1 is taken (OPERATIONS_PORT, OPERATIONS_HOST).\n`,
-    });
-  }
-  holder.close();
-  const nowhere = await startAndFail({ ...env, OPERATIONS_HOST: '203.0.113.77' });
-  expect(nowhere.stderr).toBe('animal-store: 203.0.113.77 is no address of this machine (OPERATIONS_HOST).\n');
-});
-
-test('an address that this machine does not have is named in one line', async () => {
-  const ended = await startAndFail({ ...database.env, HOST: '203.0.113.77', LOG_LEVEL: 'error' });
-  expect(ended).toMatchObject({
-    code: 1,
-    stdout: '',
-    stderr: 'animal-store: 203.0.113.77 is no address of this machine (HOST).\n',
-  });
+test('with workers, too, a mistake is told once', async () => {
+  const env = { ...database.env, WORKERS: '3' };
+  expect((await startAndFail({ ...env, LOG_LEVEL: 'loud' })).stderr.match(/LOG_LEVEL/g)).toHaveLength(1);
+  const { code, stderr } = await startAndFail({ ...env, TRUSTED_DOCUMENTS: '/nowhere/manifest.json' });
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^animal-store: .*manifest\.json.*\n$/);
 });
 
 test.each(['127.0.0.1', 'localhost'])('a database that cannot be reached on %s is said in one line', async (host) => {

@@ -167,3 +167,18 @@ test('migrations that wait for an operator are named at the start', async () => 
     'Redis can be used again',
   ]);
 });
+
+(hasRedis ? test : test.skip)(
+  'a password that Redis refuses is not in the log, the reason is (skipped without redis-server)',
+  async () => {
+    const port = await freePort();
+    const options = ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--requirepass', 'another'];
+    redis = spawn('redis-server', options, { stdio: 'ignore' });
+    const REDIS_URL = `redis://user:hunter2-in-clear@127.0.0.1:${port}`;
+    const { output, stop } = await startServer({ ...database.env, QUOTA_PER_MINUTE: '100', REDIS_URL });
+    await eventually(async () => /WRONGPASS/.test(output.stdout));
+    const { stdout, stderr } = await stop();
+    expect(stdout).toContain('Redis cannot be used');
+    expect(stdout + stderr).not.toContain('hunter2');
+  },
+);

@@ -1,7 +1,6 @@
-import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import { type AddressInfo } from 'node:net';
+import { Agent, request } from 'node:http';
+import { connect } from 'node:net';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/config.ts';
@@ -9,9 +8,10 @@ import { createOwnDatabase, newFolder } from '../../support/database.ts';
 import { databaseForEach } from '../../support/each.ts';
 import { send } from '../../support/http.ts';
 import { afterEach, beforeEach, describe, expect, test } from '../../support/jest.ts';
-import { eventually, onPostgres, runFile, startAndFail, startServer } from '../../support/process.ts';
+import { eventually, runFile, startServer } from '../../support/process.ts';
 import { exchange, requestText } from '../../support/raw.ts';
-import { allUp, linesOf, startWorkers } from '../../support/workers.ts';
+import { rest } from '../../support/rest.ts';
+import { allUp, linesOf, startWorkers, type WorkersProcess } from '../../support/workers.ts';
 
 const key = 'a-key-for-these-tests-and-no-others';
 const database = databaseForEach(createOwnDatabase);
@@ -24,6 +24,7 @@ beforeEach(async () => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
+const env = () => ({ ...database.env, BOOTSTRAP_API_KEY: key });
 const drained = { code: 0, signal: null, stderr: '' };
 
 test('WORKERS is a whole number from 1 to 256, or auto', () => {
@@ -32,7 +33,7 @@ test('WORKERS is a whole number from 1 to 256, or auto', () => {
 });
 
 test('connections go to the workers in turn, and each line of the log says whose it is', async () => {
-  const server = await startWorkers({ ...database.env, BOOTSTRAP_API_KEY: key });
+  const server = await startWorkers(env());
   for (let time = 1; time <= 6; time += 1) await exchange(server, requestText('GET /livez'));
   const { stdout, ...ended } = await server.stop();
   expect(ended).toEqual(drained);
@@ -40,24 +41,8 @@ test('connections go to the workers in turn, and each line of the log says whose
   expect(answered.map(({ worker }) => worker).sort()).toEqual([1, 1, 2, 2, 3, 3]);
 });
 
-test('one process is the service by default, and its log names no worker', async () => {
-  const server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key });
-  const { stdout } = await server.stop();
-  expect(linesOf(stdout).filter(({ worker }) => worker !== undefined)).toEqual([]);
-});
-
-(onPostgres ? test.skip : test)('a first start prints one key (embedded store only)', async () => {
-  const server = await startWorkers(database.env);
-  await eventually(async () => server.output.stdout.includes('Explore:'));
-  const keys = new Set(server.output.stdout.match(/ask_\w+/g));
-  expect(keys.size).toBe(1);
-  const headers = { authorization: `Bearer ${[...keys][0]}` };
-  expect((await send(server.origin, { path: '/v1/pets', headers })).status).toBe(200);
-  expect(await server.stop()).toMatchObject(drained);
-});
-
 test('a worker that dies is followed by another, and the log says so', async () => {
-  const server = await startWorkers({ ...database.env, BOOTSTRAP_API_KEY: key }, 2);
+  const server = await startWorkers(env(), 2);
   const [victim] = server.pids() as [number];
   process.kill(victim, 'SIGKILL');
   await eventually(async () => server.pids().length === 3);
@@ -113,33 +98,6 @@ describe('while a worker cannot be restarted', () => {
   });
 });
 
-describe('a first start that fails is told in one line', () => {
-  test('by the worker that found the port taken', async () => {
-    const other = createServer().listen(0, '127.0.0.1');
-    await once(other, 'listening');
-    const { port } = other.address() as AddressInfo;
-    const ended = await startAndFail({ ...database.env, PORT: `${port}`, WORKERS: '3' });
-    other.close();
-    expect(ended).toMatchObject({
-      code: 1,
-      stderr: `animal-store: Port ${port} on 127.0.0.1 is taken (PORT, HOST).\n`,
-    });
-  });
-
-  test('by the worker that could not read a file', async () => {
-    rmSync(manifest);
-    const { code, stderr } = await startAndFail({ ...database.env, TRUSTED_DOCUMENTS: manifest, WORKERS: '3' });
-    expect(code).toBe(1);
-    expect(stderr).toMatch(/^animal-store: .*manifest\.json.*\n$/);
-  });
-
-  test('by the parent that could not read the configuration', async () => {
-    const { code, stderr } = await startAndFail({ ...database.env, WORKERS: '3', LOG_LEVEL: 'loud' });
-    expect(code).toBe(1);
-    expect(stderr.match(/LOG_LEVEL/g)).toHaveLength(1);
-  });
-});
-
 test('inside of another cluster it says what to do', async () => {
   const program = join(folder, 'parent.mjs');
   writeFileSync(
@@ -152,4 +110,189 @@ test('inside of another cluster it says what to do', async () => {
   const { code, stderr } = await runFile(program, [join(process.cwd(), 'dist/src/main.js')], env).ended;
   expect(code).toBe(1);
   expect(stderr).toMatch(/^animal-store: WORKERS is more than 1 .*set WORKERS=1.*\n$/);
+});
+
+/** Limits of the whole service. A request on a connection of its own goes to the next worker. */
+describe('what is limited', () => {
+  async function statusWith(server: WorkersProcess, secret: string): Promise<number> {
+    const [answer] = await exchange(server, requestText('GET /v1/pets', `Authorization: Bearer ${secret}\r\n`));
+    return answer?.status ?? 0;
+  }
+  /** Requests one after the other. @returns their statuses */
+  async function statuses(server: WorkersProcess, count: number, secret?: string): Promise<Set<number>> {
+    const found = new Set<number>();
+    for (let time = 1; time <= count; time += 1) found.add(await statusWith(server, secret ?? guess()));
+    return found;
+  }
+  const only = (status: number) => new Set([status]);
+  let guesses = 0;
+  const guess = () => `one-more-guess-at-the-bootstrap-key-${++guesses}`;
+  const start = (limit: string) => startWorkers({ ...env(), AUTH_FAILURES_PER_MINUTE: limit });
+
+  test('is wrong keys over all workers, also those of a worker that has died', async () => {
+    const server = await start('9');
+    expect(await statuses(server, 6)).toEqual(only(401));
+    process.kill(server.pids()[0] as number, 'SIGKILL');
+    await allUp(server);
+    expect(await statuses(server, 3)).toEqual(only(401));
+    expect(await statuses(server, 6)).toEqual(only(429));
+  });
+
+  test('is one wrong key that comes to all workers once', async () => {
+    const server = await start('3');
+    expect(await statuses(server, 6, guess())).toEqual(only(401));
+    expect(await statuses(server, 2)).toEqual(only(401));
+    expect(await statuses(server, 3)).toEqual(only(429));
+  });
+
+  test('is every wrong key after many at once', async () => {
+    const server = await start('9');
+    const found = await Promise.all(Array.from({ length: 60 }, () => statusWith(server, guess())));
+    const wrong = found.filter((status) => status === 401).length;
+    expect(found.filter((status) => status === 429)).toHaveLength(60 - wrong);
+    expect(wrong).toBeGreaterThanOrEqual(9);
+    expect(await statuses(server, 6)).toEqual(only(429));
+  });
+
+  test('is a quota without Redis over all workers', async () => {
+    const server = await startWorkers({ ...env(), QUOTA_PER_MINUTE: '9' });
+    expect(await statuses(server, 9, key)).toEqual(only(200));
+    expect(await statuses(server, 6, key)).toEqual(only(429));
+  });
+
+  test('is counted by each worker for itself while the parent does not answer, and no request waits for it', async () => {
+    const server = await startWorkers({ ...env(), QUOTA_PER_MINUTE: '1000' }, 2);
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const status = (secret: string) =>
+      new Promise<number | undefined>((done, fail) => {
+        const headers = { authorization: `Bearer ${secret}` };
+        const outgoing = request(`${server.origin}/v1/pets`, { agent, headers }, (incoming) => {
+          incoming.resume().on('end', () => done(incoming.statusCode));
+        });
+        outgoing.on('error', fail).end();
+      });
+    expect(await status(key)).toBe(200);
+    server.child.kill('SIGSTOP');
+    expect([await status(key), await status(guess()), await status(key)]).toEqual([200, 401, 200]);
+    server.child.kill('SIGCONT');
+    expect([await status(key), await status(guess())]).toEqual([200, 401]);
+    agent.destroy();
+    expect(await server.stop()).toMatchObject(drained);
+  });
+});
+
+interface Made {
+  name: string;
+  status: number;
+  /** Of the connection. */
+  id: number;
+}
+
+interface Failed {
+  name: string;
+  id: number;
+}
+
+const ids = new WeakMap<object, number>();
+let lastId = 0;
+
+/** The connection's number, the same for all of its requests. */
+function idOf(socket: object): number {
+  const id = ids.get(socket) ?? ++lastId;
+  ids.set(socket, id);
+  return id;
+}
+
+/** One creation on one of the agent's connections. */
+function create(server: WorkersProcess, agent: Agent, name: string): Promise<Made> {
+  return new Promise((done, fail) => {
+    let id = 0;
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+    const outgoing = request(`${server.origin}/v1/pets`, { agent, method: 'POST', headers }, (incoming) => {
+      incoming.on('error', () => fail({ name, id } satisfies Failed)).resume();
+      incoming.on('end', () => done({ name, id, status: incoming.statusCode ?? 0 }));
+    });
+    outgoing.on('socket', (socket) => {
+      id = idOf(socket);
+    });
+    outgoing.on('error', () => fail({ name, id } satisfies Failed));
+    outgoing.end(JSON.stringify({ name, categoryId: 5 }));
+  });
+}
+
+async function namesIn(server: WorkersProcess): Promise<string[]> {
+  const names: string[] = [];
+  for (let after = ''; ; ) {
+    const { json } = await rest({ ...server, key }, `/v1/pets?limit=100${after}`);
+    names.push(...json.map(({ name }: { name: string }) => name));
+    if (json.length < 100) return names;
+    after = `&after=${json.at(-1).id}`;
+  }
+}
+
+test('a worker that is killed under load costs only the requests that it had in hand', async () => {
+  const server = await startWorkers(env());
+  const agent = new Agent({ keepAlive: true, maxSockets: 12 });
+  const made: Made[] = [];
+  const failed: Failed[] = [];
+  let isOver = false;
+  let number = 0;
+  const client = async () => {
+    while (!isOver) {
+      await create(server, agent, `pet ${++number}`).then(
+        (one) => made.push(one),
+        (one) => failed.push(one),
+      );
+    }
+  };
+  const clients = Array.from({ length: 12 }, client);
+  for (const victim of server.pids()) {
+    const before = made.length;
+    await eventually(async () => made.length > before + 100);
+    process.kill(victim, 'SIGKILL');
+    await eventually(async () =>
+      linesOf(server.output.stdout).some(({ msg, workerPid }) => msg === 'worker died' && workerPid === victim),
+    );
+    await allUp(server);
+  }
+  isOver = true;
+  await Promise.all(clients);
+  agent.destroy();
+
+  expect(new Set(made.map(({ status }) => status))).toEqual(new Set([201]));
+  const kept = await namesIn(server);
+  expect(new Set(kept).size).toBe(kept.length);
+  const lost = made.filter(({ name }) => !kept.includes(name));
+  expect(lost).toEqual([]);
+  // Of a creation that was not acknowledged nobody knows: it is there, or it is not.
+  const unknown = kept.filter((name) => !made.some((one) => one.name === name));
+  expect(failed.map(({ name }) => name)).toEqual(expect.arrayContaining(unknown));
+  // A connection fails once, and nothing comes from it after that: it was the dead worker's.
+  const connections = failed.map(({ id }) => id);
+  expect(new Set(connections).size).toBe(connections.length);
+  expect(failed.length).toBeLessThanOrEqual(12 * 3);
+  expect(await server.stop()).toMatchObject(drained);
+});
+
+test('a connection that a dead worker had not taken yet goes to another one', async () => {
+  const server = await startWorkers(env(), 2);
+  const [victim] = server.pids() as [number];
+  process.kill(victim, 'SIGSTOP');
+  // Round robin: each second connection is the stopped worker's.
+  const answers = Array.from({ length: 4 }, () => {
+    return new Promise<string>((done, fail) => {
+      const socket = connect(Number(new URL(server.origin).port), '127.0.0.1');
+      let text = '';
+      socket.setEncoding('utf8').on('data', (part) => {
+        text += part;
+      });
+      socket.on('error', fail).on('close', () => done(text));
+      socket.write('GET /livez HTTP/1.1\r\nHost: store.example\r\nConnection: close\r\n\r\n');
+    });
+  });
+  await Promise.race(answers);
+  process.kill(victim, 'SIGKILL');
+  for (const answer of await Promise.all(answers)) expect(answer).toContain('HTTP/1.1 200');
+  await allUp(server);
+  expect(await server.stop()).toMatchObject(drained);
 });

@@ -4,11 +4,10 @@ import fc from 'fast-check';
 import { outcomeUnknown } from '../../../src/storage/database/errors.ts';
 import { cases } from '../../support/cases.ts';
 import { type Created, type Creator, creators, headerOf } from '../../support/creations.ts';
+import { toJson } from '../../support/http.ts';
 import { afterAll, expect, test } from '../../support/jest.ts';
-import { toJson } from '../../support/json.ts';
-import { type ServiceNode, startNode } from '../../support/nodes.ts';
 import { rest } from '../../support/rest.ts';
-import { storeForAll } from '../../support/store.ts';
+import { type ServiceNode, startNode, storeForAll } from '../../support/store.ts';
 
 /**
  * Random creations with few keys, by two clients, through both faces of two nodes, many at once, against a model. Some

@@ -3,10 +3,9 @@ import { connect, type Socket } from 'node:net';
 import { stockNames } from '../../support/database-access.ts';
 import { graphqlText } from '../../support/graphql.ts';
 import { afterAll, afterEach, beforeAll, expect, test } from '../../support/jest.ts';
-import { type ServiceNode, startNode } from '../../support/nodes.ts';
 import { eventually } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
-import { type Store, startStore } from '../../support/store.ts';
+import { type ServiceNode, type Store, startNode, startStore } from '../../support/store.ts';
 
 /** Many large bodies or answers at a time, each of which is allowed; on a node with a low limit for bodies. */
 
@@ -95,7 +94,7 @@ test.each(['finish', 'leave'])(
   },
 );
 
-test('many small creations at a time in chunks, whose size nobody knows before, are no large bodies', async () => {
+test('many small creations at a time in chunks, of unknown size, are no large bodies', async () => {
   const chunked = () => {
     const socket = open('POST /v1/pets', 'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n');
     socket.write(`${rex.length.toString(16)}\r\n${rex}\r\n`);

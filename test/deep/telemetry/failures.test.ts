@@ -81,7 +81,7 @@ test('repeated answers of both APIs and lost lines of the log are counted', asyn
   await expectSeries({ animal_store_idempotent_replays_total: 2, animal_store_log_lines_dropped_total: 7 });
 });
 
-test('an insertion of which nobody knows the outcome has failed, with keys as without', async () => {
+test('an insertion with an unknown outcome has failed, with keys as without', async () => {
   const { rows } = store.database;
   store.database.rows = async (statement, values) => {
     if (!statement.name.startsWith('insert_')) return rows.call(store.database, statement, values) as never;

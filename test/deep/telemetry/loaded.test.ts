@@ -39,6 +39,6 @@ test('metrics load no SDK of traces', async () => {
   expect(loaded).toEqual(['@opentelemetry/api', '@prometheus-io/client']);
 });
 
-test('traces load it, also when nobody is there to take them', async () => {
+test('traces load it, also when no collector listens', async () => {
   expect(await loadedBy({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint })).toContain('@opentelemetry/sdk-trace');
 });

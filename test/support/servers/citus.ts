@@ -4,8 +4,7 @@ import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { freePort } from '../process.ts';
-import { atExit } from './at-exit.ts';
-import { newHome } from './program.ts';
+import { atExit, newHome } from './program.ts';
 
 const script = resolve(process.env.CITUS_CLUSTER ?? '../shared/citus/cluster');
 

@@ -2,8 +2,7 @@ import { execFile, spawnSync } from 'node:child_process';
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { atExit } from './at-exit.ts';
-import { asUser, type Home, newHome, type Program, startProgram } from './program.ts';
+import { asUser, atExit, type Home, newHome, type Program, startProgram } from './program.ts';
 
 const execute = promisify(execFile);
 

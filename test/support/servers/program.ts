@@ -2,7 +2,6 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { chownSync, closeSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { newFolder } from '../folder.ts';
-import { atExit } from './at-exit.ts';
 
 const isRoot = process.getuid?.() === 0;
 
@@ -104,4 +103,29 @@ export function hasConnections(pid: number): boolean {
   } catch {
     return false;
   }
+}
+
+const endings = new Set<() => void>();
+
+/**
+ * What must happen before this process ends, however it ends, except by SIGKILL: a server that was started must not
+ * outlive the test or the drill. @returns a function that takes it back
+ */
+export function atExit(end: () => void): () => void {
+  listen();
+  endings.add(end);
+  return () => endings.delete(end);
+}
+
+let isListening = false;
+
+function listen(): void {
+  if (isListening) return;
+  isListening = true;
+  process.once('exit', () => {
+    // The last first: a server before its folder.
+    for (const end of [...endings].reverse()) end();
+  });
+  // Without a listener these end the process at once, and nothing is tidied.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1));
 }
