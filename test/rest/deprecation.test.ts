@@ -15,7 +15,6 @@ const store = storeForAll({}, async () => {
 });
 
 const { responses } = JSON.parse(readFileSync('schema/openapi.json', 'utf8')).paths['/pets/{petId}'].get;
-const nothing = { code: 'NOT_FOUND', message: 'There is nothing at this address.', status: 404 };
 
 function signals({ headers: { deprecation, sunset, link } }: HttpResponse) {
   return { deprecation, sunset, link };
@@ -64,19 +63,6 @@ describe('every answer of getPet tells what will become of it, and the document 
 });
 
 describe('/v1/pets/ is no getPet:', () => {
-  test.each(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS'])('%s finds nothing there', async (method) => {
-    for (const path of ['/v1/pets/', '/v1/pets/?limit=1']) {
-      const answer = await rest(store, path, {
-        method,
-        ...(method === 'POST' && { json: { name: 'x', categoryId: 1 } }),
-      });
-      expect(answer.status).toBe(404);
-      if (method !== 'HEAD') expect(answer.json).toEqual(nothing);
-      expect(signals(answer)).toEqual({});
-      expect(answer.headers.allow).toBeUndefined();
-    }
-  });
-
   test('only calls of getPet are counted as such', async () => {
     const { id, key } = await store.keys.issue({ name: 'shop' });
     // What a node has counted is written when it is closed.

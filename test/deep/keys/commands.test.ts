@@ -1,13 +1,7 @@
-import { execFile } from 'node:child_process';
-import { cpSync, rmSync, symlinkSync, utimesSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import { promisify } from 'node:util';
-import { createTestDatabase, newFolder, type TestDatabase } from '../../support/database.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { afterAll, beforeAll, describe, expect, test } from '../../support/jest.ts';
 import { cli, eventually, killAll, type ServerProcess, startServer } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
-
-const exec = promisify(execFile);
 
 /** The commands against a service that runs: on the embedded store both have it open. */
 let database: TestDatabase;
@@ -136,27 +130,6 @@ test('a key that has expired cannot be rotated: its new secret would be dead alr
     stdout: '',
     stderr: `animal-store: The key ${id} has expired; issue a new one.\n`,
   });
-});
-
-test('through `npm run --silent keys` nothing but the JSON is printed', async () => {
-  // A copy, which the script finds built: other tests run what is built here.
-  const checkout = await newFolder();
-  try {
-    for (const name of ['bin', 'src', 'packages', 'migrations', 'package.json', 'tsconfig.json', 'dist']) {
-      const filter = (path: string) => !/^dist\/(?:test|compile-cache|graphiql)/.test(path);
-      cpSync(name, join(checkout, name), { recursive: true, filter });
-    }
-    const now = new Date();
-    utimesSync(join(checkout, 'dist/.built'), now, now);
-    symlinkSync(resolve('node_modules'), join(checkout, 'node_modules'));
-    const env = { PATH: process.env.PATH, HOME: process.env.HOME, ...database.env };
-    const args = ['run', '--silent', 'keys', '--', 'issue', '--name', 'npm', '--json'];
-    const { stdout } = await exec('npm', args, { cwd: checkout, env });
-    expect(stdout).toMatch(/^\{.*\}\n$/);
-    expect(await status(JSON.parse(stdout).key)).toBe(200);
-  } finally {
-    rmSync(checkout, { recursive: true, force: true });
-  }
 });
 
 /** What a key is called is text, whatever it looks like: to the shell, to PostgreSQL, and on its way to the embedded one. */

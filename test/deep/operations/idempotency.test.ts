@@ -60,24 +60,6 @@ test('a server that is killed under load has created once what its clients repea
   expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
 });
 
-test('of many requests to two servers at the same time one creates', async () => {
-  const env = { ...database.env, BOOTSTRAP_API_KEY: key };
-  const first = await startServer(env);
-  const servers = [first, await startServer({ ...env, MIGRATE_ON_START: 'false' })];
-  for (let round = 1; round <= 5; round += 1) {
-    const once = randomUUID();
-    const answers = Array.from({ length: 32 }, (_, at) => {
-      const { create } = creators[(at >> 1) % 2] as (typeof creators)[number];
-      return create(servers[at % 2] as ServerProcess, rex, { once });
-    });
-    const created = await Promise.all(answers);
-    expect(new Set(created.map(({ outcome }) => JSON.stringify(outcome))).size).toBe(1);
-    expect(created.filter(({ replayed }) => replayed === undefined)).toHaveLength(1);
-    expect(await names(first)).toHaveLength(round);
-  }
-  for (const server of servers.reverse()) expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
-});
-
 test('of many requests to several workers at the same time one creates', async () => {
   const server = await startWorkers({ ...database.env, BOOTSTRAP_API_KEY: key });
   const client = { origin: server.origin, key };
