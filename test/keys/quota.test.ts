@@ -3,7 +3,7 @@ import { Meter, quotaHooks } from '../../src/access/quotas/meter.ts';
 import { Quota } from '../../src/access/quotas/quota.ts';
 import { sql, stock, together, whileReadsFail } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
-import { type HttpResponse } from '../support/http.ts';
+import type { HttpResponse } from '../support/http.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { onNode, type ServiceNode, type Store, startStore, storeForAll } from '../support/store.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { DeprecationUsage } from '../../src/access/deprecations/usage.ts';
 import { late, outcomeUnknown } from '../../src/storage/database/errors.ts';
 import { sql, whileReadsFail } from '../support/database-access.ts';
-import { type HttpResponse } from '../support/http.ts';
+import type { HttpResponse } from '../support/http.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { onNode, type Store, storeForAll } from '../support/store.ts';

@@ -1,7 +1,7 @@
 import { CreatePetDocument, PetDocument, PetsDocument } from './generated/graphql.ts';
 import { type GraphQLResult, graphql } from './graphql.ts';
 import { type RestResponse, rest } from './rest.ts';
-import { type Store } from './store.ts';
+import type { Store } from './store.ts';
 
 /** An animal as either face shows it, its int64 as digits. */
 export interface SeenPet {

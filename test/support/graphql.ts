@@ -1,7 +1,7 @@
-import { type TypedDocumentNode } from '@graphql-typed-document-node/core';
+import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import { print } from 'graphql';
 import { fromJson, type HttpResponse, send, toJson } from './http.ts';
-import { type Store } from './store.ts';
+import type { Store } from './store.ts';
 
 export interface GraphQLResult<Data> extends HttpResponse {
   data?: Data | null;

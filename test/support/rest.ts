@@ -1,6 +1,6 @@
 import { committed } from './contract.ts';
 import { fromJson, type HttpRequest, type HttpResponse, send, toJson } from './http.ts';
-import { type Store } from './store.ts';
+import type { Store } from './store.ts';
 
 export interface RestRequest extends Omit<HttpRequest, 'path'> {
   /** A value to be sent as JSON, `bigint`s to the last digit. */

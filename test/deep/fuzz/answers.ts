@@ -1,6 +1,6 @@
 import { httpStatusOf } from '../../../src/errors.ts';
 import { committed } from '../../support/contract.ts';
-import { type HttpRequest, type HttpResponse } from '../../support/http.ts';
+import type { HttpRequest, HttpResponse } from '../../support/http.ts';
 
 const openPaths = /^\/(?:|favicon\.ico|robots\.txt|livez|readyz|docs\b.*|schema\.graphql|v1\/openapi\.json)(?:[?#]|$)/;
 

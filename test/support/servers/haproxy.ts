@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
 import { freePort } from '../process.ts';
-import { type TestPostgres } from './postgres.ts';
+import type { TestPostgres } from './postgres.ts';
 import { asUser, type Home, newHome, type Program, startProgram, untilUp } from './program.ts';
 
 const binary = '/usr/sbin/haproxy';
