@@ -114,6 +114,9 @@ test('inside of another cluster it says what to do', async () => {
 
 /** Limits of the whole service. A request on a connection of its own goes to the next worker. */
 describe('what is limited', () => {
+  // Not the parent's: one of them is stopped.
+  const shared = databaseForEach();
+  const env = () => ({ ...shared.env, BOOTSTRAP_API_KEY: key });
   async function statusWith(server: WorkersProcess, secret: string): Promise<number> {
     const [answer] = await exchange(server, requestText('GET /v1/pets', `Authorization: Bearer ${secret}\r\n`));
     return answer?.status ?? 0;
