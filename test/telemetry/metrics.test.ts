@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { graphqlText } from '../support/graphql.ts';
@@ -163,4 +164,17 @@ test('without OPERATIONS_PORT there is no such port, and nothing on the other', 
   expect((await send(server.origin, { path: '/metrics', headers: { authorization } })).status).toBe(404);
   const port = await freePort();
   await expect(send(`http://127.0.0.1:${port}`, { path: '/metrics' })).rejects.toThrow('ECONNREFUSED');
+});
+
+test('docs/observe.md explains every metric and each of its labels, and no other', async () => {
+  const rows = readFileSync('docs/observe.md', 'utf8')
+    .split('\n')
+    .filter((line) => /^\| `(?:http|db|animal_store|nodejs|v8js|process)_/.test(line));
+  const documented = rows.flatMap((row) => {
+    const [, names = '', type = '', labels = ''] = row.split('|').map((cell) => cell.trim());
+    const words = (cell: string) => [...cell.replace(/\([^)]*\)/g, '').matchAll(/`([^`]+)`/g)].map(([, word]) => word);
+    return words(names).map((name) => [name, type, words(labels)]);
+  });
+  const known = (await allMetrics()).map(({ name, type, labels }) => [name, type, labels]);
+  expect(documented.sort()).toEqual(known.sort());
 });
