@@ -95,9 +95,9 @@ onPostgresOnly('what passes, by $name (PostgreSQL only: the embedded store has n
   });
 });
 
-const onServer = ownsSessions ? describe.each(faces) : describe.skip.each(faces);
+const onOwnSessions = ownsSessions ? describe.each(faces) : describe.skip.each(faces);
 
-onServer(
+onOwnSessions(
   'a PostgreSQL that takes no more writes, by $name (PostgreSQL only, and not through a pooler: whose sessions they are)',
   (face) => {
     let store: Store;
