@@ -8,7 +8,7 @@ import { Records } from '../storage/records/records.ts';
 import { type Pet, PetEntity } from './pet.entity.ts';
 import type { NewPet, PetQuery } from './pet.schemas.ts';
 
-/** The catalogue of pets, for both APIs. Schemas have validated the input; its meaning is defined here. */
+/** The catalogue of pets, for both APIs. Schemas have validated the input (pet.schemas.ts). */
 export class PetService {
   readonly #pets: Records<Pet, NewPet>;
   readonly #live: LiveList<Pet>;

@@ -7,14 +7,12 @@ export interface RetryOptions {
   isWorthIt(error: unknown, attempt: number): boolean;
   /** Called before each pause. */
   onFailure?(error: unknown, attempt: number): void;
-  /** Called after each pause. @returns false when nobody waits for the result any more: the last error is thrown */
-  isWanted?(): boolean;
 }
 
 /** Repeats work that has failed, after a pause. @throws the error of the last attempt */
 export async function retry<Result>(
   work: () => Promise<Result>,
-  { pause, isWorthIt, onFailure, isWanted }: RetryOptions,
+  { pause, isWorthIt, onFailure }: RetryOptions,
 ): Promise<Result> {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -23,7 +21,6 @@ export async function retry<Result>(
       if (!isWorthIt(error, attempt)) throw error;
       onFailure?.(error, attempt);
       await sleep(pause(attempt) * (0.5 + Math.random()));
-      if (isWanted?.() === false) throw error;
     }
   }
 }

@@ -274,7 +274,7 @@ test.each(['text/event-stream; charset=utf-8', 'TEXT/Event-Stream', 'application
 test('a client that asks for a WebSocket, with or without a key, is told what is spoken here', async () => {
   const upgrade = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-protocol': 'graphql-transport-ws' };
   const message =
-    'WebSocket is not supported: a subscription is answered with server-sent events. Send it by POST with `Accept: text/event-stream`.';
+    'WebSocket is not supported: send a subscription by POST with `Accept: text/event-stream`, or `multipart/mixed;subscriptionSpec=1.0`.';
   for (const key of [{}, { authorization: `Bearer ${store.key}` }] as Array<Record<string, string>>) {
     const { status, text } = await send(store.origin, { path: '/graphql', headers: { ...upgrade, ...key } });
     const extensions = { code: 'NOT_ACCEPTABLE', status: 406 };

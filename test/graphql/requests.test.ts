@@ -29,7 +29,7 @@ const refused = (message: unknown, code = 'BAD_USER_INPUT') => ({
   errors: [{ message, extensions: { code, status: 400 } }],
 });
 const onlyQueries =
-  'By GET only queries are answered: send a mutation by POST, and a subscription with `Accept: text/event-stream`.';
+  'By GET only queries are answered: send a mutation by POST, and a subscription with an `Accept` that names a stream.';
 const addRex = 'mutation { createPet(input: { name: "Rex", categoryId: 1 }) { id } }';
 
 describe('a body', () => {

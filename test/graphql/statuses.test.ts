@@ -223,7 +223,8 @@ test('who accepts neither gets 406, and nothing has happened', async () => {
     path: '/graphql',
     headers: { ...withKey(store.key), 'content-type': json, accept: 'image/png' },
   });
-  const message = '`Accept` must name application/graphql-response+json or application/json, or text/event-stream.';
+  const message =
+    '`Accept` must name application/graphql-response+json or application/json, or text/event-stream or multipart/mixed;subscriptionSpec=1.0 for subscriptions.';
   expect([status, headers['content-type'], JSON.parse(text)]).toEqual([
     406,
     `${json}; charset=utf-8`,

@@ -64,10 +64,7 @@ export class FollowArgs {
  * A field of `Subscription` whose events are the items of a list. The method returns what `LiveList.follow` returns;
  * `makeLive` makes it the field's `subscribe`, because type-graphql's own has no access to the resolver's instance.
  */
-export function Live(
-  type: () => object,
-  options: { description: string; deprecationReason?: string },
-): MethodDecorator {
+export function Live(type: () => object, options: { description: string }): MethodDecorator {
   return Subscription(type as never, { ...options, subscribe: neverCalled });
 }
 

@@ -72,13 +72,14 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
 /** Without a key, which such clients send in a message of their own: 401 would look as if theirs were wrong. */
 function noWebSocket(): StoreError {
   const message =
-    'WebSocket is not supported: a subscription is answered with server-sent events. Send it by POST with `Accept: text/event-stream`.';
+    'WebSocket is not supported: send a subscription by POST with `Accept: text/event-stream`, or `multipart/mixed;subscriptionSpec=1.0`.';
   return new StoreError('NOT_ACCEPTABLE', message);
 }
 
 /** Refused at once: a mutation must not run when its result cannot be sent. */
 function notAcceptable(): StoreError {
-  const message = '`Accept` must name application/graphql-response+json or application/json, or text/event-stream.';
+  const message =
+    '`Accept` must name application/graphql-response+json or application/json, or text/event-stream or multipart/mixed;subscriptionSpec=1.0 for subscriptions.';
   return new StoreError('NOT_ACCEPTABLE', message);
 }
 

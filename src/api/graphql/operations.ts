@@ -122,7 +122,7 @@ function assertMethod({ type }: Operation, { request, accepted }: GraphQLContext
   if (type === 'query' || (type === 'subscription' && accepted.stream)) return;
   if (request.method !== 'POST') {
     const message =
-      'By GET only queries are answered: send a mutation by POST, and a subscription with `Accept: text/event-stream`.';
+      'By GET only queries are answered: send a mutation by POST, and a subscription with an `Accept` that names a stream.';
     throw new StoreError('METHOD_NOT_ALLOWED', message);
   }
   if (type !== 'subscription') return;

@@ -34,7 +34,7 @@ function rootTypesOf(schema: GraphQLSchema): GraphQLObjectType[] {
 const descriptions: Record<string, string> = {
   Query: 'What can be read. Every operation needs an API key.',
   Mutation: 'What can be changed. It needs an API key with the scope `write`.',
-  Subscription: 'What goes on, as server-sent events: send `Accept: text/event-stream`.',
+  Subscription: 'Changes as they happen: send `Accept: text/event-stream`, or `multipart/mixed;subscriptionSpec=1.0`.',
 };
 
 /** A mutation needs the scope `write`. */

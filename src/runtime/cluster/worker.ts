@@ -28,8 +28,6 @@ export class ClusterWorker {
   private constructor(
     /** From 1. */
     readonly number: number,
-    /** How many workers there are. */
-    readonly processes: number,
   ) {
     // Sending a message fails when the parent has gone; `onLost` handles that.
     process.on('error', () => undefined);
@@ -37,10 +35,8 @@ export class ClusterWorker {
 
   /** @returns undefined in a process that was not started by a parent of this service */
   static ofThisProcess(): ClusterWorker | undefined {
-    const place = cluster.isWorker && process.env[workerVariable];
-    if (!place) return undefined;
-    const [number, processes] = place.split('/').map(Number) as [number, number];
-    return new ClusterWorker(number, processes);
+    const number = cluster.isWorker && process.env[workerVariable];
+    return number ? new ClusterWorker(Number(number)) : undefined;
   }
 
   /** @param take called when this worker is ready, and at each change */

@@ -115,8 +115,8 @@ class WorkerSlot {
   ) {}
 
   start(): void {
-    const { log, output, count } = this.workers.options;
-    const worker = cluster.fork({ [workerVariable]: `${this.number}/${count}` });
+    const { log, output } = this.workers.options;
+    const worker = cluster.fork({ [workerVariable]: `${this.number}` });
     const { process: child } = worker;
     this.#worker = worker;
     // Sending to a worker that has died fails; its end is handled below.

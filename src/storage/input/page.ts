@@ -55,19 +55,19 @@ export interface PageQuery {
   readonly after?: Int64 | undefined;
 }
 
-/** @param noun for one item, in the descriptions */
-export function pageQueryMembers(noun: string, nouns = `${noun}s`) {
+/** @param noun for one item, in the descriptions; its plural ends in s */
+export function pageQueryMembers(noun: string) {
   return {
     limit: withDefault(
       Type.Integer({
         minimum: pageLimit.min,
         maximum: pageLimit.max,
-        description: `Maximum number of ${nouns} to return.`,
+        description: `Maximum number of ${noun}s to return.`,
       }),
       pageLimit.default,
     ),
     after: Type.Optional(
-      int64Schema({ description: `Return only ${nouns} after this one: the id of the last ${noun} seen.` }),
+      int64Schema({ description: `Return only ${noun}s after this one: the id of the last ${noun} seen.` }),
     ),
   };
 }
