@@ -87,6 +87,9 @@ describe('on both faces', () => {
       lists.forEach(({ json }, at) => {
         expect(json.map((toy: { kind: string }) => toy.kind)).toEqual(Array(5).fill(kinds[at]));
       });
+      // The next pages, at the same time: the third of each three is of the same kind.
+      const next = lists.map(({ json }, at) => list(`?kind=${kinds[at]}&limit=1&after=${json[4].id}`));
+      expect((await Promise.all(next)).map(({ json }) => json[0].id)).toEqual(lists.map(({ json }) => json[4].id + 3));
       const added = await Promise.all(
         Array.from({ length: 60 }, (_, at) => add({ ...plain, note: at % 2 ? `${at}` : null })),
       );
