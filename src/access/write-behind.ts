@@ -3,8 +3,8 @@ import fastifyPlugin from 'fastify-plugin';
 import { StoreError } from '../errors.ts';
 
 /**
- * Collects notes in memory and writes them from time to time, so that no request waits for it. Notes since the last
- * `flush` are lost when the process is killed. A note is never written twice.
+ * Collects notes in memory and writes them periodically, so that no request waits for the write. A killed process loses
+ * the notes since the last `flush`. A note is never written twice.
  */
 export class WriteBehind<Note> {
   readonly #write: (notes: Note[]) => Promise<unknown>;
@@ -22,7 +22,7 @@ export class WriteBehind<Note> {
     this.#notes.set(key, earlier === undefined ? note : this.#merge(earlier, note));
   }
 
-  /** Writes the collected notes. When that fails, they are kept for the next flush, unless they may be stored. */
+  /** Writes the collected notes. After a failure they are kept for the next flush, unless they may have been stored. */
   async flush(): Promise<void> {
     const notes = this.#notes;
     if (notes.size === 0) return;
@@ -52,7 +52,7 @@ export const flushing = fastifyPlugin<FlushingOptions>(
     const flush = async (isLast = false) => {
       for (const buffer of buffers) {
         await buffer.flush().catch((err: unknown) => {
-          // An unreachable database has its own lines in the log, and the notes are written when it is back.
+          // The log reports an unreachable database elsewhere. The notes are written when it is back.
           app.log[err instanceof StoreError && !isLast ? 'debug' : 'warn']({ err }, 'notes are not written yet');
         });
       }

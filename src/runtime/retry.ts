@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface RetryOptions {
-  /** Average pause (ms) before the next attempt; each is longer or shorter by up to a half. */
+  /** Average pause (ms) before the next attempt; jitter changes it by up to a half. */
   pause(attempt: number): number;
-  /** Whether this failure is worth another attempt. @param attempt from 1 */
+  /** Whether to retry after this failure. @param attempt from 1 */
   isWorthIt(error: unknown, attempt: number): boolean;
   /** Called before each pause. */
   onFailure?(error: unknown, attempt: number): void;
 }
 
-/** Repeats work that has failed, after a pause. @throws the error of the last attempt */
+/** Repeats failing work with pauses. @throws the error of the last attempt */
 export async function retry<Result>(
   work: () => Promise<Result>,
   { pause, isWorthIt, onFailure }: RetryOptions,

@@ -1,4 +1,4 @@
-/** Waits for work, at most this long. @param late makes the error for work that takes longer */
+/** Waits for work with a timeout. @param late creates the error when it expires */
 export function withTimeout<Result>(milliseconds: number, work: Promise<Result>, late: () => Error): Promise<Result> {
   let timer: NodeJS.Timeout;
   const timeout = new Promise<never>((_, reject) => {

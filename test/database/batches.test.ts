@@ -20,7 +20,7 @@ function withTrips(options: Partial<BatchOptions> = {}) {
   const run = (inputs: number[]) =>
     new Promise<Array<string | Error>>((answer, fail) => trips.push({ inputs, answer, fail }));
   const name = { collection: 'trip', operation: 'go' };
-  const bounds = { ...name, maxBatch: 10, maxInFlight: 1, patience: 60_000, maxWaiting: 1000, maxAge: 60_000 };
+  const bounds = { ...name, maxBatch: 10, maxInFlight: 1, blockTime: 60_000, maxWaiting: 1000, maxAge: 60_000 };
   const batches = new Batches<number, string>(run, { ...bounds, isRetryable: () => true, ...options });
   const ask = (input: number, deadline?: Deadline) => batches.add(input, deadline);
   return { batches, trips, ask, inputs: () => trips.map((trip) => trip.inputs) };
@@ -224,7 +224,7 @@ const patientFor = (milliseconds: number) => ({
 
 describe('an input has a deadline', () => {
   test('when it passes before the batch leaves, nothing was begun, and nothing is', async () => {
-    const { trips, ask, inputs } = withTrips({ tooLate: outcomeUnknown });
+    const { trips, ask, inputs } = withTrips({ timeoutError: outcomeUnknown });
     const first = ask(1);
     await departures();
     const second = ask(2, patientFor(20));
@@ -243,7 +243,7 @@ describe('an input has a deadline', () => {
   });
 
   test('when it passes while a write is under way, the outcome is unknown: no Retry-After', async () => {
-    const { ask } = withTrips({ tooLate: outcomeUnknown });
+    const { ask } = withTrips({ timeoutError: outcomeUnknown });
     expect(await told(ask(1, patientFor(20)))).toEqual(refusalOf(outcomeUnknown()));
   });
 

@@ -53,7 +53,7 @@ describe('whether a write that failed may have been carried out', () => {
   test.each([
     ['a reset', thrown('ECONNRESET')],
     ['a pipe that broke while it was sent', thrown('EPIPE')],
-    ['silence', thrown('ETIMEDOUT', 'PostgreSQL does not answer any more')],
+    ['silence', thrown('ETIMEDOUT', 'PostgreSQL stopped responding')],
     ['an end of the connection', thrown(undefined, 'Connection terminated unexpectedly')],
     ['a pooler’s word that it lost PostgreSQL', thrown('08006')],
     ['PostgreSQL’s own word that it does not know', thrown('40003')],

@@ -86,7 +86,7 @@ describe('the service does not start', () => {
     });
     const visits: Module = { tag: { name: 'Visits', description: 'Visits.' }, entities: [visit], open: () => ({}) };
     await expect(startStore({}, { more: [visits] })).rejects.toThrow(
-      /^No migration creates what an entity needs \(.*"visit" does not exist.*\)\. (?:Write one|No module lists)/,
+      /^A table or column of an entity has no migration \(.*"visit" does not exist.*\)\. (?:Write one|No module lists)/,
     );
   });
 

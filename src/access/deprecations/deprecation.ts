@@ -2,11 +2,11 @@ import type { FastifyRequest, onResponseHookHandler, onSendHookHandler, RouteOpt
 import { type DocumentNode, type GraphQLSchema, TypeInfo, visit, visitWithTypeInfo } from 'graphql';
 import type { DeprecationUsage } from './usage.ts';
 
-/** A deprecated operation: since when it is deprecated, when it is removed, and its replacement. */
+/** A deprecated operation: its deprecation date, removal date and replacement. */
 export interface Deprecation {
   since: Date;
   removal: Date;
-  /** What to use instead, as text for people. */
+  /** The replacement, for people. */
   replacement: string;
 }
 
@@ -39,7 +39,7 @@ export function deprecationHooks(
   const { operation, since, removal, successor } = deprecation;
   const dates = { deprecation: `@${since.getTime() / 1000}`, sunset: removal.toUTCString() };
   return {
-    // Fastify rejects a request within its route, so rejections pass this hook, too.
+    // Rejections pass this hook, too, because Fastify rejects a request within its route.
     onSend(request, reply, _payload, done) {
       const link = `<${origin(request)}${successor}>; rel="successor-version"`;
       reply.headers(dates).header('link', [reply.getHeader('link') ?? [], link].flat().join(', '));

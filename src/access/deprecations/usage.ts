@@ -9,9 +9,9 @@ const deprecatedCallSchema = defineEntity({
   name: 'DeprecatedCall',
   tableName: 'deprecated_call',
   properties: {
-    /** The caller's key; 0 is the key from the configuration. */
+    /** The caller's key; 0 is the configured key. */
     keyId: p.integer().primary(),
-    /** The name in the API: `getPet`, `Query.pet`. */
+    /** The operation's name in the API: `getPet`, `Query.pet`. */
     operation: p.text().primary(),
     /** When the operation is removed. */
     removal: p.datetime(),
@@ -35,7 +35,7 @@ interface Calls {
 
 const addCalls: Statement = {
   name: 'add_deprecated_calls',
-  // A repetition would count twice.
+  // A retry would count twice.
   isWrite: true,
   text: `
     insert into deprecated_call as known (key_id, operation, removal, calls, last_call_at)
@@ -67,7 +67,7 @@ export class DeprecationUsage {
     this.#observer?.deprecatedCall(operation, name);
   }
 
-  /** Writes the collected counts. @throws the database's error; the counts are kept unless they may be stored */
+  /** Writes the collected counts. @throws the database's error; the counts are kept unless they may have been stored */
   flush(): Promise<void> {
     return this.#calls.flush();
   }

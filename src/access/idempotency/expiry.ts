@@ -10,28 +10,28 @@ const idempotencyKeySchema = defineEntity({
   name: 'IdempotencyKey',
   tableName: 'idempotency_key',
   properties: {
-    /** The caller's key; 0 is the key from the configuration. A rotated one stays the same. */
+    /** The caller's key; 0 is the configured key. Rotation does not change it. */
     keyId: p.integer().primary(),
     /** The name in the API, the same for REST and GraphQL: `createPet`. */
     operation: p.text().primary(),
-    /** SHA-256 of what the client calls its request by. */
+    /** SHA-256 of the client's `Idempotency-Key`. */
     hash: p.blob().primary(),
-    /** SHA-256 of the checked input. */
+    /** SHA-256 of the validated input. */
     fingerprint: p.blob(),
-    /** What the database has generated for the row, as its texts, the id first. The rest of the row is the input. */
+    /** The generated values of the row as PostgreSQL's texts, the id first. The input contains the others. */
     generated: p.array(),
     createdAt: p.datetime().defaultRaw('now()').index(),
   },
 });
 
-/** The table `idempotency_key`: creations that are not to happen twice. It holds nothing that a client has written. */
+/** The table `idempotency_key`: creations that must not be repeated. It contains no client data. */
 export class IdempotencyKey extends idempotencyKeySchema.class {}
 
 idempotencyKeySchema.setClass(IdempotencyKey);
 
 const maxRows = 1000;
 
-// Two statements, because Citus may select other rows on each node where they are selected and removed in one.
+// Two statements, because a combined one may select different rows on each Citus node.
 const selectExpired: Statement = {
   name: 'select_expired_idempotency_keys',
   text: `
@@ -60,16 +60,16 @@ export async function removeExpiredKeys(database: Pick<Database, 'rows'>, hours:
 
 export interface ExpiryOptions {
   database: Pick<Database, 'rows'>;
-  /** How long a key is kept at least. */
+  /** Minimum retention of a key. */
   hours: number;
-  /** Milliseconds between two looks when nothing is left, on average. */
+  /** Average milliseconds between two removals when no expired keys are left. */
   pause?: number;
 }
 
-/** How long (ms) the database serves others between two removals. */
+/** Pause (ms) between two removals while expired keys are left, so that requests get their turn. */
 const shortPause = 20;
 
-/** Removes expired keys for as long as the service runs. Pauses are of random length, so that processes take turns. */
+/** Removes expired keys while the service runs. Pauses have jitter, so that processes take turns. */
 export const idempotencyKeyExpiry = fastifyPlugin<ExpiryOptions>(
   async (app: FastifyInstance, { database, hours, pause = 60_000 }) => {
     const closing = new AbortController();
@@ -78,7 +78,7 @@ export const idempotencyKeyExpiry = fastifyPlugin<ExpiryOptions>(
     const run = async () => {
       for (let next = pause; !(await isOver(next)); ) {
         const isMore = await removeExpiredKeys(database, hours).catch((err: unknown) => {
-          // An unreachable database has its own lines in the log.
+          // The log reports an unreachable database elsewhere.
           const level = err instanceof StoreError ? 'debug' : 'warn';
           app.log[level]({ err }, 'expired idempotency keys are not removed yet');
           return false;

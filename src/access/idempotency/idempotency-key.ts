@@ -5,11 +5,11 @@ import type { IdempotencyClaim } from '../../storage/records/insertions.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The client's claim to what the request does; undefined without an `Idempotency-Key`. */
+    /** The claim of the request; undefined without an `Idempotency-Key`. */
     once: IdempotencyClaim | undefined;
   }
   interface FastifyContextConfig {
-    /** Takes `Idempotency-Key`: the handler passes `request.once` to the service. */
+    /** Accepts `Idempotency-Key`; the handler passes `request.once` to the service. */
     isRepeatable?: boolean;
   }
 }
@@ -27,7 +27,7 @@ const visible = /^[\x21-\x7e]+$/;
  * The claim of a request with an `Idempotency-Key`; undefined without one.
  *
  * @param operation the same in REST and GraphQL
- * @param path of the field, where a request has several of this operation
+ * @param path path of the field, when a request has several fields of this operation
  * @throws StoreError BAD_USER_INPUT
  */
 export function claimOf(
@@ -41,7 +41,7 @@ export function claimOf(
   return {
     keyId: caller?.id ?? 0,
     operation,
-    // No key contains a line end.
+    // A key contains no line feed, so this is unambiguous.
     hash: hash('sha256', path === '' ? key : `${key}\n${path}`, 'buffer'),
     settled(isReplay) {
       call.isReplay = isReplay && call.isReplay !== false;
@@ -49,7 +49,7 @@ export function claimOf(
   };
 }
 
-/** The draft's quoted string, or the same bare, as many clients send it. @throws StoreError BAD_USER_INPUT */
+/** Accepts the draft's quoted string, or a bare key, as many clients send it. @throws StoreError BAD_USER_INPUT */
 function keyIn(text: string): string {
   const key = text.startsWith('"') ? quoted.exec(text)?.[1]?.replace(/\\(.)/g, '$1') : text;
   if (key !== undefined && key.length <= longestKey && visible.test(key)) return key;
@@ -57,7 +57,7 @@ function keyIn(text: string): string {
   throw new StoreError('BAD_USER_INPUT', message);
 }
 
-/** The error for a key that would be ignored: a client that sends one relies on it. */
+/** The error for a key that the operation would ignore, because the client relies on it. */
 export function notRepeatable(): StoreError {
   const message = 'This operation takes no Idempotency-Key: a repeated request is carried out again.';
   return new StoreError('BAD_USER_INPUT', message);
@@ -65,7 +65,7 @@ export function notRepeatable(): StoreError {
 
 const readMethods = ['GET', 'HEAD', 'OPTIONS'];
 
-/** Reads the key for a route that is repeatable; any other route that writes refuses it. */
+/** Reads the key for a repeatable route; other routes that write reject it. */
 export function idempotencyHooks({ method, url, schema, config }: RouteOptions): {
   preValidation?: preValidationHookHandler;
   onSend?: onSendHookHandler;

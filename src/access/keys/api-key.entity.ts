@@ -11,7 +11,7 @@ const apiKeySchema = defineEntity({
     id: p.integer().primary().autoincrement(),
     name: p.text(),
     scope: p.enum(Object.values(KeyScope)),
-    /** The first characters of the secret: enough to recognise it, too few to use it. */
+    /** The first characters of the secret, to recognise it. */
     hint: p.text(),
     /** SHA-256 of the secret, in hexadecimal. The secret itself is not stored. */
     hash: p.text().unique(),
@@ -40,7 +40,7 @@ const keyEventSchema = defineEntity({
     id: p.integer().primary().autoincrement(),
     at: p.datetime().defaultRaw('now()'),
     keyId: p.integer(),
-    /** The first characters of the secret that the key has since then. */
+    /** The first characters of the secret after the change. */
     hint: p.text(),
     change: p.enum(Object.values(KeyChange)),
     user: p.text().fieldName('os_user'),

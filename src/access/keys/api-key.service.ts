@@ -14,7 +14,7 @@ export interface NewKey {
   expiresAt?: Date | null | undefined;
 }
 
-/** A key with its secret, which is returned here and never again. */
+/** A key with its secret, which cannot be retrieved again. */
 export interface IssuedKey {
   id: number;
   name: string;
@@ -23,19 +23,19 @@ export interface IssuedKey {
   expiresAt: Date | null;
 }
 
-/** A key with a new secret, and how long the previous one stays valid. */
+/** A key with a new secret, and the expiry of the previous one. */
 export interface RotatedKey extends IssuedKey {
   previousExpiresAt: Date | null;
 }
 
-/** Who changes keys, as far as the operating system knows. */
+/** Identifies the user who changes keys, according to the operating system. */
 export interface Actor {
-  /** The name of the operating system's user; its number where it has no name, in a container for instance. */
+  /** The user name; the user id when it has no name, for example in a container. */
   user: string;
-  /** The user who became `user` with sudo. `user` could have set it to anything. */
+  /** The user who ran sudo. Not trustworthy: `user` can set SUDO_USER. */
   sudoUser: string | null;
   host: string;
-  /** Like `keys issue`; `start` for the service itself. */
+  /** The command, like `keys issue`; `start` for the service. */
   command: string;
 }
 
@@ -51,7 +51,7 @@ function userName(): string {
   }
 }
 
-/** The life of a key: issued, rotated, revoked. Each change is recorded with its actor, in the same transaction. */
+/** Issues, rotates and revokes keys, and records each change with its actor in the same transaction. */
 export class ApiKeyService {
   readonly #database: Database;
   readonly #actor: Actor;
@@ -82,7 +82,7 @@ export class ApiKeyService {
     return this.#database.orm.em.fork().find(ApiKey, {}, { orderBy: { id: 'asc' } });
   }
 
-  /** Every issue, rotation and revocation, the oldest first. */
+  /** All changes of keys, the oldest first. */
   async history(): Promise<KeyEvent[]> {
     return this.#database.orm.em.fork().find(KeyEvent, {}, { orderBy: { id: 'asc' } });
   }
@@ -90,7 +90,7 @@ export class ApiKeyService {
   /**
    * Gives a key a new secret.
    *
-   * @param overlap how long, in milliseconds, the current secret stays valid. The previous one becomes invalid at once.
+   * @param overlap how long (ms) the current secret stays valid; an older one becomes invalid immediately
    * @throws StoreError NOT_FOUND, or BAD_USER_INPUT for a key that is revoked or has expired
    */
   async rotate(id: number, overlap: number): Promise<RotatedKey> {
@@ -109,7 +109,7 @@ export class ApiKeyService {
     return { id, name, scope, key: secret, expiresAt: expiresAt ?? null, previousExpiresAt: previousExpiresAt ?? null };
   }
 
-  /** Revokes the key with all its secrets: on every node within a second. @throws StoreError NOT_FOUND */
+  /** Revokes the key with all its secrets, on every node within a second. @throws StoreError NOT_FOUND */
   async revoke(id: number): Promise<ApiKey> {
     return this.#change(id, (key) => {
       if (key.revokedAt) return undefined;
@@ -118,10 +118,10 @@ export class ApiKeyService {
     });
   }
 
-  /** @param change returns what it did, if anything */
+  /** @param change returns the change to record, if any */
   async #change(id: number, change: (key: ApiKey) => KeyChange | undefined): Promise<ApiKey> {
     return this.#database.orm.em.fork().transactional(async (em) => {
-      // Concurrent rotations run one after the other: the first one's secret is the second one's previous.
+      // Serialises concurrent rotations, so that each keeps the secret of the one before.
       const key = await em.findOne(ApiKey, { id }, { lockMode: LockMode.PESSIMISTIC_WRITE });
       if (!key) throw new StoreError('NOT_FOUND', `There is no key with the id ${id}.`);
       const made = change(key);

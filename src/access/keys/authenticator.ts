@@ -9,56 +9,56 @@ import { KeyScope } from './api-key.entity.ts';
 import type { FailureLimit } from './failure-limit.ts';
 import { hashSecret, hintOf, isSecret, shortestBootstrapKey } from './secret.ts';
 
-/** The caller: a stored key, or the key from the configuration (id 0). */
+/** The caller: a stored key, or the configured key (id 0). */
 export interface Caller {
   readonly id: number;
   readonly name: string;
   readonly scope: KeyScope;
-  /** The first characters of the secret that the caller sent: after a rotation there are two. */
+  /** The first characters of the secret that the caller sent; a rotated key has two secrets. */
   readonly hint?: string | undefined;
 }
 
 export interface AuthenticatorOptions {
-  /** A secret that is valid as long as the configuration contains it; it is not stored. */
+  /** The configured secret, which is not stored. */
   bootstrapKey?: string | undefined;
   /** No limit when absent. */
   failures?: FailureLimit | undefined;
   observer?: KeyObserver | undefined;
-  /** Called when the secret from the configuration is used from an address for the first time. */
+  /** Called when the configured secret is first used from an address. */
   onBootstrapUse?: ((address: string) => void) | undefined;
 }
 
-/** The result of the last look-up of a secret. */
+/** The cached look-up of a secret. */
 interface KnownKey {
   /** null for an unknown, expired or revoked secret. */
   readonly caller: Caller | null;
   /** The time (`Date.now()`) from which the secret is rejected. */
   readonly validUntil: number;
-  /** When to look again, on the `performance.now()` clock: setting the time of day does not extend a look-up. */
+  /** When the look-up expires (`performance.now()`, which does not change with the time of day). */
   readonly staleAt: number;
 }
 
-/** How long (ms) a look-up is cached. Under a second, so that a revocation takes effect everywhere within one. */
+/** How long (ms) a look-up is cached. Under a second, so that a revocation takes effect within a second. */
 const freshFor = 900;
-/** The same for a secret without a key: it never becomes valid again, so a short memory only saves look-ups. */
+/** The same for an invalid secret, which never becomes valid again. */
 const rejectedFor = 10_000;
 const lookUps = {
   collection: 'api_key',
   operation: 'look_up',
   maxBatch: 256,
   maxInFlight: 4,
-  patience: 100,
+  blockTime: 100,
   isRetryable: () => false,
 };
 const bootstrapCaller: Caller = { id: 0, name: 'bootstrap', scope: KeyScope.write };
 const always = Number.POSITIVE_INFINITY;
 const knownBootstrap: KnownKey = { caller: bootstrapCaller, validUntil: always, staleAt: always };
 
-/** Finds the caller of a key. */
+/** Authenticates callers by their keys. */
 export class Authenticator {
-  /** When keys were last used. */
+  /** Last use of each key. */
   readonly uses: WriteBehind<KeyUse>;
-  /** By hash; for the bootstrap key by hash and address, because each address has to find it within the limit. */
+  /** By hash; for the bootstrap key by hash and address, because each address has its own failure limit. */
   readonly #known = new LRUCache<string, KnownKey>({ max: 20_000 });
   readonly #bootstrapHash: string | undefined;
   readonly #options: AuthenticatorOptions;
@@ -75,10 +75,10 @@ export class Authenticator {
   }
 
   /**
-   * The caller of this key; null when it is unknown, mistyped, expired or revoked. The answer is a promise only when
-   * the database has to be asked: about once a second for a key in use, every ten seconds for a wrong one.
+   * Returns the caller of a key; null when it is unknown, mistyped, expired or revoked. The result is a promise only when it
+   * is not cached: about once a second for a valid key, every ten seconds for an invalid one.
    *
-   * @param address of the client: wrong keys are limited by it, except one that was valid at its last look-up.
+   * @param address the client's address, by which invalid keys are limited, unless the key was valid at its last look-up
    * @throws StoreError SERVICE_UNAVAILABLE, TOO_MANY_REQUESTS
    */
   lookUp(secret: string, address: string, deadline: Deadline = noDeadline): Caller | null | Promise<Caller | null> {
@@ -87,7 +87,7 @@ export class Authenticator {
     const known = this.#known.get(name);
     if (known && performance.now() < known.staleAt) return callerOf(known);
     if (known?.caller) return this.#ask(secret, hash, deadline);
-    // A guess at the bootstrap key counts, if there is one.
+    // With a bootstrap key configured, any text may be a guess at it, and counts.
     const mayExist = isSecret(secret) || (this.#bootstrapHash !== undefined && secret.length >= shortestBootstrapKey);
     return mayExist ? this.#askWithinLimit(secret, hash, address, deadline) : null;
   }
@@ -162,9 +162,9 @@ type KeyRow = [
 ];
 
 /**
- * A replica may answer; a key that it does not know may have been issued a moment ago, so the primary has the last word.
+ * Queries a replica first, and the primary for keys unknown there, which may just have been issued.
  *
- * @returns the key of every hash, current or before a rotation; null when there is none.
+ * @returns the key of every current or previous hash; null for an unknown hash
  */
 async function selectKeys(database: Database, hashes: string[]): Promise<Array<KnownKey | null>> {
   const staleAt = performance.now() + freshFor;

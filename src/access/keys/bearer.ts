@@ -7,30 +7,30 @@ import { hintOf, isSecret } from './secret.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The caller whose key the request carries; null only on public routes. */
+    /** The authenticated caller; null only on public routes. */
     caller: Caller | null;
   }
   interface FastifyContextConfig {
-    /** Needs no key; or only for the requests that the function selects. */
+    /** True for a route that needs no key, or a function that selects such requests. */
     public?: boolean | ((request: FastifyRequest) => boolean);
-    /** The scope that a key needs here. Checked before the body is read. By default `write` where the method writes. */
+    /** The required scope, checked before the body is read. Default: `write` for methods that write. */
     scope?: KeyScope;
   }
 }
 
 const readMethods = ['GET', 'HEAD', 'OPTIONS', 'QUERY'];
 
-/** A route that writes needs the scope `write`, unless it says otherwise. */
+/** Sets the default scope of a route. */
 export function requireScope(route: RouteOptions): void {
   const isWrite = [route.method].flat().some((method) => !readMethods.includes(method));
   if (isWrite) route.config = { scope: 'write', ...route.config };
 }
 
-/** Guards every route of both APIs, including unknown routes: sets `request.caller`, or fails with 401, 403 or 429. */
+/** Authenticates every request, also for unknown routes: sets `request.caller`, or fails with 401, 403 or 429. */
 export const bearer = fastifyPlugin<{ keys: Authenticator }>(
   async (app, { keys }) => {
     app.decorateRequest('caller', null);
-    // Callbacks rather than promises: this runs for every request, and most keys were looked up a moment ago.
+    // Callbacks instead of promises, because this runs for every request and most look-ups are cached.
     app.addHook('onRequest', (request, _reply, done) => {
       const { public: isPublic, scope } = request.routeOptions.config;
       if (isPublic === true || (typeof isPublic === 'function' && isPublic(request))) return done();
@@ -67,7 +67,7 @@ function secretIn({ headers }: FastifyRequest): string | undefined {
   return credentials.exec(headers.authorization ?? '')?.[1];
 }
 
-/** What may be shown of the key in a request that was refused; undefined for a password, perhaps. */
+/** The loggable part of a rejected key; undefined for other text, which may be a password. */
 export function presentedHint(request: FastifyRequest): string | undefined {
   const secret = secretIn(request);
   return secret !== undefined && isSecret(secret) ? hintOf(secret) : undefined;

@@ -3,13 +3,12 @@ import { StoreError } from '../../errors.ts';
 import { type Counting, type Limiter, secondsLeft, windowSeconds } from '../quotas/limiter.ts';
 
 /**
- * Limits wrong keys per client address. This saves look-ups; it does not protect keys from guessing, because issued keys
- * have 256 random bits and the bootstrap key at least 32 characters. Look-ups that are in flight when the limit is
- * reached still finish.
+ * Limits invalid keys per client address, to save look-ups. Keys are too long to guess anyway: issued keys have 256 random
+ * bits, the bootstrap key at least 32 characters. Look-ups in flight when the limit is reached still finish.
  */
 export class FailureLimit {
   readonly #failures: Limiter;
-  /** A client repeats its wrong key on many connections, which several workers serve: that is one failure. */
+  /** Counts an invalid key that a client repeats on many connections, and thus on several workers, only once. */
   readonly #counted: Limiter;
 
   constructor(perMinute: number, { limiter }: Counting) {
@@ -33,7 +32,7 @@ export class FailureLimit {
   }
 }
 
-/** An IPv6 client has 2^64 addresses: they count as one. An IPv4 address counts as itself, also when mapped to IPv6. */
+/** The /64 network of an IPv6 address, because a client has all its addresses; an IPv4 address itself, even if mapped. */
 function networkOf(address: string): string {
   if (!isIPv6(address)) return address;
   const [withoutZone = ''] = address.split('%');

@@ -11,7 +11,7 @@ const randomDigits = 43;
 const checksumDigits = 6;
 const shape = new RegExp(`^${secretPrefix}[0-9A-Za-z]{${randomDigits + checksumDigits}}$`);
 
-/** Minimum length of a key from the configuration, which the operator chooses. */
+/** Minimum length of the configured key. */
 export const shortestBootstrapKey = 32;
 
 export function createSecret(): string {
@@ -19,20 +19,20 @@ export function createSecret(): string {
   return body + checksum(body);
 }
 
-/** True when this could be an issued secret: its shape and checksum are right. */
+/** True when the format and the checksum of a secret are valid. */
 export function isSecret(text: string): boolean {
   return shape.test(text) && checksum(text.slice(0, -checksumDigits)) === text.slice(-checksumDigits);
 }
 
 /**
- * The SHA-256 of a secret, which is stored instead. Secrets are looked up by this hash, so the timing of a comparison
- * reveals nothing of the secret itself; with 256 random bits no slow hash is needed.
+ * Returns the SHA-256 of a secret, which is stored instead of the secret. Look-ups compare hashes, so their timing does not
+ * leak the secret. 256 random bits need no slow hash.
  */
 export function hashSecret(secret: string): string {
   return hash('sha256', secret, 'hex');
 }
 
-/** The part of a secret that may be shown again. */
+/** The part of a secret that may be shown. */
 export function hintOf(secret: string): string {
   return secret.slice(0, secretPrefix.length + 4);
 }

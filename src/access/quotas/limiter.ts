@@ -10,26 +10,26 @@ import {
 /** All limits are per minute. */
 export const windowSeconds = 60;
 
-/** Seconds until the window ends. Setting the clock back does not prolong it, although the limiter says so. */
+/** Seconds until the window ends; at most a minute, even if the clock was set back. */
 export function secondsLeft({ msBeforeNext }: RateLimiterRes): number {
   return Math.min(windowSeconds, Math.max(1, Math.ceil(msBeforeNext / 1000)));
 }
 
-/** Counts units, by key and window of time. */
+/** Counts units by key and time window. */
 export type Limiter = Pick<RateLimiterAbstract, 'get' | 'penalty' | 'reward' | 'delete'>;
 
-/** The place where the processes of a service count. */
+/** Creates limiters that share a store. */
 export interface Counting {
-  /** @param budget `keyPrefix` distinguishes the limiters that count in one place */
+  /** @param budget its `keyPrefix` separates limiters in one store */
   limiter(budget: IRateLimiterOptions): Limiter;
 }
 
-/** For a process that is the service by itself. */
+/** Counts in this process, for a service without workers. */
 export const inMemory: Counting = { limiter: (budget) => new RateLimiterMemory(budget) };
 
 type Log = Record<'info' | 'warn', (fields: object, message: string) => void>;
 
-/** Counts in Redis, for all nodes; in this process while Redis fails or returns invalid counts. */
+/** Counts in Redis for all nodes, and in this process while Redis fails or returns invalid counts. */
 export class CountingInRedis implements Counting {
   readonly #redis: Redis;
   readonly #log: Log;
@@ -42,15 +42,15 @@ export class CountingInRedis implements Counting {
     redis.on('error', (error) => this.#fail(error));
   }
 
-  /** Loads the client only where Redis is configured. */
+  /** Loads the client only when Redis is configured. */
   static async open(url: string, log: Log): Promise<CountingInRedis> {
     const { Redis } = await import('ioredis');
     const redis = new Redis(url, {
       enableOfflineQueue: false,
       maxRetriesPerRequest: 0,
       connectTimeout: 2000,
-      // A silent Redis counts as an unreachable one: no request waits for it until it answers again. The connection ends
-      // first: a command that timed out alone would be followed by the next one on the same connection.
+      // A Redis that does not answer counts as unreachable, so that no request waits for it. The socket times out first:
+      // otherwise the next command would wait on the same connection.
       socketTimeout: 500,
       commandTimeout: 600,
     });

@@ -10,7 +10,7 @@ interface ItemCount {
   readonly items: number;
 }
 
-/** Charges the operations of one request one after the other, as if each had come alone. */
+/** Charges the operations of one request one after another, like separate requests. */
 export class Meter {
   /** The quota after the last operation; undefined before the first. */
   state: QuotaState | undefined;
@@ -28,10 +28,10 @@ export class Meter {
   }
 
   /**
-   * Runs an operation, which costs one, and one for every item that it reads or writes.
+   * Runs an operation, which costs one unit plus one per item that it reads or writes.
    *
-   * @param mayCost its maximum cost. It is taken in advance, so that concurrent operations cannot spend the same units;
-   *   the unused rest is given back.
+   * @param mayCost its maximum cost, charged in advance so that concurrent operations cannot spend the same units; the
+   *   unused rest is returned
    * @throws StoreError TOO_MANY_REQUESTS
    */
   run<Result>(mayCost: number, operation: () => Promise<Result>): Promise<Result> {
@@ -44,9 +44,9 @@ export class Meter {
   }
 
   /**
-   * Takes the maximum cost of an operation.
+   * Charges the maximum cost of an operation.
    *
-   * @returns a function that gives back the rest.
+   * @returns a function that returns the unused rest
    * @throws StoreError TOO_MANY_REQUESTS
    */
   async begin(mayCost: number): Promise<() => Promise<void>> {
@@ -57,7 +57,7 @@ export class Meter {
     };
   }
 
-  /** Charges work that is done elsewhere. @throws StoreError TOO_MANY_REQUESTS */
+  /** Charges units directly. @throws StoreError TOO_MANY_REQUESTS */
   async take(units: number): Promise<void> {
     const settle = await this.#take(units);
     await settle(0);
@@ -75,12 +75,12 @@ export class Meter {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Charges what the request does; null when there is no quota. */
+    /** The meter of the request; null without a quota. */
     meter: Meter | null;
     settle: (() => Promise<void>) | null;
   }
   interface FastifyContextConfig {
-    /** Costs nothing, or charges its work itself. All other routes that need a key are charged. */
+    /** True for a route that costs nothing or charges its work itself. */
     isUnmetered?: boolean;
   }
 }
@@ -101,7 +101,7 @@ export function quotaHooks({ config, schema }: RouteOptions): { preValidation?: 
   };
 }
 
-/** Gives each caller a meter, and reports the remaining quota on every charged response. */
+/** Creates a meter per request, and reports the remaining quota on every charged response. */
 export const meter = fastifyPlugin<{ quota: Quota | undefined }>(
   async (app: FastifyInstance, { quota }) => {
     app.decorateRequest('meter', null).decorateRequest('settle', null);
@@ -114,7 +114,7 @@ export const meter = fastifyPlugin<{ quota: Quota | undefined }>(
       await request.settle?.();
       const { state, refusal } = request.meter ?? {};
       if (state) reply.headers(rateLimitHeaders(state));
-      // Also when GraphQL has resolved other fields: a client over its quota must notice.
+      // Even if GraphQL resolved other fields, so that clients notice an exceeded quota.
       if (refusal) reply.code(refusal.status).headers(refusal.headers);
     });
   },

@@ -10,22 +10,22 @@ export interface QuotaState {
   reset: number;
 }
 
-/** Gives back unused units; takes missing ones, if negative. @returns the remaining quota, if it has changed */
+/** Returns unused units, or charges more if negative. @returns the remaining quota, if it has changed */
 export type Settle = (unused: number) => Promise<QuotaState | undefined>;
 
 /**
- * What a key may spend in a minute: one unit for every operation (a REST call, a root field of GraphQL) and one for every
- * item that it reads or writes. Aliases and large pages gain nothing.
+ * Limits the units that a key may spend per minute: one per operation (a REST call, a GraphQL root field) and one per item
+ * that it reads or writes. So aliases and large pages bring no advantage.
  */
 export class Quota {
   readonly #limit: number;
   readonly #limiter: Limiter;
-  /** The units taken by operations in progress in this process, by key. */
+  /** The units reserved by operations in progress in this process, by key. */
   readonly #taken = new Map<number, number>();
 
   /**
    * @param perMinute units per key
-   * @param counting shared by all nodes when it is Redis; else each node counts, all of its workers in one place
+   * @param counting Redis counts for all nodes; otherwise each node counts for all its workers
    */
   constructor(perMinute: number, counting: Counting = inMemory) {
     this.#limit = perMinute;
@@ -33,10 +33,10 @@ export class Quota {
   }
 
   /**
-   * Takes the maximum cost of an operation. As long as a unit is left, an operation may overdraw the quota, once.
+   * Charges the maximum cost of an operation. While a unit is left, one operation may overdraw the quota.
    *
-   * @returns the remaining quota, and a function that takes back unused units
-   * @throws StoreError TOO_MANY_REQUESTS when the quota is used up, or the rest is taken by operations in progress
+   * @returns the remaining quota, and a function that returns unused units
+   * @throws StoreError TOO_MANY_REQUESTS when the quota is used up, or operations in progress have reserved the rest
    */
   async take(keyId: number, units: number): Promise<{ state: QuotaState; settle: Settle }> {
     const used = await this.#limiter.penalty(keyId, units);
@@ -51,7 +51,7 @@ export class Quota {
       const left = (this.#taken.get(keyId) ?? 0) - units;
       if (left > 0) this.#taken.set(keyId, left);
       else this.#taken.delete(keyId);
-      // Units taken in the previous minute are not credited to this one.
+      // Units of the previous minute are not returned to this one.
       const isOver = performance.now() >= endOfWindow;
       return unused === 0 ? undefined : this.#giveBack(keyId, isOver ? 0 : unused);
     };
@@ -60,12 +60,12 @@ export class Quota {
 
   async #giveBack(keyId: number, units: number): Promise<QuotaState> {
     const used = await this.#limiter.reward(keyId, units);
-    // The units were taken from Redis's count or the parent's, but given back to this process's.
+    // The units were charged in Redis or the parent, but returned to this process.
     if (used.consumedPoints < 0) await this.#limiter.delete(keyId);
     return this.#stateOf(used);
   }
 
-  /** @param isUsedUp false when requests in progress have taken the rest, and may give it back */
+  /** @param isUsedUp false when requests in progress have reserved the rest, and may return it */
   #refusal(state: QuotaState, isUsedUp: boolean): StoreError {
     const units = `${this.#limit} units of this minute`;
     const message = isUsedUp
@@ -82,8 +82,8 @@ export class Quota {
 }
 
 /**
- * `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-11). Without a unit q counts requests. `qu`
- * takes registered units only, and none of them is ours (section 3.1.2); a parameter of one's own bears one's name.
+ * `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-11). `qu` allows registered units only, and ours
+ * is not registered (section 3.1.2), so a parameter with a prefix names it.
  */
 export function rateLimitHeaders({ limit, remaining, reset }: QuotaState): Record<string, string> {
   return {

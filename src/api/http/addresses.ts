@@ -7,16 +7,16 @@ import { isHost } from './server.ts';
 declare module 'fastify' {
   interface FastifyInstance {
     allowedMethods: AllowedMethods;
-    /** For prefixes whose failures have a format of their own: they need a handler of their own. */
+    /** Marks prefixes with their own error format and not-found handler. */
     answerNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply;
   }
 }
 
-/** The methods of each path. Fastify has a router for each method, and cannot tell. */
+/** The methods of each path, which Fastify's router cannot list. */
 export class AllowedMethods {
   readonly #byUrl = new Map<string, Set<string>>();
   readonly #router = createRouter();
-  /** Of all paths. */
+  /** The methods of all paths. */
   readonly all = new Set<string>(['OPTIONS']);
 
   add({ url, method }: Pick<RouteOptions, 'url' | 'method'>): void {
@@ -43,7 +43,7 @@ export class AllowedMethods {
 /**
  * Rejects requests without exactly one valid host (RFC 9112, section 3.2): by default Node rejects only a missing one,
  * without a body. Sends 404 for unknown paths, and 405 with `Allow` (RFC 9110 section 15.5.6) for known ones; OPTIONS
- * lists methods. The body is not read: where none is accepted, errors in it do not matter.
+ * lists methods. The body is not read, so errors in it do not matter.
  */
 export const addresses = fastifyPlugin(
   async (app: FastifyInstance) => {
@@ -51,7 +51,7 @@ export const addresses = fastifyPlugin(
     app.decorate('allowedMethods', allowedMethods);
     const answer = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
       const methods = allowedMethods.of(request);
-      // The route itself may have found nothing, for example a file of the documentation.
+      // The route may also call this itself, for example for a missing file of the documentation.
       if (!methods || (methods.includes(request.method) && request.method !== 'OPTIONS')) {
         throw new StoreError('NOT_FOUND', 'There is nothing at this address.');
       }

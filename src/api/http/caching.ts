@@ -7,19 +7,19 @@ import { dataHeaders, isRead, varyBy } from './headers.ts';
 
 declare module 'fastify' {
   interface FastifyReply {
-    /** Names the content for its entity tag, if the handler knows a name; null for an answer of this moment only. */
+    /** The content's entity tag, when the handler knows it; null for a response that must not be cached. */
     contentTag: string | null | undefined;
   }
 }
 
 export interface CachingOptions {
-  /** Whether answers are compressed for clients that ask for it. */
+  /** Whether responses are compressed for clients that accept it. */
   compression: boolean;
 }
 
 /**
- * Entity tags and 304 for what was read (RFC 9110 section 13), and compression. The tags are weak: all codings of a text
- * have the same. Streams are sent without a tag. Register it before the routes.
+ * Adds entity tags, 304 (RFC 9110 section 13) and compression to reads. The tags are weak, because all content codings
+ * share them. Streams have no tag. Register it before the routes.
  */
 export const caching = fastifyPlugin<CachingOptions>(
   async (app: FastifyInstance, { compression }) => {
@@ -27,12 +27,12 @@ export const caching = fastifyPlugin<CachingOptions>(
     app.addHook('onSend', (request, reply, payload, done) => {
       const isContent = typeof payload === 'string' || Buffer.isBuffer(payload);
       if (!isContent || !mayKeep(request, reply)) return done(null, payload);
-      // A route that says more itself knows better.
+      // Keeps the header of a route that sets its own.
       const isSaid = reply.getHeader('cache-control') !== dataHeaders['cache-control'];
       if (!isSaid) reply.header('cache-control', request.caller ? 'private, no-cache' : 'no-cache');
-      // In lower case, as the plugin would add it to the answers that it compresses.
+      // Lower case, as the compression plugin writes it.
       if (compression) varyBy(reply, 'accept-encoding');
-      // The media type counts: `/graphql` answers in two.
+      // The media type is part of the tag, because `/graphql` has two.
       const tag = `"${reply.contentTag ?? contentTag(payload, `${reply.getHeader('content-type')}`)}"`;
       reply.header('etag', `W/${tag}`);
       const has = request.headers['if-none-match'];
@@ -44,25 +44,25 @@ export const caching = fastifyPlugin<CachingOptions>(
     await app.register(compress, {
       encodings: ['zstd', 'br', 'gzip', 'identity'],
       globalDecompression: false,
-      // In bytes. Beyond, compression would hold up other requests for a millisecond, and runs in another thread.
+      // Bytes. Compressing more would block the event loop for a millisecond, so it runs in another thread.
       syncThreshold: 65_536,
     });
   },
-  // After the quota, which may still refuse.
+  // After the quota, which may still reject the request.
   { name: 'caching', dependencies: ['lifecycle', 'meter'] },
 );
 
-/** A name for a text, of 160 bits. The media type counts by its length. */
+/** A 160-bit tag of a text. Only the length of the media type is part of it. */
 export function contentTag(content: string | Buffer, mediaType = ''): string {
   return hash('sha1', content, 'base64url') + mediaType.length.toString(36);
 }
 
-/** What was read without a fault. Everything else says `no-store` (`dataHeaders`). */
+/** True for successful reads. All other responses have `no-store` (`dataHeaders`). */
 function mayKeep({ method, call }: FastifyRequest, { statusCode, contentTag }: FastifyReply): boolean {
   return isRead(method) && statusCode === 200 && call.code === undefined && contentTag !== null;
 }
 
-/** All headers of the 200 but those of its content (RFC 9110 section 15.4.5): clients that keep pages see a new `Link`. */
+/** Keeps all headers of the 200 except content headers (RFC 9110 section 15.4.5), so that caches get a new `Link`. */
 function notModified({ method }: FastifyRequest, reply: FastifyReply): Readable | null {
   reply.code(304).removeHeader('content-type');
   // For HEAD Fastify sets Content-Length from the payload, unless it is a stream.

@@ -8,16 +8,16 @@ import { dataHeaders } from './headers.ts';
 
 declare module 'node:net' {
   interface Socket {
-    /** The response to the latest request of a client's connection. */
+    /** The response to the latest request on this connection. */
     latestResponse?: ServerResponse;
   }
 }
 
-/** Connections that the kernel queues until the process accepts them; Linux allows 4096 by default. */
+/** Maximum number of connections in the kernel's accept queue; Linux allows 4096 by default. */
 export const backlog = 4096;
-/** How long (ms) a connection stays open after its last answer, so that the answer arrives before the reset. */
+/** How long (ms) a connection stays open after its last response, so that the response arrives before the reset. */
 const linger = 1000;
-/** How often (ms) a closing server looks for connections without a request; the first look is after one interval. */
+/** How often (ms) a closing server closes connections without a request. */
 const interval = 500;
 
 export interface ConnectionsOptions {
@@ -26,15 +26,15 @@ export interface ConnectionsOptions {
 }
 
 /**
- * Limits client connections, so that file descriptors remain for the database; connections beyond the limit are closed
- * at once. When the server closes, it also closes the connections that have no request in progress: Node waits for
- * those that never sent one (browsers and undici open them in advance) and for those that never complete one.
+ * Limits client connections, so that file descriptors remain for the database; it closes further connections immediately.
+ * When the server closes, it also closes connections without a request in progress: Node would wait for connections that
+ * never sent a request (browsers and undici open them in advance) or never complete one.
  */
 export const connections = fastifyPlugin<ConnectionsOptions>(
   async (app: FastifyInstance, { max }) => {
     const { server, log } = app;
     server.maxConnections = max;
-    // A worker would pass the connection on to the next worker, which may be full, too.
+    // Otherwise a worker would pass the connection to the next worker, which may be full, too.
     Object.assign(server, { dropMaxConnection: true });
     const refusals = new Incident({
       onStart: () => log.warn({ maxConnections: max }, 'connections are refused'),
@@ -62,13 +62,13 @@ export const connections = fastifyPlugin<ConnectionsOptions>(
 );
 
 /**
- * How many client connections fit into the limit of open files (`ulimit -n`): 128 files remain for the process itself,
- * and four for each connection of a pool, because the embedded store holds both ends, and each replica has a pool.
+ * Derives the maximum number of client connections from the limit of open files (`ulimit -n`). It reserves 128 files for
+ * the process, and four per pooled connection: the embedded store holds both ends, and each replica has a pool.
  *
- * @returns 16 to 10,000: more connections than that are not served well
+ * @returns 16 to 10,000, the most that one process serves well
  */
 export function roomForConnections(poolMax: number): number {
-  // @types/node lacks this option. Without it the report looks up the name of every peer.
+  // @types/node lacks this option. Without it, the report resolves the name of every peer.
   Object.assign(process.report, { excludeNetwork: true });
   const { userLimits } = process.report.getReport() as { userLimits?: { open_files?: { soft: number | 'unlimited' } } };
   const limit = Number(userLimits?.open_files?.soft);
@@ -92,18 +92,18 @@ const failed = new WeakSet<Socket>();
 
 interface ParserError extends Error {
   code?: string;
-  /** A Buffer, although Fastify's type says otherwise. */
+  /** A Buffer, contrary to Fastify's type. */
   rawPacket?: unknown;
   bytesParsed?: number;
 }
 
 /**
- * Answers bytes that are not HTTP, and requests that never end, and closes the connection. There is no request object,
- * so no observer sees it: the log line is written here.
+ * Answers malformed and incomplete requests, and closes the connection. Observers do not see these, because Node creates no
+ * request object, so this function writes the log line.
  */
 export function answerMalformed(this: Pick<FastifyInstance, 'log'>, error: ParserError, socket: Socket): void {
   if (error.code === 'ECONNRESET') return void socket.destroy();
-  // The parser fails again at whatever the client sends next.
+  // The parser fails again for all further data.
   if (failed.has(socket)) return;
   failed.add(socket);
   const isUnknown = error.code === 'HPE_INVALID_METHOD' && isRequestLine(error);
@@ -116,23 +116,23 @@ export function answerMalformed(this: Pick<FastifyInstance, 'log'>, error: Parse
     endConnection(socket, responseOf(failure));
   };
   const afterResponse = (work: () => void) => (isActive ? response.once('close', work) : work());
-  // The body of an answered request is malformed: a second answer would be taken for that to another request.
+  // The body of an answered request is malformed. The client would take a second response for that to its next request.
   if (response?.headersSent && !response.req.complete) afterResponse(() => endConnection(socket));
-  // The malformed part follows a complete request, which is answered first.
+  // Malformed data follows a complete request, which is answered first.
   else if (response?.req.complete) afterResponse(answer);
   else answer();
 }
 
-/** An unknown method is 501 (RFC 9110 section 9.1); anything else that is not a method is not HTTP. */
+/** True for a well-formed request line, whose unknown method is a 501 (RFC 9110 section 9.1). */
 function isRequestLine({ rawPacket, bytesParsed = 0 }: ParserError): boolean {
   if (!Buffer.isBuffer(rawPacket)) return false;
-  // Complete requests may precede it.
+  // Complete requests may precede the malformed one.
   const begin = rawPacket.lastIndexOf('\n', Math.max(0, bytesParsed - 1)) + 1;
   const text = rawPacket.toString('latin1', begin, begin + 16_384);
   return /^[\w!#$%&'*+.^`|~-]{1,40} \S+ HTTP\/1\.[01]\r?\n/.test(text);
 }
 
-/** The bytes of a response: there is no response object. */
+/** Formats a response, because there is no response object. */
 function responseOf(failure: StoreError): string {
   const body = JSON.stringify(failure.toBody());
   const headers = Object.entries({
@@ -146,8 +146,8 @@ function responseOf(failure: StoreError): string {
 }
 
 /**
- * Ends a connection, and destroys it a moment later: a client that keeps sending would otherwise hold it open, because
- * Node allows half-open connections and each byte restarts their only timer.
+ * Ends a connection, and destroys it shortly afterwards. Otherwise a client that keeps sending would hold it open: Node
+ * allows half-open connections, and each byte restarts their only timer.
  */
 function endConnection(socket: Socket, lastBytes = ''): void {
   if (socket.writable) socket.end(lastBytes);

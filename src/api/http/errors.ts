@@ -5,7 +5,7 @@ import { type ErrorCode, internalError, StoreError } from '../../errors.ts';
 export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const failure = toStoreError(error, request.routeOptions.bodyLimit);
   logFailure(failure, request);
-  // The operations port has no calls.
+  // Requests on the operations port have no context.
   if (request.call) request.call.code ??= failure.code;
   reply
     .code(failure.status)
@@ -16,15 +16,14 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
 }
 
 /**
- * Logs a failure. Temporary failures are logged once when they start and once when they end (`Incident`); the line of each
- * affected request has their code. A creation whose outcome is unknown has its own line, because its client must look
- * for the animal.
+ * Logs a failure. Temporary failures are logged as incidents (`Incident`), and the line of each affected request has their
+ * code. A creation with an unknown outcome gets a line, because its client must check whether the pet was stored.
  */
 export function logFailure(
   { code, status, cause, isOutcomeUnknown, message }: StoreError,
   { log }: FastifyRequest,
 ): void {
-  // Without the message, which may quote what the client sent.
+  // Omits the message, which may quote client input.
   if (status < 500 || (cause === undefined && !isOutcomeUnknown)) log.debug({ code }, 'refused');
   else if (isOutcomeUnknown) log.warn({ code, reason: (cause as Error | undefined)?.message }, 'outcome unknown');
   else if (code === 'SERVICE_UNAVAILABLE') log.debug({ err: cause, code }, message);
@@ -32,7 +31,7 @@ export function logFailure(
 }
 
 /**
- * Converts any failure to one that a client may see: ours unchanged, the framework's by status, all others as a 500.
+ * Converts any error to one that a client may see: a StoreError as it is, Fastify's by status, all others to a 500.
  *
  * @param bodyLimit in bytes
  */

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import Negotiator from 'negotiator';
 
-/** Security headers of every answer. */
+/** Security headers of every response. */
 export const securityHeaders = {
   'cross-origin-resource-policy': 'same-origin',
   'referrer-policy': 'no-referrer',
@@ -11,25 +11,25 @@ export const securityHeaders = {
   'x-content-type-options': 'nosniff',
 };
 
-/** For JSON: the browser must not run, frame or sniff it; nor keep it, unless `caching` says so. */
+/** For JSON: browsers must not run, frame or sniff it, and not store it unless `caching` allows it. */
 export const dataHeaders = {
   'content-security-policy': "default-src 'none';frame-ancestors 'none'",
   'cache-control': 'no-store',
   ...securityHeaders,
 };
 
-/** Names a header of the request by which the answer was chosen (RFC 9110 section 12.5.5). */
+/** Adds a request header to `Vary` (RFC 9110 section 12.5.5). */
 export function varyBy(reply: FastifyReply, name: string): void {
   const others = reply.getHeader('vary');
   reply.header('vary', others ? `${others}, ${name}` : name);
 }
 
-/** In characters. To read thousands of types takes tens of milliseconds, and needs no key. */
+/** Characters. Parsing thousands of types takes tens of milliseconds, before authentication. */
 const longestAccept = 512;
 
 /**
- * The media types that a client accepts (RFC 9110 section 12.5.1), best first. A header that is longer than any client's
- * is ignored: then all are accepted.
+ * The media types that a client accepts (RFC 9110 section 12.5.1), best first. An excessively long header is ignored, so
+ * all types are acceptable.
  */
 export function acceptedTypes<Type extends string>(
   request: Pick<FastifyRequest, 'headers'>,
@@ -52,13 +52,13 @@ export interface CorsOptions {
   origins: string[];
 }
 
-/** Lets browser frontends on the given origins send requests. Preflights carry no key: register it before `bearer`. */
+/** Enables CORS for the given origins. Register it before `bearer`, because preflights carry no key. */
 export const cors = fastifyPlugin<CorsOptions>(
   async (app: FastifyInstance, { origins }) => {
     if (origins.length === 0) return;
     await app.register(fastifyCors, () => async ({ method, headers }: FastifyRequest) => {
       const isPreflight = headers['access-control-request-method'] !== undefined;
-      // An OPTIONS request that is not a preflight is an ordinary request, answered by `addresses`.
+      // `addresses` answers an OPTIONS request that is not a preflight.
       const concerned = headers.origin !== undefined && (method !== 'OPTIONS' || isPreflight);
       const methods = [...app.allowedMethods.all].filter((method) => method !== 'OPTIONS').sort();
       return { origin: concerned ? origins : false, exposedHeaders, methods, maxAge: 600 };

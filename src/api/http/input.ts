@@ -24,34 +24,34 @@ declare module 'fastify' {
   }
 }
 
-/** Types the input of handlers: query strings and bodies as their schemas say, validated. Path parameters stay text. */
+/** Types the validated query strings and bodies of handlers by their schemas. Path parameters stay text. */
 interface InputTypes extends FastifyTypeProvider {
   validator: this['schema'] extends TSchema ? Checked<Static<this['schema']>> : never;
 }
 
-/** Where a module adds its routes: handlers get validated, typed input. */
+/** The app to which a module adds its routes, with typed input for handlers. */
 export type Routes = FastifyInstance<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger, InputTypes>;
 
-/** Counts large bodies while they arrive. Requests without a key never get here. */
+/** Counts large bodies while they arrive. Unauthenticated requests are rejected before. */
 export function bodyHooks({ method }: RouteOptions, budget: MemoryBudget): { preParsing?: preParsingHookHandler } {
   if ([method].flat().every(isRead)) return {};
   return {
     preParsing({ headers, routeOptions }, reply, payload, done) {
-      // A body in chunks counts as the largest possible one.
+      // A chunked body counts with its maximum size.
       const length = Number(headers['content-length'] ?? routeOptions.bodyLimit);
       if (headers['transfer-encoding'] === undefined && !(length > large)) return done(null, payload);
       const body = Readable.from(counted(payload, () => budget.hold(length, reply.raw)));
-      // Fastify no longer listens once it has rejected the body.
+      // Fastify removes its listeners when it rejects the body.
       body.on('error', () => undefined);
       done(null, body);
     },
   };
 }
 
-/** The same bytes. @param onLarge called when they turn out to be many */
+/** Passes the bytes on. @param onLarge called when they exceed the small size */
 async function* counted(payload: Readable, onLarge: () => void) {
   let arrived = 0;
-  // The connection is needed for the answer.
+  // Ending the stream must not destroy the connection, which the response needs.
   for await (const chunk of payload.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     const before = arrived;
     arrived += chunk.length;
@@ -60,7 +60,7 @@ async function* counted(payload: Readable, onLarge: () => void) {
   }
 }
 
-/** Parses JSON bodies of both APIs without losing a digit of an integer. */
+/** Parses the JSON bodies of both APIs with exact integers. */
 export function parseJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   const parser = async ({ headers, call }: FastifyRequest, body: Buffer) => {
@@ -86,10 +86,10 @@ function assertPlainUtf8(headers: IncomingHttpHeaders): void {
   }
 }
 
-/** Makes Fastify validate input with `checker`: a schema means the same here as in OpenAPI. */
+/** Makes Fastify validate input with `checker`, so that a schema means the same as in OpenAPI. */
 export function buildValidator() {
   return ({ schema, httpPart }: { schema: TObject; httpPart?: string }) => {
-    // An invalid path parameter is a 404, which its route sends; the reader of a header checks it.
+    // Routes answer an invalid path parameter with 404, and headers are checked where they are read.
     if (httpPart === 'params' || httpPart === 'headers') return () => true;
     const check = checker(schema, { isText: httpPart !== 'body' });
     return (input: unknown) => {
@@ -103,9 +103,9 @@ export function buildValidator() {
 }
 
 /**
- * The hooks that keep unvalidated input from handlers.
+ * Creates the hooks that keep unvalidated input from handlers.
  *
- * @throws Error for a route whose body nothing would validate
+ * @throws Error for a route that takes a body without a schema
  */
 export function inputHooks({ url, method, schema, config }: RouteOptions): {
   preValidation?: preValidationHookHandler;

@@ -13,39 +13,39 @@ declare module 'fastify' {
     call: RequestCall;
   }
   interface FastifyInstance {
-    /** Large answers and events that clients have not read yet. */
+    /** Large responses and events that clients have not read yet. */
     unsent: MemoryBudget;
     /** Requests whose responses are not complete. */
     activeRequests: { count: number };
-    /** True from the moment when no new clients should come. */
+    /** True once the service is shutting down. */
     isDraining: boolean;
-    /** Tells proxies and clients to go elsewhere, while requests are still served. */
+    /** Makes proxies and clients use other nodes, while requests are still served. */
     startDraining(): void;
   }
 }
 
-/** The deadline of a request, counted from its arrival or the last byte of its body; and what its log line reports. */
+/** The deadline of a request, from its arrival or the last byte of its body, and the values of its log line. */
 export class RequestCall implements Deadline {
   readonly #socket: Socket;
   readonly #timeout: number;
   /** When the request arrived (`performance.now()`). */
   readonly arrived = performance.now();
   at: number;
-  /** After how long (ms) its response began to stream; undefined for a response with an end of its own. */
+  /** Milliseconds until a streamed response began; undefined for an ordinary response. */
   streamedAfter: number | undefined;
-  /** How many items were read or written. */
+  /** Number of items read or written. */
   items = 0;
-  /** The server that answered the last read, where there are several. */
+  /** The server that answered the last read; only set with read nodes. */
   node: string | undefined;
-  /** How long (ms) its inputs waited until their batches left; undefined when it needed no database. */
+  /** How long (ms) its inputs waited for their batches; undefined when it needed no database. */
   waited: number | undefined;
   /** The size of its largest batch. */
   batch: number | undefined;
-  /** True when an earlier request had created everything that this one asked for; undefined without a key. */
+  /** True when an earlier request created everything; undefined without an idempotency key. */
   isReplay: boolean | undefined;
-  /** True for a request that may have changed something: its answer cannot be refused. */
+  /** True for a request that may have written: its response must be sent. */
   isWrite: boolean;
-  /** The GraphQL operation: the name that the client gave it, and its root fields, each once, of a valid document. */
+  /** The GraphQL operation: the client's name for it, and the distinct root fields of a valid document. */
   operation: { name: string | undefined; fields: readonly string[] | undefined } | undefined;
   /** The error code of the response; the first of several. */
   code: string | undefined;
@@ -67,7 +67,7 @@ export class RequestCall implements Deadline {
     return this.#socket.destroyed;
   }
 
-  /** Restarts the clock when the body has arrived: the upload depends on the client, and has its own limit. */
+  /** Restarts the deadline when the body has arrived, because the upload has its own limit. */
   restart(): void {
     this.at = performance.now() + this.#timeout;
   }
@@ -92,7 +92,7 @@ export interface LifecycleOptions {
   observers: RequestObserver[];
 }
 
-/** Limit for answers and events that clients have not read yet. */
+/** Limit for responses and events that clients have not read yet. */
 const maxUnsentBytes = 64 * 1024 * 1024;
 
 /** The first and last steps of every request: deadline, observers, headers, failures, and the end of its connection. */
@@ -106,7 +106,7 @@ export const lifecycle = fastifyPlugin<LifecycleOptions>(
     });
     app.addHook('preClose', async () => app.startDraining());
     app.setErrorHandler(sendError);
-    // Node rejects an unknown expectation, without a body. It may be ignored instead (RFC 9110 section 10.1.1).
+    // By default Node rejects an unknown expectation without a body. Ignoring it is allowed (RFC 9110 section 10.1.1).
     app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
 
     app.decorateRequest('call', null as never);
@@ -129,9 +129,9 @@ export const lifecycle = fastifyPlugin<LifecycleOptions>(
 
     app.decorate('unsent', new MemoryBudget('answers', maxUnsentBytes));
     app.addHook('onSend', (request, reply, payload, done) => {
-      // Node closes idle connections when it drains, but keeps those that answer alive, and would wait for their timeout.
+      // When it drains, Node closes only idle connections, and would wait for the keep-alive timeout of active ones.
       if (app.isDraining || isUnread(request)) reply.header('connection', 'close');
-      // Also where a GraphQL operation needs another method.
+      // Also for a GraphQL operation that needs another method.
       if (reply.statusCode === 405) reply.header('allow', `${app.allowedMethods.of(request)?.join(', ')}`);
       const isContent = typeof payload === 'string' || Buffer.isBuffer(payload);
       if (!isContent || payload.length <= large) return done(null, payload);
@@ -151,7 +151,7 @@ function routeOf({ routeOptions: { url, schema } }: FastifyRequest): ObservedRou
   return { face: id ? 'rest' : url === '/graphql' ? 'graphql' : 'other', id };
 }
 
-/** True when part of the body is unread: it would be read as the next request, or time out and be answered again. */
+/** True when part of the body is unread: it would be parsed as the next request, or time out with a second response. */
 function isUnread({ raw, headers }: FastifyRequest): boolean {
   const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0;
   return hasBody && !raw.complete;

@@ -1,10 +1,10 @@
 import type { ServerResponse } from 'node:http';
 import { tryAgain } from '../../errors.ts';
 
-/** In bytes. The number of connections bounds smaller bodies and answers. */
+/** Bytes. The number of connections bounds smaller bodies and answers. */
 export const large = 65_536;
 
-/** Bounds the memory of all large bodies, or of all large answers: those beyond it get 503 until others end. */
+/** Bounds the memory of all large bodies or all large answers. Requests beyond the limit get 503. */
 export class MemoryBudget {
   readonly #noun: string;
   readonly #maxBytes: number;
@@ -17,16 +17,16 @@ export class MemoryBudget {
   }
 
   /**
-   * Counts bytes until the response is sent or its client disconnects. The first ones are always admitted.
+   * Counts bytes until the response is sent or its client disconnects. A single holder is always admitted.
    *
-   * @param isForced counts beyond the limit as well: for what must not be refused
+   * @param isForced counts beyond the limit as well, for responses that must be sent
    * @throws StoreError SERVICE_UNAVAILABLE
    */
   hold(bytes: number, response: ServerResponse, isForced = false): void {
     if (!isForced && this.#bytes > 0 && this.#bytes + bytes > this.#maxBytes) {
       throw tryAgain(`Too many large ${this.#noun} are under way; try again shortly.`);
     }
-    // A closed response emits no further `close` event that would release them.
+    // A closed response emits no `close` event to release the bytes.
     if (response.closed) return;
     this.#bytes += bytes;
     response.once('close', () => {
@@ -34,7 +34,7 @@ export class MemoryBudget {
     });
   }
 
-  /** Replaces what streams hold, which they count by themselves. @returns how many bytes there are beyond the limit */
+  /** Replaces the bytes that streams hold. @returns the number of bytes beyond the limit */
   recount(before: number, now: number): number {
     this.#bytes += now - before;
     return this.#bytes - this.#maxBytes;

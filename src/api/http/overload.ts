@@ -6,26 +6,26 @@ import { Incident } from '../../runtime/log/incident.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Requests refused so far because the event loop was full. */
+    /** Number of requests rejected because the event loop was overloaded. */
     shedRequests: number;
   }
 }
 
 export interface OverloadOptions {
-  /** Median delay (ms) of the event loop's turns beyond which it is full; 0 for no limit. */
+  /** Median delay (ms) of the event loop beyond which it is overloaded; 0 for no limit. */
   maxDelay: number;
 }
 
-/** Fewer turns say little: one may be a pause for garbage collection, or of a machine that is busy otherwise. */
+/** Minimum number of samples: a single one may be a pause for garbage collection or another process. */
 const fewestTurns = 4;
 const resolution = 10;
-/** Milliseconds between two looks at the event loop. */
+/** Milliseconds between two checks. */
 const interval = 1000;
 
 /**
- * Refuses new work with 503 while the event loop is full: for a second, most of its turns were long. The kernel's queue
- * of new connections is served once a turn, so new clients would wait for seconds, which no other figure shows. Public
- * routes answer all the same; health checks are among them.
+ * Rejects new work with 503 while the event loop is overloaded, that is, while most of its turns in a second were long. The
+ * accept queue is served once per turn, so new clients would wait for seconds, which no other metric shows. Public routes,
+ * including health checks, are exempt.
  */
 export const overload = fastifyPlugin<OverloadOptions>(
   async (app: FastifyInstance, { maxDelay }) => {

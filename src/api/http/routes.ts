@@ -12,7 +12,7 @@ import { origin } from './server.ts';
 
 export interface RoutesOptions {
   usage: DeprecationUsage;
-  /** All large bodies that are arriving. */
+  /** The budget of large bodies that are arriving. */
   bodies: MemoryBudget;
   /** Whether there is a quota. */
   isMetered: boolean;
@@ -21,7 +21,7 @@ export interface RoutesOptions {
 type Hooks = Pick<RouteOptions, 'preParsing' | 'preValidation' | 'onSend' | 'onResponse'>;
 const phases = ['preParsing', 'preValidation', 'onSend', 'onResponse'] as const;
 
-/** What the service adds to every route of a module. The duties' hooks run in the order of the list. */
+/** Adds the service's hooks to every route of a module. They run in the order of the list. */
 export const routes = fastifyPlugin<RoutesOptions>(
   async (app: FastifyInstance, { usage, bodies, isMetered }) => {
     parseJsonBodies(app);
@@ -36,7 +36,7 @@ export const routes = fastifyPlugin<RoutesOptions>(
         idempotencyHooks(route),
         deprecationHooks(route, usage, origin),
       ];
-      // Fastify's own hook of HEAD measures the content, so it must come after the compression.
+      // Fastify's own HEAD hook measures the content, so it must run after the compression.
       if (route.method === 'HEAD' && Array.isArray(route.onSend)) route.onSend.reverse();
       for (const phase of phases) {
         const hooks = [...duties.map((hooks) => hooks[phase]), route[phase]]

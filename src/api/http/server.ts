@@ -5,17 +5,17 @@ import { buildValidator } from './input.ts';
 
 export interface ServerOptions {
   trustProxy: false | number | string[];
-  /** In milliseconds: until a request has arrived completely; how long an idle connection stays open. */
+  /** Milliseconds to receive a complete request, and to keep an idle connection open. */
   requestTimeout: number;
   keepAliveTimeout: number;
-  /** In bytes. */
+  /** Bytes. */
   bodyLimit: number;
 }
 
 const maxHeaderSize = 16_384;
 /** A path without a route. */
-const nowhere = '//';
-/** Requests whose path cannot be decoded. */
+const unroutedPath = '//';
+/** Requests with an undecodable path. */
 const unreadable = new WeakSet<IncomingMessage>();
 
 /** Fastify's options for the HTTP server: its limits, and the handling of malformed requests. */
@@ -25,12 +25,12 @@ export function serverOptions(options: ServerOptions): FastifyServerOptions {
     bodyLimit,
     requestTimeout,
     keepAliveTimeout,
-    // A client that reads its response slowly holds a connection as well.
+    // Also limits clients that read their response slowly.
     connectionTimeout: Math.max(120_000, requestTimeout, keepAliveTimeout),
-    // The router does not compare the first character of a path: it would take `*` (RFC 9112 section 3.2.4) for `/`.
+    // The router ignores the first character of a path, so it would treat `*` (RFC 9112 section 3.2.4) as `/`.
     rewriteUrl: (raw: IncomingMessage) =>
-      raw.url === undefined || raw.url.startsWith('*') || unreadable.has(raw) ? nowhere : raw.url,
-    // As a function, because Fastify trusts no proxy when it gets their number: it cannot validate the peer then
+      raw.url === undefined || raw.url.startsWith('*') || unreadable.has(raw) ? unroutedPath : raw.url,
+    // A function, because Fastify trusts no proxy when it gets their number: it could not validate the peer
     // (https://github.com/advisories/GHSA-3m5p-2c4r-xxw2).
     trustProxy: typeof trustProxy === 'number' ? (_address: string, hop: number) => hop < trustProxy : trustProxy,
     schemaController: { compilersFactory: { buildValidator: buildValidator as never } },
@@ -40,7 +40,7 @@ export function serverOptions(options: ServerOptions): FastifyServerOptions {
       joinDuplicateHeaders: true,
       maxHeaderSize,
       requireHostHeader: false,
-      // How long a client that sends its headers slowly may hold a connection.
+      // Limits clients that send their headers slowly.
       headersTimeout: Math.min(requestTimeout, 10_000),
       connectionsCheckingInterval: 1000,
     },
@@ -48,7 +48,7 @@ export function serverOptions(options: ServerOptions): FastifyServerOptions {
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     clientErrorHandler: answerMalformed,
-    // A path that cannot be decoded would pass no hook: it goes the way of an unknown one.
+    // An undecodable path would pass no hook, so it is routed like an unknown one.
     frameworkErrors: (_error: unknown, { raw, server }: FastifyRequest, reply: FastifyReply) => {
       unreadable.add(raw);
       server.routing(raw, reply.raw);
@@ -58,21 +58,21 @@ export function serverOptions(options: ServerOptions): FastifyServerOptions {
 
 const host = /^(?:[\w.-]*|\[[\da-f:.]+\])(?::\d{0,5})?$/i;
 
-/** A name or address, with an optional port. Some that look like an address are none: 999.1.1.1, [::::]. */
+/** True for a name or address with an optional port. Rejects invalid addresses: 999.1.1.1, [::::]. */
 export function isHost(text: string): boolean {
   return host.test(text) && (!/^[\d[]|\.\d/.test(text) || URL.canParse(`http://${text}`));
 }
 
 /**
- * Scheme, host and, behind a proxy that strips one, the prefix of the path, as the client used them. `X-Forwarded-*`
- * counts only when `TRUST_PROXY` trusts the proxy, and when it is valid: proxies pass on what a client has written. RFC
- * 7239's `Forwarded` would be the client's own value behind most of them.
+ * The scheme, host and path prefix that the client used, where a proxy may have stripped the prefix. `X-Forwarded-*` counts
+ * only when it is valid and `TRUST_PROXY` trusts the proxy, because proxies pass on clients' values. RFC 7239's `Forwarded`
+ * is not read: most proxies do not overwrite it.
  */
 export function origin(request: FastifyRequest): string {
   const { protocol, host, ips, headers } = request;
   const scheme = /^https?$/i.test(protocol) ? protocol : 'http';
   const named = [host, headers.host ?? ''].find((name) => isHost(name) && URL.canParse(`http://${name}`));
-  // Fastify returns more than the socket's own address only when it trusts that address.
+  // `ips` has more than the socket's address only when Fastify trusts that address.
   const prefix = ips && ips.length > 1 ? headers['x-forwarded-prefix'] : undefined;
   const isPath = typeof prefix === 'string' && /^(?:\/[\w.~-]+)+$/.test(prefix);
   return `${scheme}://${named ?? 'localhost'}${isPath ? prefix : ''}`;

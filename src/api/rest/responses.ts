@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type TSchema, Type } from 'typebox';
 import { type ErrorCode, httpStatusOf, restCodes, StoreError } from '../../errors.ts';
 import type { Int64 } from '../../storage/input/int64.ts';
-import { type Page, pageLimit, writtenOnce } from '../../storage/input/page.ts';
+import { type Page, pageLimit, serialiseOnce } from '../../storage/input/page.ts';
 import { contentTag } from '../http/caching.ts';
 import { origin } from '../http/server.ts';
 
@@ -79,7 +79,7 @@ export function sendPage(request: FastifyRequest, reply: FastifyReply, page: Pag
   if (page.hasNext && last) reply.header('link', `<${urlWith(request, 'after', last.id)}>; rel="next"`);
   // Each route has a serializer of its own: requests share the JSON only where they share the response schema.
   const serializer = reply.getSerializationFunction('200', 'application/json') as Serializer;
-  const { json, tag } = writtenOnce(page.items, serializer, serializer, serialized);
+  const { json, tag } = serialiseOnce(page.items, serializer, serializer, serialized);
   reply.contentTag = page.hasNext ? `${tag}+` : tag;
   return reply.type('application/json; charset=utf-8').send(json);
 }

@@ -10,7 +10,7 @@ import {
 import type { StoreError } from '../../errors.ts';
 import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
 import type { Int64 } from '../../storage/input/int64.ts';
-import { writtenOnce } from '../../storage/input/page.ts';
+import { serialiseOnce } from '../../storage/input/page.ts';
 import type { Addition } from '../../storage/records/live-list.ts';
 import type { Operation } from '../graphql/documents.ts';
 import type { GraphQLContext } from '../graphql/request.ts';
@@ -189,7 +189,7 @@ export class EventStream {
     // same operation in another format is another writer.
     const writer = format === serverSentEvents ? operation : operation.node;
     const frames = await (isFlat && !operation.hasDirectives
-      ? writtenOnce(items, writer, this.#subscription, resultsOf)
+      ? serialiseOnce(items, writer, this.#subscription, resultsOf)
       : resultsOf(items, this.#subscription));
     // Fields below the root have read these.
     if (call.items > before) await meter?.take(call.items - before);

@@ -9,12 +9,11 @@ interface Message {
 }
 
 /**
- * Gives connections that were sent to a worker, but not accepted when it died, to another one. Node forgets them
- * (lib/internal/cluster/round_robin_handle.js waits for the worker's reply): they would stay open forever, and their
- * clients would wait. Here the reply is made up: not accepted. (With SCHED_NONE
- * there is nothing to hand over, but connections are not balanced: one of two workers took three of four.)
+ * Passes connections that a worker had not accepted when it died to another worker. Node would leave them open forever:
+ * lib/internal/cluster/round_robin_handle.js waits for the worker's reply. This code emits the missing reply, "not
+ * accepted". (SCHED_NONE avoids the problem, but does not balance connections: one of two workers took three of four.)
  *
- * @param hasOther whether another worker can take them; else they are closed
+ * @param hasOther whether another worker can accept them; otherwise they are closed
  */
 export function handOver({ process: child }: Worker, hasOther: () => boolean): void {
   const pending = new Map<number, { close(): void }>();
@@ -28,10 +27,10 @@ export function handOver({ process: child }: Worker, hasOther: () => boolean): v
   child.once('disconnect', () => {
     isDisconnected = true;
   });
-  // `close` comes when everything that the worker sent has arrived.
+  // `close` follows the last message of the worker.
   child.once('close', () => {
-    // Node omits this while a handle is on its way (lib/internal/child_process.js, `_handleQueue`), and would still
-    // pass connections to the dead worker.
+    // Node omits `disconnect` while a handle is in transit (lib/internal/child_process.js, `_handleQueue`), and would
+    // keep sending connections to the dead worker.
     if (!isDisconnected) child.emit('disconnect');
     for (const [ack, handle] of [...pending]) {
       if (hasOther()) child.emit('internalMessage', { cmd: 'NODE_CLUSTER', ack, accepted: false });

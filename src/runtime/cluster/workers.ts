@@ -6,34 +6,34 @@ import { handOver } from './hand-over.ts';
 import { type ClusterState, type WorkerReady, workerVariable } from './worker.ts';
 
 export interface WorkersOptions {
-  /** The file that each of them runs. */
+  /** The file that each worker runs. */
   program: string;
   count: number;
-  /** Its settings hold for the workers, too. */
+  /** The parent's log; its settings apply to the workers, too. */
   log: Log;
-  /** Takes what the workers print, in whole lines. */
+  /** Receives the workers' output, in whole lines. */
   output: { write(lines: string): void };
   /** How long (ms) a drain may take before the remaining workers are killed. */
   drainTime: number;
-  /** Called once, when no worker can be started: the caller drains. No reason when the worker has printed its own. */
+  /** Called once when no worker can start, so that the caller drains. No reason when the worker has printed it. */
   onGiveUp(reason: string | undefined): void;
 }
 
-/** The processes that serve, and what their parent does for them: start, restart, tell, end. */
+/** Starts, restarts, informs and stops the worker processes. */
 export class Workers {
   readonly #listening = Promise.withResolvers<string>();
-  /** The address of the service, once it can be reached there. Never resolves when it is given up before. */
+  /** Resolves to the address of the service when the first worker listens; never when no worker can start. */
   readonly listening = this.#listening.promise;
   readonly #slots: WorkerSlot[];
   #hasGivenUp = false;
   #isDraining = false;
   #hasStarted = false;
 
-  /** Starts one, and the others when that one listens: a port that is taken is reported once. */
+  /** Starts one worker, and the others when it listens, so that a port in use is reported once. */
   constructor(readonly options: WorkersOptions) {
     const { program, count, log } = options;
-    log.onChange = () => this.#tellAll();
-    // Counts for all workers what is counted by machine: wrong keys, and quotas without Redis.
+    log.onChange = () => this.#sendAll();
+    // Serves the limiters of all workers: invalid keys, and quotas without Redis.
     new RateLimiterClusterMaster();
     cluster.setupPrimary({ exec: program, args: [], stdio: ['ignore', 'pipe', 'inherit', 'ipc'] });
     this.#slots = Array.from({ length: count }, (_, index) => new WorkerSlot(index + 1, this));
@@ -44,7 +44,7 @@ export class Workers {
     });
   }
 
-  /** Ends all of them. @returns whether all finished their requests */
+  /** Stops all workers. @returns whether all finished their requests */
   async drain(): Promise<boolean> {
     this.#isDraining = true;
     const deadline = setTimeout(() => {
@@ -55,7 +55,7 @@ export class Workers {
     return !this.#hasGivenUp && ends.every(Boolean);
   }
 
-  /** How many are up. */
+  /** The number of workers that are up. */
   get up(): number {
     return this.#slots.filter(({ isUp }) => isUp).length;
   }
@@ -65,10 +65,10 @@ export class Workers {
     return !this.#isDraining && this.up > 0;
   }
 
-  /** A worker is up, or down. */
+  /** To be called when a worker is up or has ended. */
   changed(address?: string): void {
     if (address) this.#listening.resolve(address);
-    this.#tellAll();
+    this.#sendAll();
   }
 
   giveUp(reason: string | undefined): void {
@@ -76,18 +76,18 @@ export class Workers {
     this.#hasGivenUp = true;
   }
 
-  #tellAll(): void {
+  #sendAll(): void {
     const { up } = this;
     const workersUp = up < this.#slots.length ? `${up} of ${this.#slots.length}` : null;
     this.#hasStarted ||= workersUp === null;
     const { settings: log } = this.options.log;
-    for (const slot of this.#slots) slot.tell({ workersUp, hasStarted: this.#hasStarted, log });
+    for (const slot of this.#slots) slot.send({ workersUp, hasStarted: this.#hasStarted, log });
   }
 }
 
-/** Milliseconds from a death to the next start: doubled each time, until a worker has lived for a while. */
+/** Milliseconds from a crash to the restart. The pause doubles each time, and is reset after a minute without a crash. */
 const pauses = { shortest: 100, longest: 10_000, forgottenAfter: 60_000 };
-/** Ten seconds of failing starts. */
+/** These take about ten seconds. */
 const maxFailedStarts = 6;
 
 /** How a process ended. */
@@ -97,14 +97,14 @@ interface End {
   signal: string | null;
 }
 
-/** One of the workers: when its process dies, another follows. */
+/** Keeps one worker running: restarts its process after a crash. */
 class WorkerSlot {
   isUp = false;
   #worker: Worker | undefined;
   #ended: Promise<boolean> = Promise.resolve(true);
   #isStopping = false;
   #hasBeenUp = false;
-  /** In a row. */
+  /** Consecutive. */
   #failedStarts = 0;
   #pause = pauses.shortest;
   #timer: NodeJS.Timeout | undefined;
@@ -119,22 +119,22 @@ class WorkerSlot {
     const worker = cluster.fork({ [workerVariable]: `${this.number}` });
     const { process: child } = worker;
     this.#worker = worker;
-    // Sending to a worker that has died fails; its end is handled below.
+    // Sending to a dead worker fails; `close` handles its end.
     worker.on('error', () => undefined);
     worker.on('message', ({ ready }: Partial<WorkerReady>) => {
       if (ready !== undefined) this.#ready(ready);
     });
     if (child.stdout) relayLines(child.stdout, output);
     this.#ended = new Promise((done) => {
-      // `close` comes after `exit`, when all that it printed has been read.
+      // `close` follows `exit`, when all output has been read.
       child.once('close', (exitCode, signal) => done(this.#end({ workerPid: child.pid, exitCode, signal })));
     });
-    // At its `close` this worker no longer counts as up.
+    // Registered after the listener above, so that this worker no longer counts as up.
     handOver(worker, () => this.workers.canServe);
     log.logger.info({ worker: this.number, workerPid: child.pid }, 'worker started');
   }
 
-  /** @returns false when it was up and did not end with 0 */
+  /** @returns false when it was up and its exit code was not 0 */
   stop(): Promise<boolean> {
     this.#isStopping = true;
     clearTimeout(this.#timer);
@@ -146,7 +146,7 @@ class WorkerSlot {
     this.#worker?.process.kill('SIGKILL');
   }
 
-  tell(state: ClusterState): void {
+  send(state: ClusterState): void {
     if (this.isUp && this.#worker?.isConnected()) this.#worker.send(state);
   }
 
@@ -175,7 +175,7 @@ class WorkerSlot {
     }
     if (!wasUp) this.#failedStarts += 1;
     if (!this.#hasBeenUp || this.#failedStarts >= maxFailedStarts) {
-      logger.fatal(fields, 'worker died, and none will follow');
+      logger.fatal(fields, 'worker died and will not be restarted');
       this.workers.giveUp(this.#reason(end));
     } else {
       logger.error({ ...fields, restartInMs: this.#pause }, 'worker died');
@@ -187,7 +187,7 @@ class WorkerSlot {
   }
 
   #reason({ exitCode, signal }: End): string | undefined {
-    // It has printed why it cannot start.
+    // The worker has printed the reason.
     if (!this.#hasBeenUp && exitCode) return undefined;
     const cause = signal ? `signal ${signal}` : `exit code ${exitCode}`;
     const times = this.#hasBeenUp ? `${maxFailedStarts} times in a row, the last time` : 'at the start';
@@ -196,8 +196,8 @@ class WorkerSlot {
 }
 
 /**
- * Passes on what a worker prints, in whole lines: if workers wrote to one pipe by themselves, lines would be torn, because
- * only writes of up to 4096 bytes are atomic (PIPE_BUF, pipe(7)). The rest of a line whose writer was killed is left out.
+ * Relays a worker's output in whole lines. If workers wrote to one pipe themselves, lines would be torn: only writes of up
+ * to 4096 bytes are atomic (PIPE_BUF, pipe(7)). An incomplete last line of a killed worker is dropped.
  */
 function relayLines(from: Readable, to: { write(lines: string): void }): void {
   let rest = '';

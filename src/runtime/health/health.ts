@@ -2,22 +2,22 @@ import type { FastifyInstance } from 'fastify';
 import { StoreError, tryAgain } from '../../errors.ts';
 import { withTimeout } from '../with-timeout.ts';
 
-/** @returns members of the answer. @throws StoreError SERVICE_UNAVAILABLE when the process cannot serve */
+/** @returns members of the response. @throws StoreError SERVICE_UNAVAILABLE when the process cannot serve */
 export type CheckReadiness = () => Promise<object>;
 
 export interface ReadinessOptions {
   app: { readonly isDraining: boolean };
   database: { assertReady(): Promise<void> };
   quota: { readonly isShared: boolean | undefined } | undefined;
-  /** Undefined when one process is the service. */
+  /** Undefined without workers. */
   worker: { readonly state: { hasStarted: boolean; workersUp: string | null } | undefined } | undefined;
 }
 
 const timeout = 2000;
 
-/** The database is reachable, writable and migrated, pending work makes progress, and the process is not draining. */
+/** Checks that the database is ready, that all workers have started, and that the process is not draining. */
 export function readiness({ app, database, quota, worker }: ReadinessOptions): CheckReadiness {
-  // However many requests arrive, only one check of the database runs at a time.
+  // Concurrent requests share one check of the database.
   let current: Promise<void> | undefined;
   const checkOnce = () => {
     current ??= withTimeout(timeout, database.assertReady(), late).finally(() => {
@@ -27,11 +27,11 @@ export function readiness({ app, database, quota, worker }: ReadinessOptions): C
   };
   return async () => {
     if (app.isDraining) throw new StoreError('SERVICE_UNAVAILABLE', 'The service is shutting down.');
-    // Clients that came now would all stay with the first worker, on connections that are kept alive.
+    // Clients that connected now would all stay with the first worker, on keep-alive connections.
     if (worker && !worker.state?.hasStarted) throw tryAgain('The workers are starting.');
     await checkOnce();
     const workersUp = worker?.state?.workersUp;
-    // Without Redis the service continues, and every node counts for itself; without a worker the others serve.
+    // Neither is a failure: without Redis every node counts for itself, and without a worker the others serve.
     return {
       ...(workersUp && { workers: workersUp }),
       ...(quota?.isShared === false && { quotas: 'per node: Redis cannot be used' }),
@@ -46,8 +46,8 @@ export interface HealthOptions {
 }
 
 /**
- * `/livez`: the process runs. `/readyz`: it can serve. Neither needs a key; both respond within two seconds. They are
- * on the port for operators as well, where no queue of new clients delays them.
+ * `/livez`: the process runs. `/readyz`: it can serve. Neither needs a key; both respond within two seconds. The
+ * operations port serves them as well, where no queue of clients delays them.
  */
 export async function health(app: FastifyInstance, { check }: HealthOptions): Promise<void> {
   const options = { schema: { hide: true }, config: { public: true } };

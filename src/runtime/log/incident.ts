@@ -1,15 +1,15 @@
 /** Callbacks for the start and the end of an incident. */
 export interface IncidentCallbacks {
   onStart(fields: object): void;
-  /** @param milliseconds from the first occurrence to the first sign of recovery @param times how often it occurred */
+  /** @param milliseconds from the first occurrence to the recovery @param times number of occurrences */
   onEnd(milliseconds: number, times: number): void;
 }
 
 const longestQuiet = 60_000;
 
 /**
- * Logs a recurring fault once when it starts and once when it ends, instead of once per request. An incident ends after
- * a quiet time. The quiet time doubles with each return within a minute, so that a flapping fault does not flood the log.
+ * Logs a recurring fault once when it starts and once when it ends, instead of once per request. An incident ends after a
+ * quiet time, which doubles each time the fault returns within a minute, so that a flapping fault does not flood the log.
  */
 export class Incident {
   #current: { since: number; times: number; recoveredAt?: number | undefined } | undefined;
@@ -17,7 +17,7 @@ export class Incident {
   #endedAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param shortestQuiet how long (ms) it must not occur before it has ended */
+  /** @param shortestQuiet the initial quiet time (ms) */
   constructor(
     private readonly callbacks: IncidentCallbacks,
     private readonly shortestQuiet = 1000,
@@ -39,7 +39,7 @@ export class Incident {
     this.callbacks.onStart(fields);
   }
 
-  /** A sign of recovery: the quiet time begins. */
+  /** Starts the quiet time. */
   recovered(): void {
     const current = this.#current;
     if (!current || current.recoveredAt !== undefined) return;

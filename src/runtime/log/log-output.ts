@@ -1,34 +1,34 @@
 import { fstatSync, writeFile, writeSync } from 'node:fs';
 
 const stdout = 1;
-/** Lines are written together, after so many milliseconds. */
+/** Milliseconds between two writes. */
 const interval = 200;
-/** Maximum number of pending characters; a reader that stalls loses the lines beyond them. */
+/** Maximum number of pending characters; further lines are dropped. */
 const maxPending = 4 * 1024 * 1024;
 
 /**
- * Writes log lines to standard output in bundles: a write for each line would cost a sixth of a request. A full disk, or
- * a reader that stalls or has gone, stops neither the service nor its shutdown: lines that cannot be written are dropped
- * and counted, and the count is logged as soon as there is room. (At shutdown pino's own destination retries forever:
+ * Writes log lines to standard output in batches: one write per line would cost a sixth of a request. A full disk or a
+ * stalled or closed reader stops neither the service nor its shutdown: lines that cannot be written are dropped and
+ * counted, and the count is logged later. (pino's own destination retries forever at shutdown:
  * https://github.com/pinojs/sonic-boom/pull/250.)
  */
 export class LogOutput {
-  /** How many lines have been dropped since the start. */
+  /** Number of lines dropped since the start. */
   dropped = 0;
-  /** How many of them the log has reported. */
+  /** Number of dropped lines that the log has reported. */
   #reported = 0;
   #pending = '';
-  /** Length of what is being written. */
+  /** Number of characters being written. */
   #writing = 0;
   readonly #write = writerOf(stdout);
   readonly #timer = setInterval(() => this.#flush(), interval).unref();
 
-  /** @param format changes lines as they are taken */
+  /** @param format applied to lines when they are added */
   constructor(private readonly format = (lines: string) => lines) {
     process.once('exit', () => this.#writeLast());
   }
 
-  /** Takes one line, as pino writes it, or several that a worker has bundled. */
+  /** Adds one line of pino's, or several of a worker's. */
   write(given: string): void {
     const lines = this.format(given);
     if (this.#pending.length + this.#writing + lines.length > maxPending) this.dropped += countOf(lines);
@@ -68,12 +68,12 @@ export class LogOutput {
     return this.format(`${JSON.stringify({ ...note, msg: 'log lines could not be written' })}\n`);
   }
 
-  /** For an exit without `close`: tries once. */
+  /** Tries once, for an exit without `close`. */
   #writeLast(): void {
     if (this.#writing > 0 || this.#pending === '') return;
     try {
       writeSync(stdout, this.#pending);
-    } catch {} // Nowhere is left to report it.
+    } catch {} // The error cannot be reported anywhere.
   }
 }
 
@@ -87,7 +87,7 @@ type Write = (text: string, done: (error?: Error | null) => void) => void;
 function writerOf(fd: number): Write {
   const stat = fstatSync(fd);
   if (!stat.isFIFO() && !stat.isSocket()) return (text, done) => writeFile(fd, text, done);
-  // Each write gets its own error.
+  // The callback of each write gets its error.
   process.stdout.on('error', () => undefined);
   return (text, done) => process.stdout.write(text, done);
 }

@@ -12,7 +12,7 @@ export type LogLevel = Level | 'silent';
 /** Settings that can be changed while the service runs. */
 export interface LogSettings {
   level: LogLevel;
-  /** The share of the successful requests, from 0 to 1, that get a line. */
+  /** The share of successful requests to log, from 0 to 1. */
   sample: number;
 }
 
@@ -27,18 +27,18 @@ export class Log {
 
   /**
    * @param stream standard output when absent, one write per line
-   * @param worker the number of the worker, for each line
+   * @param worker the worker's number, added to each line
    */
   constructor({ level, sample }: LogSettings, stream: DestinationStream = process.stdout, worker?: number) {
     const base = { pid: process.pid, host: hostname(), ...(worker && { worker }) };
-    // Without one of ours, Fastify's own serializer would change `req`.
+    // Overrides Fastify's serializer, which would change `req`.
     this.logger = pino({ level, base, serializers: { req: (req) => req, err: errorFields } }, stream);
     this.#sample = sample;
     this.#stream = stream;
     this.#base = JSON.stringify(base).slice(1, -1);
   }
 
-  /** Writes a line at the level info, whatever the level is. @param members as JSON, each after a comma */
+  /** Writes a line of the level info, even when that level is disabled. @param members as JSON, each after a comma */
   write(members: string, msg: string): void {
     this.#stream.write(`{"level":30,"time":${Date.now()},${this.#base}${members},"msg":"${msg}"}\n`);
   }
@@ -51,13 +51,13 @@ export class Log {
     return { level: this.logger.level as LogLevel, sample: this.#sample };
   }
 
-  /** Child loggers, Fastify's for instance, have no level of their own, and follow. */
+  /** Child loggers, like Fastify's, inherit the level. */
   set settings({ level, sample }: LogSettings) {
     this.logger.level = level;
     this.#sample = sample;
   }
 
-  /** Changes settings for an operator, and logs that. @param by the operator, for the line */
+  /** Changes settings for an operator, and logs the change. @param by fields that identify the operator */
   change(wanted: Partial<LogSettings>, by: object): LogSettings {
     const before = this.settings;
     const after = { ...before, ...wanted };
@@ -70,9 +70,9 @@ export class Log {
   }
 
   /**
-   * `GET /log` and `PUT /log`, on the port for operators: `{"level":"debug","sample":0.1}`, or one of the two. With
-   * workers it holds for all of them. A restart goes back to the configuration. PUT and JSON take a preflight, which is
-   * not answered, so no page in an operator's browser gets here.
+   * `GET /log` and `PUT /log` on the operations port: `{"level":"debug","sample":0.1}`, or one of the two. The settings apply
+   * to all workers, until a restart. PUT and JSON need a preflight, which is not answered, so a web page in an operator's
+   * browser cannot change them.
    */
   readonly page: FastifyPluginAsync = async (app) => {
     app.removeContentTypeParser('text/plain');
@@ -95,10 +95,10 @@ const acceptableId = /^[\w.:-]{1,64}$/;
 /** Fastify's options for logging: one line per request, each with the request's id. */
 export function loggingOptions({ logger }: Log, redactor: Redactor): FastifyServerOptions {
   return {
-    // Also when it is silent: that may change while the service runs.
+    // Even for the level `silent`, because the level may change while the service runs.
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
-    // The client's `X-Request-Id` when it is plain, so that a trace can be followed. A key must not reach the log.
+    // Keeps the client's `X-Request-Id` unless it has unusual characters or contains an API key.
     genReqId: ({ headers: { 'x-request-id': given } }: Pick<IncomingMessage, 'headers'>) =>
       typeof given === 'string' && acceptableId.test(given) && !redactor.hasKey(given) ? given : randomUUID(),
   };
@@ -111,7 +111,7 @@ interface ErrorFields {
   stack: string;
 }
 
-/** Without what drivers attach to an error: Redis's failed command may contain its password. */
+/** Omits other members that drivers attach to errors: Redis' failed command may contain its password. */
 function errorFields(error: unknown): ErrorFields {
   if (!(error instanceof Error)) return { type: typeof error, message: String(error), stack: '' };
   const { name, message, stack = '', cause } = error;

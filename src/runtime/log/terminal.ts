@@ -9,7 +9,7 @@ interface Line {
   [member: string]: unknown;
 }
 
-/** Formats lines of the log for people: a short coloured line each. What is no JSON stays as it is. */
+/** Formats JSON log lines as short coloured lines. Other lines stay as they are. */
 export function forTerminal(lines: string): string {
   return lines.replace(/^\{.*\}$/gm, (line) => {
     try {
@@ -25,7 +25,7 @@ function formatted({ level, time, pid: _pid, host: _host, msg, ...members }: Lin
   return `${at} ${members.req && members.ms !== undefined ? requestOf(members, msg) : eventOf(level, msg, members)}`;
 }
 
-/** `GET /v1/pets 200 12 ms key 1`; of GraphQL with its operation, of a failure with its code. */
+/** `GET /v1/pets 200 12 ms key 1`; GraphQL adds its operation, a failure its code. */
 function requestOf({ req, face, operation, fields, status, code, ms, key }: Record<string, unknown>, msg: string) {
   const { method, path } = req as { method: string; path: string };
   const name = face === 'graphql' ? (operation ?? (fields as string[] | undefined)?.join(' ')) : undefined;
@@ -41,7 +41,7 @@ function eventOf(level: number, msg: string, { config: _, err, ...members }: Rec
   const text = (value: unknown) => (typeof value === 'object' ? JSON.stringify(value) : `${value}`);
   const details = Object.entries(members).map(([name, value]) => `${name} ${text(value)}`);
   const event = level >= 50 ? styleText('red', msg) : level >= 40 ? styleText('yellow', msg) : msg;
-  // A terminal would obey control characters.
+  // A terminal would interpret control characters.
   const line =
     details.length > 0 ? `${event}  ${styleText('dim', details.join(', ').replace(/\p{Cc}/gu, '?'))}` : event;
   const { stack } = (err ?? {}) as { stack?: string };

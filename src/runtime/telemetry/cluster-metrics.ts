@@ -4,12 +4,12 @@ import type { Metrics } from './metrics.ts';
 
 /** How often (ms) a worker reports. */
 const interval = 1000;
-/** A worker that has not reported for so long (ms) is silent. */
-const patience = 2500;
+/** How long (ms) after its last report a worker counts as silent. */
+const silentAfter = 2500;
 
 type Report = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 
-/** In a worker: sends the metrics of this process to its parent, again and again. */
+/** In a worker: sends its metrics to the parent every second. */
 export function reportToParent({ registry }: Metrics): void {
   const send = async () => {
     const report = await registry.getMetricsAsJSON();
@@ -19,39 +19,39 @@ export function reportToParent({ registry }: Metrics): void {
 }
 
 /**
- * In the parent: adds the metrics of all workers. The library's `AggregatorRegistry` takes back what a killed worker has
- * counted, which Prometheus counts once more as a restart, and one worker that hangs fails its scrape. Here the counts of
- * a worker stay as it reported them last.
+ * In the parent: adds up the metrics of all workers. The library's `AggregatorRegistry` drops the counts of a killed
+ * worker, which Prometheus takes for a counter reset, and fails the whole scrape when one worker hangs. This class keeps
+ * each worker's last reported counts.
  */
 export class ClusterMetrics {
-  /** Of the workers that serve. */
+  /** The last reports of running workers. */
   readonly #reports = new Map<number, { report: Report; at: number }>();
-  /** What processes that have ended had counted, in one sum. */
+  /** The summed counts of ended workers. */
   #ended: Promise<Report> = Promise.resolve([]);
 
   constructor(private readonly own: Metrics) {
-    const keep = (id: number, report: Report) => this.#reports.set(id, { report, at: performance.now() });
-    cluster.on('listening', ({ id }) => keep(id, []));
+    const store = (id: number, report: Report) => this.#reports.set(id, { report, at: performance.now() });
+    cluster.on('listening', ({ id }) => store(id, []));
     cluster.on('message', ({ id }, message: { report?: Report }) => {
-      if (message.report && this.#reports.has(id)) keep(id, message.report);
+      if (message.report && this.#reports.has(id)) store(id, message.report);
     });
     cluster.on('exit', ({ id }) => {
       const counted = countersIn(this.#reports.get(id)?.report ?? []);
       this.#reports.delete(id);
       this.#ended = this.#ended.then((sum) => Registry.aggregate([sum, counted]).getMetricsAsJSON());
     });
-    const silent = () => [...this.#reports.values()].filter(({ at }) => isOld(at)).length;
+    const silent = () => [...this.#reports.values()].filter(({ at }) => isSilent(at)).length;
     own.gauge('animal_store_workers_up', 'Processes that serve.', () => [[this.#reports.size]]);
     own.gauge('animal_store_workers_silent', 'Workers that have not reported lately.', () => [[silent()]]);
   }
 
   /** In Prometheus' text format. */
   async text(): Promise<string> {
-    const reports = [...this.#reports.values()].map(({ report, at }) => (isOld(at) ? countersIn(report) : report));
+    const reports = [...this.#reports.values()].map(({ report, at }) => (isSilent(at) ? countersIn(report) : report));
     const [own, ended] = await Promise.all([this.own.registry.getMetricsAsJSON(), this.#ended]);
     return Registry.aggregate([own, ...reports, ended]).metrics();
   }
 }
 
-const isOld = (at: number) => performance.now() - at > patience;
+const isSilent = (at: number) => performance.now() - at > silentAfter;
 const countersIn = (report: Report) => report.filter(({ type }) => type !== 'gauge');

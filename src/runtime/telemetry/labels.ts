@@ -1,6 +1,6 @@
 import { httpStatusOf } from '../../errors.ts';
 
-/** Replaces every value that is in no closed list: no label ever comes from what a client sent. */
+/** Replaces values outside a closed list, so that clients cannot create labels. */
 export const other = 'other';
 
 const methods = new Set(['GET', 'POST', 'HEAD', 'OPTIONS', 'PUT', 'PATCH', 'DELETE']);
@@ -28,7 +28,7 @@ interface Routed {
   routeOptions: { url?: string | undefined };
 }
 
-/** The route as the interface writes it: `/v1/pets/:petId`, without the expression of its parameter. */
+/** The route without the pattern of its parameter: `/v1/pets/:petId`. */
 export function routeLabel({ is404, routeOptions: { url } }: Routed): string {
   return is404 || url === undefined || url === '*' ? other : url.replace(/\(.*?\)(?=\/|$)/g, '');
 }

@@ -6,19 +6,19 @@ import { codeLabel, methodLabel, other, routeLabel } from './labels.ts';
 import type { Metrics, Reading } from './metrics.ts';
 import type { ObservedDatabase, Observers, QueueState } from './observers.ts';
 
-/** OpenTelemetry's advice for HTTP, in seconds. */
-const ofHttp = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
-/** Most operations take less than its first limit. */
-const ofOperations = [0.001, 0.0025, ...ofHttp];
-const ofDatabase = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
-const ofBatches = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+/** OpenTelemetry's recommended buckets for HTTP, in seconds. */
+const httpBuckets = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
+/** Finer, because most operations take less than the first bucket above. */
+const operationBuckets = [0.001, 0.0025, ...httpBuckets];
+const databaseBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const batchBuckets = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
-/** How many API keys may have a series of their own. */
+/** Maximum number of API keys with separate series. */
 const maxKeys = 200;
-/** How long (ms) the database may take to answer before it counts as down. */
+/** How long (ms) the database may take to answer a ping. */
 const pingTimeout = 1000;
 
-/** Adds what a serving process measures. */
+/** Adds the metrics of a serving process. */
 export function measure(metrics: Metrics, observers: Observers): void {
   const zero = measureOperations(metrics, observers);
   measureRoundTrips(metrics, observers);
@@ -30,12 +30,12 @@ export function measure(metrics: Metrics, observers: Observers): void {
   };
 }
 
-/** Requests, and the operations of both APIs. @returns what begins the series of every operation */
+/** Measures requests, and the operations of both APIs. @returns a function that creates all series with zero */
 function measureOperations(metrics: Metrics, observers: Observers): (app: FastifyInstance) => void {
   const durations = metrics.histogram(
     'http_server_request_duration_seconds',
     'Duration of requests, of streams until they begin.',
-    ofHttp,
+    httpBuckets,
     ['http_request_method', 'http_route', 'http_response_status_code'],
   );
   const aborted = metrics.counter('http_server_aborted_requests_total', 'The client disconnected before the answer.');
@@ -45,7 +45,7 @@ function measureOperations(metrics: Metrics, observers: Observers): (app: Fastif
   const help = 'Operations (in GraphQL, root fields) by error code; OK without one.';
   const total = metrics.counter('animal_store_operations_total', help, ['face', 'operation', 'code']);
   const name = 'animal_store_operation_duration_seconds';
-  const taken = metrics.histogram(name, 'From the arrival to the answer.', ofOperations, ['face', 'operation']);
+  const taken = metrics.histogram(name, 'From the arrival to the answer.', operationBuckets, ['face', 'operation']);
   const count = (face: 'rest' | 'graphql', operation: string, code: unknown, seconds: number) => {
     taken.observe({ face, operation }, seconds);
     total.inc({ face, operation, code: codeLabel(code) });
@@ -59,32 +59,32 @@ function measureOperations(metrics: Metrics, observers: Observers): (app: Fastif
       const http_route = routeLabel(request);
       const http_request_method = methodLabel(request.method);
       const http_response_status_code = isAnswered ? `${reply.statusCode}` : '';
-      // A stream lasts as long as its client likes: what counts is when it began.
+      // A stream's duration is up to its client, so this measures the time to its start.
       const seconds = (call.streamedAfter ?? milliseconds) / 1000;
       durations.observe({ http_request_method, http_route, http_response_status_code }, seconds);
       if (!isAnswered) aborted.inc();
       const operation = http_route === other ? other : id;
-      // What a client has given up neither succeeded nor failed.
+      // A request that the client aborted neither succeeded nor failed.
       if (operation && (isAnswered || code !== undefined)) count('rest', operation, code, seconds);
-      // A GraphQL request that was refused before it was an operation.
+      // A GraphQL request that was rejected before its operation was known.
       else if (face === 'graphql' && !call.operation?.fields && code) count('graphql', other, code, seconds);
       if (reply.getHeader('idempotent-replayed') === 'true') replays.inc();
-      const isOfKey = code === 'UNAUTHENTICATED' || code === 'FORBIDDEN';
-      // With a caller it is the quota's, which the operations count.
-      if (isOfKey || (code === 'TOO_MANY_REQUESTS' && !caller)) refusals.inc({ code });
+      const isKeyError = code === 'UNAUTHENTICATED' || code === 'FORBIDDEN';
+      // With a caller, a 429 is due to the quota, which `count` has counted.
+      if (isKeyError || (code === 'TOO_MANY_REQUESTS' && !caller)) refusals.inc({ code });
     },
   });
   observers.operations.push({
     ended({ fields, call }, errors) {
       const seconds = (call.streamedAfter ?? performance.now() - call.arrived) / 1000;
-      // Fields of the schema, because the document is valid, or those of introspection.
+      // The document is valid, so these are fields of the schema or of introspection.
       for (const [key, name] of fields) {
         count('graphql', name.startsWith('__') ? other : name, errors && codeFor(key, errors), seconds);
       }
     },
   });
   return (app) => {
-    // Prometheus sees no increase in a series that it sees for the first time, and alerts look at these.
+    // Alerts use these series, and Prometheus detects no increase in the first sample of a series.
     for (const [face, operation] of [...operationsOf(app), ['rest', other]] as const) {
       taken.zero({ face, operation });
       for (const code of ['OK', 'SERVICE_UNAVAILABLE', 'INTERNAL_SERVER_ERROR'])
@@ -98,7 +98,7 @@ function codeFor(key: string, errors: readonly GraphQLFormattedError[]): unknown
   return errors.find(({ path }) => path === undefined || path[0] === key)?.extensions?.code;
 }
 
-/** All operations of both APIs, by the contracts that are served. */
+/** All operations of both APIs, from the served contracts. */
 function operationsOf(app: FastifyInstance): Array<['rest' | 'graphql', string]> {
   const { paths = {} } = app.swagger() as { paths?: Record<string, Record<string, { operationId?: string }>> };
   const ids = Object.values(paths).flatMap((path) => Object.values(path).map(({ operationId }) => operationId));
@@ -115,8 +115,8 @@ function measureRoundTrips(metrics: Metrics, observers: Observers): void {
   const labelNames = ['db_collection_name', 'db_operation_name'];
   const name = 'db_client_operation_duration_seconds';
   const help = 'Duration of round trips to the database.';
-  const durations = metrics.histogram(name, help, ofDatabase, [...labelNames, 'error_type']);
-  const sizes = metrics.histogram('db_client_operation_batch_size', 'Inputs per round trip.', ofBatches, labelNames);
+  const durations = metrics.histogram(name, help, databaseBuckets, [...labelNames, 'error_type']);
+  const sizes = metrics.histogram('db_client_operation_batch_size', 'Inputs per round trip.', batchBuckets, labelNames);
   const reads = metrics.counter('animal_store_read_node_reads_total', 'Reads sent to each server.', ['node']);
   observers.databases.push({
     sent({ collection: db_collection_name, operation: db_operation_name, size }) {
@@ -167,7 +167,7 @@ function readDatabase(metrics: Metrics, database: ObservedDatabase): void {
   metrics.gauge('db_client_connection_pending_requests', 'Statements waiting for a connection.', pending, ['pool']);
 
   const late = () => new Error('The database is silent.');
-  // Scrapes at the same time ask once: a database that hangs would keep a connection for each.
+  // Concurrent scrapes share one ping: otherwise a hanging database would occupy a connection per scrape.
   let answer: Promise<number> | undefined;
   const isUp = async (): Promise<Reading[]> => {
     answer ??= withTimeout(pingTimeout, database.ping(), late).then(

@@ -1,13 +1,13 @@
 import { type Aggregator, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
 
-/** A value with those of the labels, in their order. */
+/** A value and its label values, in the order of the label names. */
 export type Reading = [value: number, ...labels: string[]];
-/** Reads a value that is kept elsewhere: called at each scrape. */
+/** Reads the current values at each scrape. */
 type Read = () => Reading[] | Promise<Reading[]>;
 
 /**
- * All metrics of one process, each by its name in Prometheus: OpenTelemetry's stable name where there is one. Tests hold
- * `docs/observe.md`, the dashboard and the alerts in `operations/` to what is created here.
+ * The metrics of one process. They have OpenTelemetry's stable names where those exist. Tests compare them with
+ * `docs/observe.md`, and with the dashboard and the alerts in `operations/`.
  */
 export class Metrics {
   readonly registry = new Registry();
@@ -19,12 +19,12 @@ export class Metrics {
     return counter;
   }
 
-  /** @param buckets their upper limits */
+  /** @param buckets upper bounds */
   histogram(name: string, help: string, buckets: number[], labelNames: string[]): Histogram<string> {
     return new Histogram<string>({ name, help, labelNames, buckets, registers: this.#registers });
   }
 
-  /** @param aggregator how readings with the same labels, and the values of several processes, become one */
+  /** @param aggregator combines readings with the same labels, and the values of several processes */
   gauge(name: string, help: string, read: Read, labelNames: string[] = [], aggregator: Aggregator = 'sum'): void {
     const collect = () => refill(gauge, aggregator, read);
     const registers = this.#registers;

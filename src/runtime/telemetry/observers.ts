@@ -3,8 +3,8 @@ import type { GraphQLFormattedError } from 'graphql';
 import type { Deadline } from '../../deadline.ts';
 
 /**
- * What the service reports to its log, metrics and traces. Every observer sees every event once, returns quickly and
- * does not throw. An empty list costs nothing.
+ * The observers of the service: its log, metrics and traces. Every observer sees every event once, returns quickly and
+ * does not throw.
  */
 export interface Observers {
   requests: RequestObserver[];
@@ -15,21 +15,21 @@ export interface Observers {
   onBuilt?(app: FastifyInstance, database: ObservedDatabase): void;
 }
 
-/** What becomes known of a request while it is processed. */
+/** The context of a request, filled while it is processed. */
 export type ObservedCall = FastifyRequest['call'];
 
 /** Observes requests of both APIs. */
 export interface RequestObserver {
-  /** A request has arrived. Its route is known, its caller is not yet. */
+  /** A request has arrived. Its route is known, its caller is not. */
   began?(request: FastifyRequest): void;
-  /** The system has taken the whole response, or the connection is closed. */
+  /** The operating system has accepted the whole response, or the connection is closed. */
   ended(request: FastifyRequest, reply: FastifyReply, end: RequestEnd): void;
 }
 
 export interface RequestEnd {
   /** Milliseconds since the arrival. */
   milliseconds: number;
-  /** False when the client disconnected before it had the whole response. */
+  /** False when the client disconnected before the response was complete. */
   isAnswered: boolean;
   route: ObservedRoute;
 }
@@ -43,8 +43,7 @@ export interface ObservedRoute {
 }
 
 /**
- * Observes GraphQL operations. Compiled operations never reach graphql-js's `execute`, so this is the place that sees
- * all of them.
+ * Observes GraphQL operations, also compiled ones, which never reach graphql-js's `execute`.
  */
 export interface OperationObserver {
   began?(operation: ObservedOperation): void;
@@ -56,16 +55,16 @@ export interface OperationObserver {
 export interface ObservedOperation {
   type: 'query' | 'mutation' | 'subscription';
   name: string | undefined;
-  /** Names of its root fields in the schema, by those in the response. The same object each time for one document. */
+  /** Names of its root fields in the schema, by response key. The same object for each request with one document. */
   fields: ReadonlyMap<string, string>;
   call: ObservedCall;
 }
 
 /** Observes round trips to the database. */
 export interface DatabaseObserver {
-  /** @returns called once, when the batch has its answer or has failed as a whole */
+  /** @returns a function to call once, when the batch has an answer or has failed as a whole */
   sent(batch: SentBatch): (failure?: DatabaseFailure) => void;
-  /** A read was sent to this server, where there are several. */
+  /** A read was sent to this server; only called with read nodes. */
   readOn?(node: string): void;
 }
 
@@ -86,7 +85,7 @@ export interface SentBatch extends QueueName {
 export interface DatabaseFailure {
   /** PostgreSQL's own code, if the failure comes from there. */
   state: string | undefined;
-  /** One of few words: the class of the SQLSTATE, `timeout`, `unavailable` or `other`. */
+  /** Low cardinality: the class of the SQLSTATE, `timeout`, `unavailable` or `other`. */
   type: string;
 }
 
@@ -110,7 +109,7 @@ export interface QueueState extends QueueName {
   readonly waiting: number;
   /** How long (ms) its first input has waited. */
   readonly oldest: number;
-  /** How many inputs have been rejected since the start, because too much was pending. */
+  /** Number of inputs rejected since the start because the queue was full. */
   readonly refused: number;
 }
 

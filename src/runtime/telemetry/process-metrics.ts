@@ -4,10 +4,10 @@ import type { Metrics, Reading } from './metrics.ts';
 
 /** Milliseconds between two measurements of the event loop's delay. */
 const resolution = 10;
-/** Milliseconds; a scrape sees the last whole window, whoever else scrapes. Prometheus asks every 15 s by default. */
+/** Milliseconds. Each scrape reports the last complete window, so several scrapers do not interfere. */
 const window = 10_000;
 
-const ofGc = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1];
+const gcBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1];
 const gcTypes: Record<number, string> = {
   [constants.NODE_PERFORMANCE_GC_MAJOR]: 'major',
   [constants.NODE_PERFORMANCE_GC_MINOR]: 'minor',
@@ -16,10 +16,10 @@ const gcTypes: Record<number, string> = {
 };
 
 /**
- * Measures the process: memory, CPU, file descriptors, event loop, garbage collection. The library's own default metrics
- * are not used: each scrape resets their event loop delay, and they are fifty series that no page here explains.
+ * Measures the process: memory, CPU, file descriptors, event loop, garbage collection. It does not use the library's
+ * default metrics: each scrape resets their event loop delay, and most of their fifty series are not needed.
  *
- * @returns what ends the measurements
+ * @returns a function that stops the measurements
  */
 export function measureProcess(metrics: Metrics): () => void {
   metrics.gauge('process_resident_memory_bytes', 'Resident memory.', () => [[process.memoryUsage.rss()]]);
@@ -50,7 +50,7 @@ function fromProc(read: () => number): Reading[] {
 function measureEventLoop(metrics: Metrics): NodeJS.Timeout {
   const delay = monitorEventLoopDelay({ resolution });
   delay.enable();
-  // Node counts the time between two measurements as delay.
+  // Node includes the resolution in the delay.
   const seconds = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - resolution / 1000) || 0;
   let began = performance.eventLoopUtilization();
   const now = () => ({
@@ -73,7 +73,7 @@ function measureEventLoop(metrics: Metrics): NodeJS.Timeout {
 }
 
 function measureGarbageCollection(metrics: Metrics): PerformanceObserver {
-  const pauses = metrics.histogram('v8js_gc_duration_seconds', 'Pauses of the garbage collector.', ofGc, ['type']);
+  const pauses = metrics.histogram('v8js_gc_duration_seconds', 'Pauses of the garbage collector.', gcBuckets, ['type']);
   for (const type of Object.values(gcTypes)) pauses.zero({ type });
   const observer = new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) {

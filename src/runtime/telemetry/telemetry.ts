@@ -6,15 +6,15 @@ import type { Metrics } from './metrics.ts';
 import type { Observers } from './observers.ts';
 
 export interface TelemetryOptions {
-  /** Of this release. */
+  /** The version of this release. */
   version: string;
-  /** Whether metrics are kept. */
+  /** Whether metrics are enabled. */
   isMeasured: boolean;
-  /** A process that serves, one of several that do, or their parent. */
+  /** `alone` serves without workers. */
   role: 'alone' | 'worker' | 'parent';
-  /** Of the service. */
+  /** The kind of database. */
   database: 'embedded' | 'postgres';
-  /** Whether only operations run that the operator has registered. */
+  /** Whether only registered GraphQL documents may run. */
   hasTrustedDocuments: boolean;
   /** OpenTelemetry's variables. */
   env: NodeJS.ProcessEnv;
@@ -27,9 +27,9 @@ export interface TelemetryOptions {
 /** How long (ms) sending the last spans may take. */
 const lastSpans = 1500;
 
-/** Metrics and traces of this process. Both are off by default; then none of their code is loaded. */
+/** Metrics and traces of this process. Both are off by default, and then their code is not loaded. */
 export class Telemetry {
-  /** What the parts of the service report to. */
+  /** The observers to notify. */
   readonly observers: Observers = { requests: [], operations: [], databases: [] };
   /** Undefined when they are off. */
   metrics: Metrics | undefined;
@@ -65,7 +65,7 @@ export class Telemetry {
     if (role === 'worker') reportToParent(metrics);
   }
 
-  /** `/metrics`, in Prometheus' text format. @param isParent whether workers report to this process */
+  /** Creates `/metrics`, in Prometheus' text format. @param isParent whether workers report to this process */
   async pages(isParent: boolean): Promise<FastifyPluginAsync[]> {
     const { metrics } = this;
     if (!metrics) return [];

@@ -37,13 +37,13 @@ import { codeLabel, methodLabel, other, routeLabel } from './labels.ts';
 import type { DatabaseObserver, Observers, OperationObserver, RequestObserver } from './observers.ts';
 import type { TelemetryOptions } from './telemetry.ts';
 
-/** The largest batch has as many inputs. */
+/** The maximum batch size. */
 const maxLinks = 256;
 
-/** Reports spans to OpenTelemetry's provider. @returns what sends the last ones */
+/** Sends spans through OpenTelemetry's provider. @returns a function that flushes the last spans */
 export function traceTo(observers: Observers, options: TelemetryOptions): () => Promise<void> {
   const { version, log, hasTrustedDocuments } = options;
-  // The exporter and the resource read their standard variables themselves.
+  // The exporter and the resource read the standard variables themselves; the processor does not.
   const delay = getNumberFromEnv('OTEL_BSP_SCHEDULE_DELAY') ?? 5000;
   const processor = new BatchSpanProcessor({
     exporter: new OTLPTraceExporter(),
@@ -68,11 +68,11 @@ export function traceTo(observers: Observers, options: TelemetryOptions): () => 
     spanProcessors: [processor],
   });
   const callbacks = {
-    onStart: (fields: object) => log.warn(fields, 'spans cannot be sent, and are lost'),
+    onStart: (fields: object) => log.warn(fields, 'spans cannot be sent and are lost'),
     onEnd: (ms: number, batches: number) => log.info({ ms, batches }, 'spans are no longer lost'),
   };
   const losses = new Incident(callbacks, 2 * (delay + (getNumberFromEnv('OTEL_EXPORTER_OTLP_TIMEOUT') ?? 10_000)));
-  // The SDK reports each batch. Only the reason is logged, because the error holds the collector's answer.
+  // The SDK reports each failed batch. Only the message is logged, because the error contains the collector's response.
   setGlobalErrorHandler((error) => {
     losses.occurred({ reason: error instanceof Error ? error.message || error.name : String(error) });
     losses.recovered();
@@ -96,7 +96,7 @@ export function samplerFromEnv(): Sampler {
 }
 
 const propagator = new W3CTraceContextPropagator();
-/** The client chooses the content of `tracestate`, which would be sent with each span: it is not read. */
+/** Ignores `tracestate`, whose content the client chooses and each span would carry. */
 const onlyTraceparent = {
   get: (headers: IncomingHttpHeaders, name: string) => (name === 'traceparent' ? headers[name] : undefined),
   keys: () => ['traceparent'],
@@ -109,10 +109,10 @@ function requestSpans(tracer: Tracer, { redactor }: TelemetryOptions): RequestOb
       const { headers, method, protocol } = request;
       const route = routeLabel(request);
       const label = methodLabel(method);
-      // No query, no header, no host: a client may send anything there, a key too.
+      // Omits query, headers and host, where a client may send anything, even a key.
       const attributes: Attributes = {
         'http.request.method': label === other ? '_OTHER' : label,
-        // A proxy may have passed on anything else.
+        // A proxy may pass on any other value.
         'url.scheme': protocol === 'https' ? 'https' : 'http',
         'url.path': redactor.redactPath(request.originalUrl),
         'network.protocol.version': request.raw.httpVersion,
@@ -134,15 +134,15 @@ function requestSpans(tracer: Tracer, { redactor }: TelemetryOptions): RequestOb
   };
 }
 
-/** One INTERNAL span for each GraphQL operation. @param isTrusted whether names of operations are the operator's own */
+/** One INTERNAL span for each GraphQL operation. @param isTrusted whether the operator has registered all documents */
 function operationSpans(tracer: Tracer, isTrusted: boolean): OperationObserver {
   return {
     began({ type, name, call }) {
       if (!call.trace) return;
       const attributes: Attributes = { 'graphql.operation.type': type };
-      // Any client can send as many names as it likes.
+      // Clients could send unlimited names.
       if (isTrusted && name) attributes['graphql.operation.name'] = name;
-      call.trace.operation = tracer.startSpan(type, { attributes }, within(call.trace.request));
+      call.trace.operation = tracer.startSpan(type, { attributes }, childOf(call.trace.request));
     },
     ended({ call }, errors) {
       const span = call.trace?.operation;
@@ -153,8 +153,8 @@ function operationSpans(tracer: Tracer, isTrusted: boolean): OperationObserver {
 }
 
 /**
- * One CLIENT span for each round trip that serves a traced request, as its child. A round trip that serves several is
- * the child of the first, whose sampling it follows. It has a link to each request, and each request has one to it.
+ * One CLIENT span for each round trip that serves a sampled request, as a child of that request. When it serves several,
+ * the span is a child of the first, and links connect it with all of them in both directions.
  */
 function databaseSpans(tracer: Tracer): DatabaseObserver {
   return {
@@ -168,11 +168,11 @@ function databaseSpans(tracer: Tracer): DatabaseObserver {
         'db.collection.name': collection,
         'db.operation.name': operation,
       };
-      // The conventions leave it out where there is only one.
+      // The conventions omit a batch size of 1.
       if (size > 1) attributes['db.operation.batch.size'] = size;
       const isShared = served.size > 1;
       const links = isShared ? [...served].map(({ request }) => ({ context: request.spanContext() })) : [];
-      const context = within(first.operation ?? first.request);
+      const context = childOf(first.operation ?? first.request);
       const span = tracer.startSpan(
         `${operation} ${collection}`,
         { kind: SpanKind.CLIENT, attributes, links },
@@ -183,7 +183,7 @@ function databaseSpans(tracer: Tracer): DatabaseObserver {
         if (failure) {
           const { state, type } = failure;
           if (state) span.setAttribute('db.response.status_code', state);
-          // Without the message, which may quote data.
+          // Omits the message, which may quote data.
           span.setAttribute('error.type', state ?? type).setStatus({ code: SpanStatusCode.ERROR });
         }
         span.end();
@@ -194,7 +194,7 @@ function databaseSpans(tracer: Tracer): DatabaseObserver {
 
 const ignore = () => undefined;
 
-function within(span: Span): Context {
+function childOf(span: Span): Context {
   return trace.setSpan(ROOT_CONTEXT, span);
 }
 
@@ -202,7 +202,7 @@ function isSampled(span: Span): boolean {
   return (span.spanContext().traceFlags & TraceFlags.SAMPLED) !== 0;
 }
 
-/** Adds our error code. The status is an error only for a code that stands for 5xx, also where GraphQL answers 200. */
+/** Sets the error code. The status is ERROR only for codes that mean 5xx, even if GraphQL answers 200. */
 function fail(span: Span, code: unknown): void {
   if (code === undefined) return;
   span.setAttribute('error.type', code === 'aborted' ? code : codeLabel(code));

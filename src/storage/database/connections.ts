@@ -9,7 +9,7 @@ import {
 } from '../../../packages/embedded-postgres/src/postgres.ts';
 import type { DatabaseOptions } from './options.ts';
 
-/** Opens the embedded store in `dataDir`. One process owns it; the others are its guests, and one of them takes over. */
+/** Opens the embedded store in `dataDir`. One process owns it. When the owner ends, one of its guests takes over. */
 export async function openEmbedded(
   options: Pick<DatabaseOptions, 'dataDir' | 'prepared' | 'onLost' | 'log' | 'embedded'>,
 ): Promise<EmbeddedPostgres> {
@@ -22,59 +22,59 @@ export async function openEmbedded(
   return store;
 }
 
-/** How to open sessions with one PostgreSQL. */
+/** How to open sessions with one PostgreSQL server. */
 export interface Sessions {
   readonly config: ClientConfig;
-  /** True when prepared statements survive: false behind a pooler that gives every transaction another session. */
+  /** False behind a pooler in transaction mode: prepared statements do not survive there. */
   readonly keepStatements: boolean;
-  /** What an operator should run when sessions have other settings than ours: a pooler drops them. */
+  /** SQL for an operator to run, because a pooler drops our session settings. */
   readonly advice?: string[] | undefined;
-  /** Finds out how, as long as that is unknown. */
-  readonly find?: (() => Promise<Sessions>) | undefined;
+  /** Detects these settings; undefined once they are known. */
+  readonly detect?: (() => Promise<Sessions>) | undefined;
 }
 
 type Limits = Pick<DatabaseOptions, 'connectTimeout' | 'statementTimeout' | 'preparedStatements'>;
 
 /**
- * Sessions with the database of the service.
+ * Determines how to open sessions with the service's database.
  *
- * @throws Error for an address that cannot be used
+ * @throws Error for an invalid address
  */
 export async function sessionsFor(options: DatabaseOptions, embedded?: EmbeddedAddress): Promise<Sessions> {
   if (embedded) {
     const { host, port, user, database } = embedded;
-    // Said, because PGPORT and PGSSLMODE are about another server.
-    const config = { host, port, user, database, ssl: false, ...common(options) };
-    // All of them share one backend, where names of prepared statements would collide.
+    // Explicit, because PGPORT and PGSSLMODE describe another server.
+    const config = { host, port, user, database, ssl: false, ...commonConfig(options) };
+    // All sessions share one backend, where the names of prepared statements would collide.
     return { config, keepStatements: false };
   }
   const url = options.url ?? '';
   const plain = sessionsTo(url, options);
-  const find = () => findSessions(url, options);
-  return options.connects === false ? { ...plain, find } : find().catch(() => ({ ...plain, find }));
+  const detect = () => detectSessions(url, options);
+  return options.connects === false ? { ...plain, detect } : detect().catch(() => ({ ...plain, detect }));
 }
 
-/** As if there were no pooler. @throws Error for an address that cannot be used */
+/** Assumes that there is no pooler. @throws Error for an invalid address */
 export function sessionsTo(url: string, limits: Limits): Sessions {
   return { config: configFor(url, limits), keepStatements: limits.preparedStatements !== 'false' };
 }
 
 /**
- * Opens a session to find out what works. Poolers refuse settings for a session, or drop them silently, and few keep
- * prepared statements. A server may have no TLS, which `sslmode=prefer` accepts.
+ * Opens a session to detect which settings work. Poolers reject session settings or drop them silently, and few keep
+ * prepared statements. A server may lack TLS, which `sslmode=prefer` accepts.
  *
  * @throws the driver's error when no session can be opened
  */
-export async function findSessions(url: string, limits: Limits): Promise<Sessions> {
+export async function detectSessions(url: string, limits: Limits): Promise<Sessions> {
   const { preparedStatements = 'auto' } = limits;
   let config = configFor(url, limits);
   for (;;) {
     try {
-      const { isPooled, advice } = await look(config, limits);
+      const { isPooled, advice } = await inspectSession(config, limits);
       const keepStatements = preparedStatements === 'auto' ? !isPooled : preparedStatements === 'true';
       return { config, keepStatements, advice };
     } catch (error) {
-      const other = anotherWay(config, error as Error, url);
+      const other = fallbackFor(config, error as Error, url);
       if (!other) throw error;
       config = other;
     }
@@ -84,20 +84,20 @@ export async function findSessions(url: string, limits: Limits): Promise<Session
 function configFor(url: string, limits: Limits): ClientConfig {
   const { options = '', statement_timeout, query_timeout, ...rest } = parsed(url);
   const config = toClientConfig(rest as ConnectionOptions);
-  // Given an address instead of a name, pg would look for `localhost` in the certificate.
+  // Without this, pg would check the certificate of an IP address for `localhost`.
   if (typeof config.ssl === 'object') Object.assign(config.ssl, { host: config.host });
   return {
     ...config,
     // The timeout is always set, because the role may have its own. JIT is off, because PostgreSQL would compile the
     // batched list again at every execution: tens of milliseconds for a statement that takes one.
     options: `${options} -c statement_timeout=${limits.statementTimeout} -c jit=off`.trim(),
-    ...common(limits),
+    ...commonConfig(limits),
   };
 }
 
 function parsed(url: string): ConnectionOptions & { [parameter: string]: unknown } {
   try {
-    return parse(asLibpqReads(url), { useLibpqCompat: true });
+    return parse(readLikeLibpq(url), { useLibpqCompat: true });
   } catch (cause) {
     const { code, message } = cause as NodeJS.ErrnoException;
     if (!code) throw cause;
@@ -105,23 +105,23 @@ function parsed(url: string): ConnectionOptions & { [parameter: string]: unknown
   }
 }
 
-function common({ connectTimeout, statementTimeout }: Limits): ClientConfig {
+function commonConfig({ connectTimeout, statementTimeout }: Limits): ClientConfig {
   return {
     application_name: 'animal-store',
     connectionTimeoutMillis: connectTimeout,
     keepAlive: true,
-    stream: () => socketThatMustAnswer(statementTimeout),
+    stream: () => socketWithTimeout(statementTimeout),
   };
 }
 
-function anotherWay(config: ClientConfig, { message }: Error, url: string): ClientConfig | undefined {
+function fallbackFor(config: ClientConfig, { message }: Error, url: string): ClientConfig | undefined {
   if (config.options && /unsupported startup parameter/.test(message)) return { ...config, options: undefined };
-  const isPreferred = asLibpqReads(url).includes('sslmode=prefer');
+  const isPreferred = readLikeLibpq(url).includes('sslmode=prefer');
   if (config.ssl && isPreferred && /does not support SSL/.test(message)) return { ...config, ssl: false };
   return undefined;
 }
 
-async function look(
+async function inspectSession(
   config: ClientConfig,
   { statementTimeout }: Limits,
 ): Promise<{ isPooled: boolean } & Pick<Sessions, 'advice'>> {
@@ -138,7 +138,7 @@ async function look(
         : [`alter role ${role} set statement_timeout = ${statementTimeout}`]),
       ...(jit === 'off' ? [] : [`alter role ${role} set jit = off`]),
     ];
-    // A pooler that shares sessions must give its clients process ids of its own, to know whose query to cancel.
+    // A pooler that shares sessions gives its clients other process ids, to know whose query to cancel.
     const isPooled = (client as unknown as { processID: number | null }).processID !== pid;
     return { isPooled, advice: advice.length > 0 ? advice : undefined };
   } finally {
@@ -151,10 +151,10 @@ const settings = `
     (select setting from pg_settings where name = 'statement_timeout'), current_setting('jit', true)`;
 
 /**
- * `sslmode` and `sslrootcert` as libpq reads them (PostgreSQL's manual, section 34.19), but for `allow`, which tries TLS
- * first, like `prefer`, and `system`, which stands for the authorities that Node knows.
+ * Interprets `sslmode` and `sslrootcert` as libpq does (PostgreSQL's manual, section 34.19), with two exceptions: `allow`
+ * tries TLS first, like `prefer`, and `system` means Node's certificate authorities.
  */
-function asLibpqReads(url: string): string {
+function readLikeLibpq(url: string): string {
   const read = new URL(url);
   const { searchParams: parameters } = read;
   parameters.delete('uselibpqcompat');
@@ -168,31 +168,31 @@ function asLibpqReads(url: string): string {
 }
 
 /**
- * PostgreSQL cancels slow statements itself; this timeout is for a server or a network that has fallen silent. It is
- * set on the socket because pg's own `query_timeout` is a timer for every query: that costs as much as a small query,
- * and keeps the result from the garbage collector (`bench/README.md`).
+ * PostgreSQL cancels slow statements itself. This timeout detects a server or a network that stopped responding. It is
+ * set on the socket because pg's `query_timeout` starts a timer per query, which costs as much as a small query and keeps
+ * the result from the garbage collector (`bench/README.md`).
  */
-function socketThatMustAnswer(statementTimeout: number): Socket {
+function socketWithTimeout(statementTimeout: number): Socket {
   const socket = new Socket();
-  const silence = Object.assign(new Error('PostgreSQL does not answer any more'), { code: 'ETIMEDOUT' });
+  const silence = Object.assign(new Error('PostgreSQL stopped responding'), { code: 'ETIMEDOUT' });
   if (statementTimeout > 0) socket.setTimeout(statementTimeout + 1000, () => socket.destroy(silence));
   return socket;
 }
 
 /**
- * The connection pool of an ORM. MikroORM never releases a connection that breaks in a transaction, because the
- * rollback fails first (https://github.com/kysely-org/kysely/issues/1990). The pool would stay one connection short,
- * and closing it would wait for that connection.
+ * Returns the connection pool of an ORM. MikroORM never releases a connection that breaks in a transaction, because the
+ * rollback fails first (https://github.com/kysely-org/kysely/issues/1990). The pool would stay one connection short, and
+ * closing it would wait for that connection.
  */
 export async function poolOf(orm: MikroORM): Promise<Pool> {
   const pool = await (orm.em.getConnection() as PostgreSqlConnection).getNativeClient();
-  // Code that does release it has done so by the next turn of the event loop.
-  pool.on('connect', (client) => client.once('end', () => setImmediate(giveBack, client)));
+  // Code that releases the connection itself does so before the next turn of the event loop.
+  pool.on('connect', (client) => client.once('end', () => setImmediate(releaseOnce, client)));
   return pool;
 }
 
-/** A pool without an ORM. */
-export function poolWith(config: PoolConfig): Pool {
+/** Creates a pool without an ORM. */
+export function createPool(config: PoolConfig): Pool {
   const pool = new Pool(config);
   // A connection that breaks is replaced; its user gets the error from the statement.
   pool.on('error', () => undefined);
@@ -206,7 +206,7 @@ export async function endPool(orm: MikroORM, pool: Pool): Promise<void> {
   if (!pool.ending) await pool.end();
 }
 
-function giveBack(client: PoolClient): void {
+function releaseOnce(client: PoolClient): void {
   try {
     client.release(true);
   } catch {

@@ -10,7 +10,7 @@ export interface CountedTable {
   readonly end: bigint;
 }
 
-/** Ids from here on do not move the counter, because it would have too few left. @param type of the column */
+/** Larger ids do not advance the counter: too few ids would remain. @param type of the column */
 export function endOfCounter(type: string): bigint {
   return type === 'bigserial' ? 2n ** 63n - 2n ** 32n : 2n ** 31n - 2n ** 20n;
 }
@@ -29,19 +29,20 @@ export function counterOf({ table, column }: CountedTable): string {
 }
 
 /**
- * Sets each counter after the greatest id of its rows. Rows that were inserted with their ids (COPY, a restored backup)
- * leave the counter as it was, and every insert would fail. No row is inserted meanwhile: `insert` (statements.ts) takes
- * the same lock.
+ * Sets each counter past the greatest id of its rows. Rows that were inserted with ids (COPY, a restored backup) do not
+ * advance the counter, and every later insert would fail. No row is inserted meanwhile: `insert` (statements.ts) takes the
+ * same lock.
  */
 export async function advanceCounters(ask: Rows, orm: MikroORM, log: Log | undefined): Promise<void> {
   for (const one of countedTables(orm)) {
     const { table, column, end } = one;
-    // Two statements, which Citus can run. The greatest id first: an insert draws its id before its row is visible.
+    // Two statements, because Citus rejects one. The greatest id is read first: an insert draws its id before its row is
+    // visible.
     const text = `select max(${quoted(column)}) filter (where ${quoted(column)} < ${end}), max(${quoted(column)}) from ${quoted(table)}`;
     const [[greatest, last] = []] = await ask({ name: `greatest_${table}`, text }, []);
     if (greatest) {
       const [[moved] = []] = await ask(advance(one), [greatest]);
-      if (moved) log?.warn({ table, greatest }, 'the counter of ids was behind the rows; it was set after them');
+      if (moved) log?.warn({ table, greatest }, 'the id counter was behind the rows; it was advanced');
     }
     if (last && BigInt(last) >= end) {
       const message =

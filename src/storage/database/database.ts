@@ -5,17 +5,25 @@ import { retry } from '../../runtime/retry.ts';
 import type { PoolState, QueueState } from '../../runtime/telemetry/observers.ts';
 import { Batches, type BatchOptions, type Run } from '../records/batches.ts';
 import type { Statement } from '../records/sql.ts';
-import { endPool, findSessions, openEmbedded, poolOf, poolWith, type Sessions, sessionsFor } from './connections.ts';
+import {
+  createPool,
+  detectSessions,
+  endPool,
+  openEmbedded,
+  poolOf,
+  type Sessions,
+  sessionsFor,
+} from './connections.ts';
 import { advanceCounters } from './counters.ts';
 import { isUnmigrated, unavailable } from './errors.ts';
 import { type AssertHeld, exclusivelyIn } from './exclusive.ts';
-import { applyMigrations, lacksMigration, migrationPatience } from './migrations.ts';
+import { applyMigrations, lacksMigration, migrationRetries } from './migrations.ts';
 import { type DatabaseOptions, type EmbeddedPostgres, type Model, ormOptions } from './options.ts';
 import { assertServable, pendingMigrations } from './readiness.ts';
 import { Replicas } from './replicas.ts';
 import { Server } from './server.ts';
 
-/** PostgreSQL through MikroORM: entities and migrations. The statements of hot paths use the same connection pool. */
+/** PostgreSQL through MikroORM for entities and migrations. Hot-path statements use the same connection pool. */
 export class Database {
   #hasCitus: boolean | undefined;
   readonly #queues: Array<{ isStuck: boolean; state: QueueState }> = [];
@@ -23,7 +31,7 @@ export class Database {
   private constructor(
     readonly orm: MikroORM,
     private readonly primary: Server,
-    /** One connection for checks, which do not wait behind the statements of requests. */
+    /** One connection for checks, so that they do not queue behind requests. */
     private readonly checks: Server,
     private readonly replicas: Replicas | undefined,
     private readonly sessions: Sessions,
@@ -39,7 +47,7 @@ export class Database {
     const orm = new MikroORM(ormOptions(options, model, sessions.config));
     const primary = new Server(await poolOf(orm), sessions, options.log);
     const replicas = options.readUrls && new Replicas(options.readUrls, primary, options);
-    const checks = new Server(poolWith({ ...sessions.config, max: 1 }), sessions);
+    const checks = new Server(createPool({ ...sessions.config, max: 1 }), sessions);
     return new Database(orm, primary, checks, replicas, sessions, options, model, embedded);
   }
 
@@ -48,13 +56,13 @@ export class Database {
     return this.embedded !== undefined;
   }
 
-  /** What an operator should run in the database: a pooler drops our settings of sessions. */
+  /** SQL for an operator to run, because a pooler drops our session settings. */
   get advice(): string[] | undefined {
     return this.sessions.advice;
   }
 
   /**
-   * Runs one statement where all is written.
+   * Runs one statement on the primary.
    *
    * @returns rows as arrays in the order of the columns. Every value is the text that PostgreSQL sends, or null.
    * @throws StoreError SERVICE_UNAVAILABLE when PostgreSQL is unreachable or takes too long; else the driver's error.
@@ -64,9 +72,10 @@ export class Database {
   }
 
   /**
-   * The same for a statement that only reads: on a read node, where one has all that this process has written and shown.
+   * Runs a statement that only reads: on a read node that has every write this process has made or shown, else on the
+   * primary.
    *
-   * @param servedBy is told the name of the server, where there are read nodes
+   * @param servedBy called with the server's name when read nodes are configured
    */
   async read<Row extends unknown[]>(
     statement: Statement,
@@ -84,7 +93,7 @@ export class Database {
     return this.rows(statement, values);
   }
 
-  /** True for a table that is spread over the nodes of a Citus cluster, each of which has a snapshot of its own. */
+  /** True for a table distributed over the nodes of a Citus cluster, where each node takes its own snapshot. */
   async isSharded(table: string): Promise<boolean> {
     const text = `
       select exists (select from pg_catalog.pg_dist_partition
@@ -92,7 +101,7 @@ export class Database {
     return (await this.#askCitus({ name: 'is_sharded', text }, [table])) === 't';
   }
 
-  /** What Citus says; undefined where it is not installed: a statement that names its tables is refused there. */
+  /** Queries Citus' tables; undefined where Citus is not installed, because its tables do not exist there. */
   async #askCitus(statement: Statement, values: unknown[]): Promise<string | undefined> {
     if (this.isEmbedded) return undefined;
     const text = `select to_regclass('pg_catalog.pg_dist_partition') is not null`;
@@ -106,7 +115,7 @@ export class Database {
     options: Omit<BatchOptions, 'maxWaiting' | 'maxAge' | 'observers'>,
   ): Batches<In, Out> {
     const maxAge = this.options.statementTimeout / 2;
-    // One slow table must leave connections for the other tables and for the keys.
+    // A slow table must leave connections for other tables and for API keys.
     const maxInFlight = Math.min(options.maxInFlight, Math.max(1, Math.floor(this.options.poolMax / 3)));
     const { observers = [] } = this.options;
     const batches = new Batches(run, { maxWaiting: 4096, maxAge, ...options, maxInFlight, observers });
@@ -114,7 +123,7 @@ export class Database {
     return batches;
   }
 
-  /** What waits for the database now. */
+  /** The current state of all queues. */
   get queues(): QueueState[] {
     return this.#queues.map(({ state }) => state);
   }
@@ -124,18 +133,18 @@ export class Database {
   }
 
   /**
-   * Applies pending migrations, one node at a time (`migrations.ts`), and sets counters that are behind their rows.
+   * Applies pending migrations, one node at a time (`migrations.ts`), and advances counters that are behind their rows.
    *
    * @returns the names of those applied
    */
-  async migrate(patience = migrationPatience): Promise<string[]> {
+  async migrate(retries = migrationRetries): Promise<string[]> {
     const { model, embedded } = this;
     const { directUrl, url } = this.options;
     const options = { ...this.options, url: directUrl ?? url };
     return this.exclusively(async (assertHeld) => {
-      const applied = await applyMigrations({ options, model, embedded, assertHeld, patience });
+      const applied = await applyMigrations({ options, model, embedded, assertHeld, retries });
       if (directUrl && (await this.pending()).length > 0) {
-        throw new Error('DATABASE_DIRECT_URL has been migrated, and is not the database that DATABASE_URL leads to.');
+        throw new Error('DATABASE_DIRECT_URL has been migrated, but DATABASE_URL names another database.');
       }
       await advanceCounters(this.primary.ask, this.orm, this.options.log).catch((error) => {
         throw isUnmigrated(error) ? lacksMigration(error) : error;
@@ -150,18 +159,18 @@ export class Database {
   }
 
   /**
-   * Used at start: waits while the embedded store changes owner.
+   * Checks at start that the database is reachable. Waits while the embedded store changes owner.
    *
-   * @throws StoreError SERVICE_UNAVAILABLE, also for a node of Citus that takes no writes
+   * @throws StoreError SERVICE_UNAVAILABLE, also for a Citus worker
    */
   async reach(): Promise<void> {
-    if (this.isEmbedded) return whileItMoves(() => this.ping());
-    // https://docs.citusdata.com/en/stable/develop/api_metadata.html: the coordinator's group is 0. Ids of a worker would
+    if (this.isEmbedded) return retryDuringTakeover(() => this.ping());
+    // https://docs.citusdata.com/en/stable/develop/api_metadata.html: the coordinator's group is 0. On a worker, ids would
     // not ascend: its sequences begin at 281474976710657.
     const text = 'select groupid from pg_catalog.pg_dist_local_group';
     const group = await this.#askCitus({ name: 'citus_group', text }, []);
     if (group === undefined || group === '0') return;
-    throw tryAgain('DATABASE_URL names a worker of a Citus cluster; it has to name the coordinator.');
+    throw tryAgain('DATABASE_URL names a worker of a Citus cluster; it must name the coordinator.');
   }
 
   /** @throws StoreError SERVICE_UNAVAILABLE */
@@ -174,11 +183,11 @@ export class Database {
     if (this.#queues.some(({ isStuck }) => isStuck))
       throw tryAgain('Requests queued for the database are not making progress.');
     const renew = () => {
-      // The way to the primary may lead to another server by now.
+      // The primary's address may now lead to another server.
       for (const server of [this.primary, this.checks]) server.renew();
     };
     await assertServable(this.orm, this.checks, this.model, renew).catch(async (error) => {
-      // A worker of Citus has no table of migrations.
+      // A Citus worker has no migrations table.
       if (isUnmigrated(error)) await this.reach();
       throw error;
     });
@@ -192,31 +201,29 @@ export class Database {
   }
 
   /**
-   * Runs work that only one process at a time may do to this database.
-   *
-   * Advisory locks do not work on the embedded store, and file locks do not work between machines: each is used where
-   * it works.
+   * Runs work that only one process at a time may do to this database. The embedded store needs a file lock, because it has
+   * no advisory locks; a server needs an advisory lock, because file locks do not reach other machines.
    */
   async exclusively<T>(work: (assertHeld: AssertHeld) => Promise<T>): Promise<T> {
     if (this.embedded) {
       const release = await this.embedded.exclude(60_000);
       if (!release) throw new Error('Another process has been preparing the embedded store for a minute.');
-      // A process holds a file for as long as it lives.
-      return whileItMoves(() => work(async () => undefined)).finally(release);
+      // A process keeps its file lock until it ends.
+      return retryDuringTakeover(() => work(async () => undefined)).finally(release);
     }
     return this.withSession((holder) => exclusivelyIn(holder, this.options.log, work));
   }
 
-  /** Runs work in a session outside the pool, and without a pooler where possible: no silence of the server ends it. */
+  /** Runs work in a session outside the pool, and without a pooler where possible. The session has no silence timeout. */
   async withSession<T>(work: (session: Client) => Promise<T>): Promise<T> {
     const { directUrl } = this.options;
     const { config } = directUrl
-      ? await findSessions(directUrl, this.options).catch((error) => {
+      ? await detectSessions(directUrl, this.options).catch((error) => {
           throw new Error(`The database (DATABASE_DIRECT_URL) cannot be reached: ${error.message}`, { cause: error });
         })
       : this.sessions;
     const session = new Client({ ...config, stream: undefined });
-    // A statement reports the error of a connection that breaks.
+    // The statement reports the error of a broken connection.
     session.on('error', () => undefined);
     try {
       await session.connect();
@@ -227,8 +234,8 @@ export class Database {
   }
 }
 
-/** Retries work that failed because the owner of the embedded store has ended; this process or another takes over. */
-function whileItMoves<T>(work: () => Promise<T>): Promise<T> {
+/** Retries work while another process takes over the embedded store. */
+function retryDuringTakeover<T>(work: () => Promise<T>): Promise<T> {
   const giveUpAt = performance.now() + 30_000;
   return retry(work, {
     pause: () => 100,

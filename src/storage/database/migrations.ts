@@ -7,39 +7,39 @@ import { sqlState } from './errors.ts';
 import { type AssertHeld, withoutLimits } from './exclusive.ts';
 import { type DatabaseOptions, type EmbeddedPostgres, type Log, type Model, ormOptions } from './options.ts';
 
-/** How patiently a migration waits for a lock. */
-export interface MigrationPatience {
-  /** How long (ms) it waits at a time. */
+/** How a migration waits for its locks. */
+export interface MigrationRetries {
+  /** How long (ms) one attempt waits. */
   lockTimeout: number;
   attempts: number;
-  /** How long (ms) between two attempts, give or take a half. */
+  /** Average time (ms) between two attempts. */
   pause: number;
 }
 
 /**
- * A statement that waits for a table makes all later ones wait behind it, even reads. Two seconds are a fifth of what a
- * statement may take (DATABASE_STATEMENT_TIMEOUT_MS), so that all of them are answered; in the pauses they are served.
- * All attempts together outlast a slow report, but not a backup.
+ * A statement that waits for a table lock blocks all later statements, even reads. Two seconds are a fifth of
+ * DATABASE_STATEMENT_TIMEOUT_MS, so blocked statements still succeed, and the pauses let others through. All attempts
+ * together outlast a slow report, but not a backup.
  */
-export const migrationPatience: MigrationPatience = { lockTimeout: 2000, attempts: 30, pause: 1500 };
+export const migrationRetries: MigrationRetries = { lockTimeout: 2000, attempts: 30, pause: 1500 };
 
 interface Migrating {
   options: DatabaseOptions;
   model: Model;
   embedded: EmbeddedPostgres | undefined;
   assertHeld: AssertHeld;
-  patience: MigrationPatience;
+  retries: MigrationRetries;
 }
 
 /**
- * Applies pending migrations, each in a transaction of its own together with its row in mikro_orm_migrations. One that
- * opts out (`isTransactional`) is tried once, without limits: when it fails it may have done a part of its work.
+ * Applies pending migrations, each in one transaction together with its row in mikro_orm_migrations. A migration that
+ * opts out (`isTransactional`) is tried once, without timeouts, because a failure may leave it half applied.
  *
  * @returns the names of those applied.
  */
 export async function applyMigrations(migrating: Migrating): Promise<string[]> {
-  const { options, model, embedded, assertHeld, patience } = migrating;
-  const orm = new MikroORM(await migratorOptions(options, model, embedded, patience));
+  const { options, model, embedded, assertHeld, retries } = migrating;
+  const orm = new MikroORM(await migratorOptions(options, model, embedded, retries));
   const pool = await poolOf(orm);
   const applied: string[] = [];
   try {
@@ -47,7 +47,7 @@ export async function applyMigrations(migrating: Migrating): Promise<string[]> {
       await assertHeld();
       const began = performance.now();
       const up = () => orm.migrator.up({ migrations: [name] });
-      await (isTransactional(orm, model, name) ? patiently(up, name, patience, options.log) : up());
+      await (isTransactional(orm, model, name) ? withLockRetries(up, name, retries, options.log) : up());
       options.log?.info({ migration: name, ms: Math.round(performance.now() - began) }, 'migration applied');
       applied.push(name);
     }
@@ -61,22 +61,22 @@ async function migratorOptions(
   options: DatabaseOptions,
   model: Model,
   embedded: EmbeddedPostgres | undefined,
-  patience: MigrationPatience,
+  retries: MigrationRetries,
 ) {
-  const migrationsList = model.migrations.map((migration) => withLimits(migration, patience));
+  const migrationsList = model.migrations.map((migration) => withLimits(migration, retries));
   const { config } = await sessionsFor({ ...options, statementTimeout: 0 }, embedded);
-  // For those that opt out of a transaction; the role may have a limit. Poolers get no options.
+  // For migrations without a transaction; the role may have a timeout. Poolers get no options.
   const session = config.options ? { options: `${config.options} -c lock_timeout=0` } : {};
   const { migrations, ...rest } = ormOptions(options, model, { ...config, ...session });
   return {
     ...rest,
-    // One transaction for all would hold the locks of the first until the last is done.
+    // One transaction for all would hold the first migration's locks until the last is done.
     migrations: { ...migrations, migrationsList, allOrNothing: false },
   };
 }
 
-/** The same migration, which sets the limits of its transaction first. */
-function withLimits({ name, class: released }: MigrationObject, { lockTimeout }: MigrationPatience): MigrationObject {
+/** Wraps a migration so that it first sets the timeouts of its transaction. */
+function withLimits({ name, class: released }: MigrationObject, { lockTimeout }: MigrationRetries): MigrationObject {
   const Released = released as Constructor<Migration>;
   class Limited extends Released {
     override async up(): Promise<void> {
@@ -84,7 +84,7 @@ function withLimits({ name, class: released }: MigrationObject, { lockTimeout }:
         await this.execute(withoutLimits);
         await this.execute(`set local lock_timeout = ${lockTimeout}`);
       }
-      // TypeScript knows `up` as abstract, which `super` may not call.
+      // `super.up()` does not compile: `up` is abstract.
       await Released.prototype.up.call(this);
     }
   }
@@ -96,11 +96,11 @@ function isTransactional({ driver, config }: MikroORM, { migrations }: Model, na
   return new Released(driver, config).isTransactional();
 }
 
-/** Repeats a migration that did not get its locks: its transaction has left nothing. */
-async function patiently(
+/** Repeats a migration that did not get its locks; its transaction was rolled back. */
+async function withLockRetries(
   up: () => Promise<unknown>,
   migration: string,
-  { attempts, pause }: MigrationPatience,
+  { attempts, pause }: MigrationRetries,
   log: Log | undefined,
 ): Promise<void> {
   await retry(up, {
@@ -111,10 +111,10 @@ async function patiently(
       if (!lacksLock || attempt < attempts) return lacksLock;
       const message =
         `The migration ${migration} did not get its locks in ${attempts} attempts; nothing of it was applied. ` +
-        'A session holds a table that it changes: see pg_stat_activity, end that, and start again.';
+        'A session holds a lock on its table: find it in pg_stat_activity, end it, and start again.';
       throw new Error(message, { cause: error });
     },
-    onFailure: (_error, attempt) => log?.warn({ migration, attempt }, 'a migration waits for a lock'),
+    onFailure: (_error, attempt) => log?.warn({ migration, attempt }, 'a migration is waiting for a lock'),
   });
 }
 
@@ -122,7 +122,7 @@ async function patiently(
 export function lacksMigration(error: Error): Error {
   const { message } = (error.cause ?? error) as Error;
   return new Error(
-    `No migration creates what an entity needs (${message}). Write one ` +
+    `A table or column of an entity has no migration (${message}). Write one ` +
       '(`npm run migration:create -- --name=create_...`), and list it in the `migrations` of its module.',
   );
 }

@@ -25,10 +25,10 @@ export interface DatabaseOptions {
   url: string | undefined;
   /** The same database past a pooler, for migrations; `url` when absent. */
   directUrl?: string | undefined;
-  /** False to open no connection before the first statement: for work that needs the model only. */
+  /** False opens no connection before the first statement, for work that only needs the model. */
   connects?: boolean;
   dataDir: string;
-  /** The folder that a new embedded store is copied from; it is unpacked and empty when undefined. */
+  /** The prepared folder to copy for a new embedded store; a new store starts empty when undefined. */
   prepared?: string | undefined;
   /** Maximum number of connections. */
   poolMax: number;
@@ -38,17 +38,17 @@ export interface DatabaseOptions {
   statementTimeout: number;
   /** Whether statements are prepared once per session; `auto` when they survive. */
   preparedStatements?: 'auto' | 'true' | 'false';
-  /** PostgreSQLs that answer reads; the one in `url` when absent or none can. */
+  /** PostgreSQL servers for reads; `url` when absent or when none is usable. */
   readUrls?: string[] | undefined;
-  /** How far a replica may be behind, in milliseconds. */
+  /** Maximum replication lag of a usable replica, in milliseconds. */
   readMaxLag?: number;
   /** Where changes of the database's state are reported; nowhere when absent. */
   log?: Log;
-  /** Observers of what is sent to the database. */
+  /** Observers of round trips to the database. */
   observers?: readonly DatabaseObserver[];
   /** How the embedded store is opened. */
   embedded?: Pick<EmbeddedOptions, 'evenRetired' | 'exclusive' | 'maxSilence'>;
-  /** Called when the embedded store has died. */
+  /** Called when the embedded store crashes. */
   onLost?: (error: Error) => void;
 }
 
@@ -66,10 +66,10 @@ export function ormOptions(
     ensureDatabase: false,
     pool: { max: poolMax },
     driverOptions: connection,
-    // Citus puts its own views beside the tables: a new migration would drop them.
+    // Citus adds its own views, which a generated migration would drop.
     schemaGenerator: { skipViews: [/^citus_/] },
     migrations: { migrationsList: migrations, path: 'migrations', silent: true, ...written },
-    // A broken pooled connection is replaced and its user gets the error. MikroORM would print a line to stdout.
+    // MikroORM would print a line to stdout when a pooled connection breaks. The statement reports that error anyway.
     logger: () => undefined,
     discovery: { warnWhenNoEntities: true },
   });
@@ -78,9 +78,9 @@ export function ormOptions(
 /** How `npm run migration:create` writes a migration. */
 const written = {
   emit: 'ts' as const,
-  // Migrations are applied in the order of their names, so the date is written as in the existing names.
+  // Migrations are applied in the order of their names, so all names spell the date alike.
   fileName: (timestamp: string, name = 'change') => `${timestamp.replace(/^(\d{4})(\d\d)(\d\d)/, '$1_$2_$3_')}_${name}`,
   snapshotName: '.snapshot',
-  // The snapshot is written together with a new migration, and by nothing else.
+  // Only a new migration writes the snapshot.
   snapshotOnMigrate: false,
 };

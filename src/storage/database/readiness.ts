@@ -11,14 +11,14 @@ type Readiness = [isReadOnly: string, mayWrite: string | null, applied: string, 
 const mayNot = 'The role in DATABASE_URL may not read and write all tables.';
 
 /**
- * One statement that says whether the database takes writes, whether this role may read and write all tables, how many
- * migrations are applied, and which counter is behind its rows.
+ * One statement that reports whether the database accepts writes, whether this role may read and write all tables, how
+ * many migrations are applied, and which counter is behind its rows.
  */
 function readinessOf(orm: MikroORM, { migrations }: Model): Statement {
   const counted = countedTables(orm);
   const list = (texts: string[]) => `unnest(array[${texts.map(literal).join(', ')}]::text[]) as name`;
   const tables = [...orm.getMetadata().getAll().values()].map(({ tableName }) => tableName);
-  // The greatest ids come first: an insert draws its id before its row is visible. Citus runs them as CTEs only.
+  // The greatest ids are read first: an insert draws its id before its row is visible. Citus accepts them only as CTEs.
   const greatest = counted.map(
     ({ table, column, end }, at) =>
       `greatest_${at} as materialized (select max(${quoted(column)}) as id from ${quoted(table)} where ${quoted(column)} < ${end})`,
@@ -42,9 +42,9 @@ function readinessOf(orm: MikroORM, { migrations }: Model): Statement {
 }
 
 /**
- * Checks that the database takes writes, that this role may read and write all tables, and that they are migrated.
+ * Checks that the database accepts writes, that this role may read and write all tables, and that they are migrated.
  *
- * @param onReadOnly is called before the check fails because the server takes no writes
+ * @param onReadOnly called before the check fails for a read-only server
  * @throws StoreError SERVICE_UNAVAILABLE
  */
 export async function assertServable(
@@ -59,7 +59,7 @@ export async function assertServable(
   const [isReadOnly, mayWrite, applied, behind] = row as Readiness;
   if (isReadOnly === 't') {
     onReadOnly();
-    throw tryAgain('The database is read-only: a standby, perhaps.');
+    throw tryAgain('The database is read-only; it may be a standby.');
   }
   if (mayWrite !== 't') throw tryAgain(mayNot);
   if (Number(applied) < model.migrations.length) throw tryAgain('The database lacks migrations.');

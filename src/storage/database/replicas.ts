@@ -2,34 +2,34 @@ import { tryAgain } from '../../errors.ts';
 import type { PoolState } from '../../runtime/telemetry/observers.ts';
 import { withTimeout } from '../../runtime/with-timeout.ts';
 import type { Rows, Statement } from '../records/sql.ts';
-import { findSessions, poolWith, sessionsTo } from './connections.ts';
+import { createPool, detectSessions, sessionsTo } from './connections.ts';
 import { isWorthAnotherServer } from './errors.ts';
 import type { DatabaseOptions } from './options.ts';
 import { Server } from './server.ts';
 
 /** How long (ms) a server may take to open a session or to report its position. */
 const timeoutMs = 1000;
-/** How long (ms) a node is left alone while it lacks something that this process has written or shown. */
-const restWhenBehind = 5;
-/** How long (ms) it is left alone when it cannot be used: twice as long each time. */
-const restWhenUnfit = { shortest: 250, longest: 10_000 };
+/** How long (ms) a node is not asked while it lacks a write that this process has made or shown. */
+const pauseWhenBehind = 5;
+/** How long (ms) an unusable node is not asked; the pause doubles each time. */
+const pauseWhenUnusable = { shortest: 250, longest: 10_000 };
 
-/** Which server this is, and how far its write-ahead log goes: what it has written, or replayed when it is a replica. */
+/** A server's identity, and its position in the write-ahead log: written on a primary, replayed on a replica. */
 interface Position {
   isReplica: boolean;
   /** The same for all copies of a server. */
   system: string;
   database: string;
-  /** One more after each promotion. A replica's may be less than it is, until its next restart point. */
+  /** Increases by one at each promotion. A replica may report an older one until its next restart point. */
   timeline: number;
   bytes: number;
-  /** How late (ms) what a replica shows may be. */
+  /** Replication lag (ms). */
   lag: number;
 }
 
-// Only a role with the right to read all statistics sees received_tli; for others a replica's timeline is known later.
-// A replica that has replayed all that it has received, and is still receiving, is up to date however old its last
-// transaction is. Its clock is compared with the primary's only while it has something to catch up with.
+// Only a role that may read all statistics sees received_tli; other roles learn a replica's timeline later. A replica that
+// has replayed everything it received, and is still receiving, has no lag, however old its last transaction is. Only a
+// replica that is catching up compares its clock with the primary's.
 const position: Statement = {
   name: 'position',
   text: `
@@ -46,31 +46,31 @@ const position: Statement = {
 };
 const replayed: Statement = { name: 'replayed', text: `select pg_last_wal_replay_lsn() - '0/0'::pg_lsn` };
 
-/** A server that answers reads, and what is known of it. */
+/** A server that answers reads, and its state. */
 interface ReadNode {
   /** Host and port, for the log. */
   readonly name: string;
   readonly server: Server;
   /** Why it cannot be used; empty when it can, and undefined before its first answer. */
-  trouble: string | undefined;
-  restsUntil: number;
-  /** How long (ms) it rests when it cannot be used the next time. */
-  rest: number;
+  problem: string | undefined;
+  pausedUntil: number;
+  /** The next pause (ms). */
+  pause: number;
 }
 
 /**
- * The servers that answer reads. Each read asks its node for its position, before and after, in the same round trip.
- * PostgreSQL takes the snapshot of a statement before it evaluates any of it, so a statement cannot say whether its own
- * snapshot is fresh enough. Nodes in trouble are asked again on the side, and only while clients read.
+ * The servers that answer reads. Each read also queries the node's position, before and after, in the same round trip:
+ * PostgreSQL takes a statement's snapshot before it evaluates the statement, so a statement cannot report whether its own
+ * snapshot is fresh enough. Unusable nodes are probed in the background, and only while clients read.
  */
 export class Replicas {
   readonly #nodes: ReadNode[];
-  /** What a replica must have replayed: all that this process has written, and all that a replica has shown to it. */
+  /** The position that a replica must have replayed: every write that this process has made or read from a replica. */
   #floor: Position | undefined;
   /** False while the floor lacks a write of this process. */
   #isComplete = false;
   #writes = 0;
-  #isLearning = false;
+  #isUpdating = false;
   #next = 0;
 
   constructor(
@@ -87,9 +87,9 @@ export class Replicas {
   }
 
   /**
-   * Runs a statement that only reads on a node that has all that it must have.
+   * Runs a statement that only reads, on a node that has replayed the floor.
    *
-   * @param sentTo is called with the name of each node that is asked
+   * @param sentTo called with the name of each node that is asked
    * @returns undefined when the primary has to answer
    * @throws the error of a node, when another server would fail in the same way
    */
@@ -100,14 +100,14 @@ export class Replicas {
   ): Promise<Row[] | undefined> {
     const floor = this.#floor;
     if (!floor || !this.#isComplete) {
-      void this.#learn();
+      void this.#updateFloor();
       return undefined;
     }
     this.#next += 1;
     for (let at = 0; at < this.#nodes.length; at += 1) {
       const node = this.#nodes[(this.#next + at) % this.#nodes.length] as ReadNode;
-      if (node.restsUntil > performance.now()) continue;
-      if (node.trouble !== '') void this.#probe(node, floor);
+      if (node.pausedUntil > performance.now()) continue;
+      if (node.problem !== '') void this.#probe(node, floor);
       else {
         sentTo(node.name);
         const rows = await this.#readOn(node, statement, values, floor);
@@ -130,45 +130,45 @@ export class Replicas {
         tryAgain(`It has not answered a read within ${limit} ms.`),
       );
       const seen = parsePosition(before);
-      if (!this.#judge(node, seen, floor)) return undefined;
-      if (seen.system === floor.system) this.#shown(Number(after?.[0]?.[0]));
+      if (!this.#check(node, seen, floor)) return undefined;
+      if (seen.system === floor.system) this.#raiseFloor(Number(after?.[0]?.[0]));
       return rows;
     } catch (error) {
       if (!isWorthAnotherServer(error)) throw error;
       node.server.cut();
-      // Of several reads that fail together the first one has noted it.
-      if (node.trouble === '') this.#note(node, reasonOf(error));
+      // When several reads fail together, only the first records it.
+      if (node.problem === '') this.#note(node, reasonOf(error));
       return undefined;
     }
   }
 
-  /** Asks a node for its position, while the primary answers. */
+  /** Queries a node's position while the primary answers reads. */
   async #probe(node: ReadNode, floor: Position): Promise<void> {
-    node.restsUntil = Number.POSITIVE_INFINITY;
+    node.pausedUntil = Number.POSITIVE_INFINITY;
     try {
       const seen = await positionOf(node.server.ask);
-      node.restsUntil = 0;
-      this.#judge(node, seen, floor);
+      node.pausedUntil = 0;
+      this.#check(node, seen, floor);
     } catch (error) {
       node.server.cut();
       this.#note(node, reasonOf(error));
     }
   }
 
-  /** @returns whether the node may answer a read that needs all up to `floor` */
-  #judge(node: ReadNode, seen: Position, floor: Position): boolean {
-    const trouble = this.#troubleOf(seen, floor);
-    // The primary may be another server by now.
-    if (trouble) void this.#learn();
-    this.#note(node, trouble);
-    const isBehind = !trouble && seen.system === floor.system && seen.bytes < floor.bytes;
-    if (isBehind) node.restsUntil = performance.now() + restWhenBehind;
-    return !trouble && !isBehind;
+  /** @returns whether the node may answer a read that needs the floor */
+  #check(node: ReadNode, seen: Position, floor: Position): boolean {
+    const problem = this.#problemOf(seen, floor);
+    // The primary may have changed.
+    if (problem) void this.#updateFloor();
+    this.#note(node, problem);
+    const isBehind = !problem && seen.system === floor.system && seen.bytes < floor.bytes;
+    if (isBehind) node.pausedUntil = performance.now() + pauseWhenBehind;
+    return !problem && !isBehind;
   }
 
-  /** Why a node cannot be used, even for a process that has written nothing; empty when it can. */
-  #troubleOf(seen: Position, floor: Position): string {
-    // Another system is no copy: a node of a distributed engine, which is up to date by itself.
+  /** Why a node cannot be used, even by a process that has written nothing; empty when it can. */
+  #problemOf(seen: Position, floor: Position): string {
+    // A primary with another system identifier is a node of a distributed engine, which is always up to date.
     if (seen.system !== floor.system) return seen.isReplica ? 'it is a replica of another server' : '';
     if (seen.database !== floor.database) return 'it is another database';
     if (!seen.isReplica) return 'it has been promoted: it does not follow the primary';
@@ -177,41 +177,41 @@ export class Replicas {
     return seen.lag < (this.options.readMaxLag ?? 1000) ? '' : 'it is too far behind the primary';
   }
 
-  #note(node: ReadNode, trouble: string): void {
-    if (trouble) node.restsUntil = performance.now() + node.rest;
-    node.rest = trouble ? Math.min(2 * node.rest, restWhenUnfit.longest) : restWhenUnfit.shortest;
-    if (trouble === node.trouble) return;
-    node.trouble = trouble;
-    if (trouble) this.options.log?.warn({ node: node.name, why: trouble }, 'a read node is not used');
+  #note(node: ReadNode, problem: string): void {
+    if (problem) node.pausedUntil = performance.now() + node.pause;
+    node.pause = problem ? Math.min(2 * node.pause, pauseWhenUnusable.longest) : pauseWhenUnusable.shortest;
+    if (problem === node.problem) return;
+    node.problem = problem;
+    if (problem) this.options.log?.warn({ node: node.name, why: problem }, 'a read node is not used');
     else this.options.log?.info({ node: node.name }, 'a read node is used');
   }
 
-  /** No later read may be answered by a replica that has replayed less. */
-  #shown(bytes: number): void {
+  /** Excludes replicas that have replayed less from later reads. */
+  #raiseFloor(bytes: number): void {
     if (this.#floor && bytes > this.#floor.bytes) this.#floor = { ...this.#floor, bytes };
   }
 
-  /** @param session the one that wrote; undefined when it is unknown whether anything was written */
+  /** @param session the session that wrote; undefined when the outcome of the write is unknown */
   async #wrote(session: Rows | undefined): Promise<void> {
     this.#writes += 1;
     this.#isComplete = false;
-    if (session) await this.#learn(session);
+    if (session) await this.#updateFloor(session);
     else this.primary.renew();
   }
 
-  /** Asks the primary where its log ends: all that was written before is up to there. */
-  async #learn(session?: Rows): Promise<void> {
-    if (this.#isLearning && !session) return;
+  /** Sets the floor to the end of the primary's log, which covers all earlier writes. */
+  async #updateFloor(session?: Rows): Promise<void> {
+    if (this.#isUpdating && !session) return;
     const writes = this.#writes;
-    this.#isLearning = true;
+    this.#isUpdating = true;
     const seen = await positionOf(session ?? this.primary.ask).catch(() => undefined);
-    this.#isLearning = false;
+    this.#isUpdating = false;
     const floor = this.#floor;
-    // The way to the primary may lead to another server by now.
+    // The primary's address may now lead to another server.
     if (seen && (seen.isReplica || seen.timeline < (floor?.timeline ?? 0))) return this.primary.renew();
     if (!seen || writes !== this.#writes) return;
     const isSame = floor?.system === seen.system && floor.timeline === seen.timeline;
-    // Where nothing is missing, the primary's position would keep all replicas from answering until they have caught up.
+    // A complete floor stays: the primary's position would exclude all replicas until they have caught up.
     if (!isSame || !this.#isComplete) this.#floor = seen;
     this.#isComplete = true;
   }
@@ -219,16 +219,16 @@ export class Replicas {
   #open(url: string): ReadNode {
     const limits = { ...this.options, connectTimeout: Math.min(this.options.connectTimeout, timeoutMs) };
     const name = new URL(url).host;
-    const find = async () => {
-      const sessions = await findSessions(url, limits);
+    const detect = async () => {
+      const sessions = await detectSessions(url, limits);
       const message = 'a pooler drops session settings: set them on the role';
       if (sessions.advice) this.options.log?.warn({ node: name, statements: sessions.advice }, message);
       return sessions;
     };
     const sessions = sessionsTo(url, limits);
-    const pool = poolWith({ ...sessions.config, pipeline: true, max: this.options.poolMax });
-    const server = new Server(pool, { ...sessions, find });
-    return { name, server, trouble: undefined, restsUntil: 0, rest: restWhenUnfit.shortest };
+    const pool = createPool({ ...sessions.config, pipeline: true, max: this.options.poolMax });
+    const server = new Server(pool, { ...sessions, detect });
+    return { name, server, problem: undefined, pausedUntil: 0, pause: pauseWhenUnusable.shortest };
   }
 
   async close(): Promise<void> {
@@ -259,8 +259,8 @@ function parsePosition([row = []]: Array<Array<string | null>>): Position {
 }
 
 /**
- * A primary names the place of its next record, which may be behind the header of a page: 24 bytes, or 40. A replica
- * names the end of the last record, before that header. No record ends between the two.
+ * A primary reports where its next record starts, which may follow a page header of 24 or 40 bytes. A replica reports where
+ * its last record ends, before that header. No record ends between the two.
  */
 function endOfRecord(bytes: number): number {
   const inPage = bytes % 8192;

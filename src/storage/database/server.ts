@@ -4,24 +4,32 @@ import { retry } from '../../runtime/retry.ts';
 import type { PoolState } from '../../runtime/telemetry/observers.ts';
 import type { Rows, Statement } from '../records/sql.ts';
 import type { Sessions } from './connections.ts';
-import { codeOf, isConflict, isLoss, isOutcomeUnknown, outcomeUnknown, sqlState, unavailable } from './errors.ts';
+import {
+  codeOf,
+  isConflict,
+  isConnectionLoss,
+  isOutcomeUnknown,
+  outcomeUnknown,
+  sqlState,
+  unavailable,
+} from './errors.ts';
 import type { Log } from './options.ts';
 
-/** How often a statement is sent again after a conflict, and how long (ms) the first pause is on average. */
+/** Maximum number of retries after a conflict, and the average length (ms) of the first pause. */
 const retries = 3;
 const shortPause = 20;
 
 /** Runs statements on one PostgreSQL. */
 export class Server {
   /**
-   * Called before a write is acknowledged: with what runs statements in the session that wrote, which is kept until the
-   * promise is settled; or with undefined when the outcome of the write is unknown.
+   * Called before a write is acknowledged. `session` runs statements in the session that wrote, which stays reserved until
+   * the promise settles; undefined when the outcome of the write is unknown.
    */
   onWrite: ((session: Rows | undefined) => Promise<void>) | undefined;
   readonly #availability: Availability | undefined;
   #sessions: Sessions;
-  #finding: Promise<void> | undefined;
-  /** The connections that may be used again. */
+  #detecting: Promise<void> | undefined;
+  /** The connections that may be reused. */
   readonly #usable = new Set<PoolClient>();
 
   constructor(
@@ -38,7 +46,7 @@ export class Server {
   }
 
   /**
-   * Runs one statement in any session. It is sent again when PostgreSQL has undone it for the sake of another one.
+   * Runs one statement in any session, and retries it after a conflict.
    *
    * @returns rows as arrays in the order of the columns. Every value is the text that PostgreSQL sends, or null.
    * @throws StoreError SERVICE_UNAVAILABLE when PostgreSQL is unreachable or takes too long; else the driver's error.
@@ -50,7 +58,7 @@ export class Server {
     });
   }
 
-  /** The same as `rows`, as a function. */
+  /** `rows`, bound to this server. */
   readonly ask: Rows = (statement, values) => this.rows(statement, values);
 
   async #run<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
@@ -66,9 +74,9 @@ export class Server {
       return rows;
     } catch (error) {
       failure = error as Error;
-      // PostgreSQL has become a standby, or always was one.
+      // The server is a standby.
       if (sqlState(error) === '25006') this.renew();
-      return this.#refuse(error, statement.isWrite);
+      return this.#fail(error, statement.isWrite);
     } finally {
       if (afterwards) void afterwards.then(() => client.release(failure));
       else client.release(failure);
@@ -76,8 +84,8 @@ export class Server {
   }
 
   /**
-   * Sends a statement, and once more without its name when it was prepared before a column changed its type, or in
-   * another session: it has not run.
+   * Sends a statement. When its prepared form is stale (a column changed its type) or unknown (another session prepared
+   * it), it has not run and is sent once more without its name.
    */
   async #send<Row extends unknown[]>(
     client: PoolClient,
@@ -85,12 +93,12 @@ export class Server {
     values: unknown[],
     onStale: (error: Error) => void,
   ): Promise<QueryArrayResult<Row>> {
-    const query = { text, values, rowMode: 'array' as const, types: asWritten };
+    const query = { text, values, rowMode: 'array' as const, types: asText };
     try {
       return await client.query<Row>(this.#sessions.keepStatements ? { name, ...query } : query);
     } catch (error) {
       const isUnknown = ['26000', '42P05'].includes(`${sqlState(error)}`);
-      if (isUnknown) this.#forgetNames();
+      if (isUnknown) this.#stopPreparing();
       if (!isUnknown && !isStale(error)) throw error;
       onStale(error as Error);
       return await client.query<Row>(query);
@@ -98,7 +106,7 @@ export class Server {
   }
 
   /**
-   * Runs statements that only read in one session, in their order; in one round trip where the session pipelines.
+   * Runs statements that only read in one session, in order; in one round trip where the session pipelines.
    *
    * @throws as `rows` does
    */
@@ -115,13 +123,13 @@ export class Server {
       return (await Promise.all(sent)).map(({ rows }) => rows);
     } catch (error) {
       failure = error as Error;
-      return this.#refuse(error);
+      return this.#fail(error);
     } finally {
       client.release(failure);
     }
   }
 
-  #refuse(error: unknown, isWrite = false): never {
+  #fail(error: unknown, isWrite = false): never {
     this.#availability?.failed(error);
     if (isWrite && isOutcomeUnknown(error)) {
       void this.onWrite?.(undefined);
@@ -130,12 +138,12 @@ export class Server {
     throw unavailable(error) ?? error;
   }
 
-  /** From now on only new sessions are used: the way to PostgreSQL may lead to another one now. */
+  /** Discards all current sessions: the address may now lead to another server. */
   renew(): void {
     this.#usable.clear();
   }
 
-  /** Breaks all sessions: a statement that waits for an answer fails at once. */
+  /** Breaks all sessions, so that waiting statements fail immediately. */
   cut(): void {
     for (const client of this.#usable) streamOf(client).destroy(new Error('Connection terminated: silence'));
     this.renew();
@@ -148,51 +156,51 @@ export class Server {
 
   async #connect(): Promise<PoolClient> {
     try {
-      if (this.#sessions.find) await this.#findOut(this.#sessions.find);
+      if (this.#sessions.detect) await this.#detect(this.#sessions.detect);
       for (;;) {
         const connecting = this.pool.connect();
-        this.#availability?.look();
-        const client = await connecting.finally(() => this.#availability?.look());
+        this.#availability?.checkPool();
+        const client = await connecting.finally(() => this.#availability?.checkPool());
         if (this.#usable.has(client)) return client;
         client.release(true);
       }
     } catch (error) {
-      return this.#refuse(error);
+      return this.#fail(error);
     }
   }
 
-  /** The pool opens its next sessions as they are found to work. */
-  #findOut(find: () => Promise<Sessions>): Promise<void> {
-    this.#finding ??= find()
-      .then((found) => {
-        Object.assign(this.pool.options, found.config);
-        this.#sessions = found;
+  /** Detects working settings, and opens the pool's next sessions with them. */
+  #detect(detect: () => Promise<Sessions>): Promise<void> {
+    this.#detecting ??= detect()
+      .then((detected) => {
+        Object.assign(this.pool.options, detected.config);
+        this.#sessions = detected;
       })
       .finally(() => {
-        this.#finding = undefined;
+        this.#detecting = undefined;
       });
-    return this.#finding;
+    return this.#detecting;
   }
 
-  #forgetNames(): void {
+  #stopPreparing(): void {
     if (!this.#sessions.keepStatements) return;
     this.#sessions = { ...this.#sessions, keepStatements: false };
-    this.log?.warn({}, 'prepared statements do not survive here: they are sent whole from now on');
+    this.log?.warn({}, 'prepared statements do not survive here; statements are sent unprepared from now on');
   }
 }
 
-/** How long (ms) a statement must wait for a connection until that is reported. */
-const crowdedAfter = 1000;
-/** A statement that times out does so every ten seconds; others succeed meanwhile. */
+/** How long (ms) a statement waits for a connection before that is reported. */
+const exhaustedAfter = 1000;
+/** Longer than the statement timeout of ten seconds, because other statements succeed between two timeouts. */
 const quietAfterFailures = 15_000;
 
-/** Reports, in a line each, when a database is lost and back, and when its connections are used up. */
+/** Logs when the database is lost or back, when its statements fail, and when its connections are exhausted. */
 class Availability {
   readonly #loss: Incident;
   readonly #failures: Incident;
-  readonly #crowd: Incident;
-  #crowded: NodeJS.Timeout | undefined;
-  /** A database that has never answered is not lost: the start fails, and says so. */
+  readonly #exhaustion: Incident;
+  #exhaustionTimer: NodeJS.Timeout | undefined;
+  /** False until the first answer: before that, the failing start reports the error. */
   #hasAnswered = false;
 
   constructor(
@@ -203,40 +211,40 @@ class Availability {
       const onEnd = (ms: number, failures: number) => log.info({ ms, failures }, ends);
       return new Incident({ onStart: (fields) => log.warn(fields, begins), onEnd }, quiet);
     };
-    const [fails, works] = ['the database does not carry out statements', 'the database carries out statements again'];
+    const [fails, works] = ['database statements are failing', 'database statements succeed again'];
     this.#loss = incident('the database is lost', 'the database is back');
     this.#failures = incident(fails, works, quietAfterFailures);
-    this.#crowd = new Incident({
+    this.#exhaustion = new Incident({
       onStart: (fields) => log.warn(fields, 'all connections to the database are in use'),
       onEnd: (ms) => log.info({ ms }, 'connections to the database are free again'),
     });
   }
 
-  /** A statement has been carried out. */
+  /** A statement has succeeded. */
   answered(): void {
     this.#hasAnswered = true;
     this.#loss.recovered();
     this.#failures.recovered();
   }
 
-  /** No connection was to be had, or a statement has failed: perhaps by its own fault. */
+  /** No connection was available, or a statement failed, perhaps through its own fault. */
   failed(error: unknown): void {
     if (!this.#hasAnswered) return;
     const { message } = error as Error;
     const fields = { code: codeOf(error), ...(message && { reason: message }) };
-    if (isLoss(error)) this.#loss.occurred(fields);
+    if (isConnectionLoss(error)) this.#loss.occurred(fields);
     else if (unavailable(error) && !isConflict(error)) this.#failures.occurred(fields);
   }
 
-  /** To be called when a connection is asked for, and when it has been given. */
-  look(): void {
+  /** Call this when a connection is requested, and when it has been obtained. */
+  checkPool(): void {
     const { pool } = this;
-    const report = () => this.#crowd.occurred({ connections: pool.totalCount, waiting: pool.waitingCount });
-    if (pool.waitingCount > 0) this.#crowded ??= setTimeout(report, crowdedAfter).unref();
-    else if (this.#crowded) {
-      clearTimeout(this.#crowded);
-      this.#crowded = undefined;
-      this.#crowd.recovered();
+    const report = () => this.#exhaustion.occurred({ connections: pool.totalCount, waiting: pool.waitingCount });
+    if (pool.waitingCount > 0) this.#exhaustionTimer ??= setTimeout(report, exhaustedAfter).unref();
+    else if (this.#exhaustionTimer) {
+      clearTimeout(this.#exhaustionTimer);
+      this.#exhaustionTimer = undefined;
+      this.#exhaustion.recovered();
     }
   }
 }
@@ -248,7 +256,7 @@ function isStale(error: unknown): boolean {
 
 function rowsIn(client: PoolClient): Rows {
   return async ({ text }, values) =>
-    (await client.query<Array<string | null>>({ text, values, rowMode: 'array', types: asWritten })).rows;
+    (await client.query<Array<string | null>>({ text, values, rowMode: 'array', types: asText })).rows;
 }
 
 function streamOf(client: PoolClient): { destroy(error: Error): void } {
@@ -256,4 +264,4 @@ function streamOf(client: PoolClient): { destroy(error: Error): void } {
 }
 
 // Most columns reach the client as PostgreSQL's text: parsing them would cost more than all other work on a row.
-const asWritten = { getTypeParser: () => (text: string) => text };
+const asText = { getTypeParser: () => (text: string) => text };

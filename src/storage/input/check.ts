@@ -31,8 +31,8 @@ export function textSchema(options: { maxLength?: number; description: string; e
   return Type.String({ ...options, maxLength: options.maxLength ?? 1000 });
 }
 
-// A page of 100 items whose texts have so many characters takes up to 16 MiB: JSON writes a character as six bytes at
-// most. Nothing counts bytes later.
+// 100 items with this many characters take up to 16 MiB, because JSON writes a character as six bytes at most. No later
+// code counts bytes.
 const maxItemLength = 27_962;
 
 /** A date and time: RFC 3339, section 5.6, to the millisecond. */
@@ -44,7 +44,7 @@ export function moment(options: { description: string; examples?: string[] }) {
 export function nullable<Schema extends TSchema>(schema: Schema) {
   const { allOf = [schema], ...rest } = schema as TSchema & { allOf?: TSchema[] };
   const isNamed = '$id' in schema || 'allOf' in schema;
-  // The serialiser writes a bigint where `nullable` stands, but not in an `anyOf`; a reference takes nothing beside it.
+  // The serialiser writes a bigint with `nullable`, but not inside `anyOf`. A `$ref` may have no siblings.
   const orNull = isNamed
     ? { ...('allOf' in schema && rest), anyOf: [...allOf, { type: 'null' }] }
     : { ...schema, nullable: true };
@@ -67,15 +67,15 @@ export function withDefault<Schema extends TSchema>(schema: Schema, value: Stati
 }
 
 export interface CheckOptions {
-  /** Integers may be decimal digits, and null counts as absent: for query strings and GraphQL. */
+  /** For query strings and GraphQL: integers may be decimal digits, and null counts as absent. */
   isText?: boolean;
 }
 
 /**
  * Compiles the schema of an object.
  *
- * @returns a function that throws StoreError BAD_USER_INPUT, naming every fault. It omits members that the schema does
- *   not name; absent ones get their default.
+ * @returns a function that throws StoreError BAD_USER_INPUT, naming every fault. It drops members that the schema does
+ *   not name, and applies defaults to absent ones.
  * @throws Error for a schema with parts that cannot be validated, or whose texts could make a page larger than 16 MiB
  */
 export function checker<Schema extends TObject>(schema: Schema, { isText = false }: CheckOptions = {}) {
@@ -106,7 +106,7 @@ export function checker<Schema extends TObject>(schema: Schema, { isText = false
       const read = value === undefined ? undefined : rule.read(value);
       if (read !== undefined) output[name] = read;
       else if (value === undefined) faults.push(`${name} is required`);
-      // Only a query string makes a list of what is given twice.
+      // Only a query string turns a repeated member into an array.
       else if (isText && Array.isArray(value)) faults.push(`${name} must be given once`);
       else faults.push(`${name} must be ${rule.describe(value)}`);
     }

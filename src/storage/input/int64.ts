@@ -4,7 +4,7 @@ export const int64 = { min: -(2n ** 63n), max: 2n ** 63n - 1n } as const;
 /** An int64 in memory: a `number` as long as that is exact, a `bigint` beyond 2^53. */
 export type Int64 = number | bigint;
 
-/** Converts an integer to the one form that it has in memory; undefined for anything else. */
+/** Converts an integer to its form in memory; undefined for anything else. */
 export function int64From(value: unknown): Int64 | undefined {
   if (typeof value === 'number') return Number.isSafeInteger(value) ? value + 0 : undefined;
   if (typeof value !== 'bigint' || value < int64.min || value > int64.max) return undefined;
@@ -17,7 +17,7 @@ const canonical = /^(?:0|-?[1-9]\d{0,18})$/;
 
 /**
  * Parses an int64 from text: a path or query parameter, a GraphQL ID. Only the canonical spelling counts (`7`, not
- * `007`, `+7` or `7.0`), so that one thing has one URL.
+ * `007`, `+7` or `7.0`), so that each resource has one URL.
  */
 export function int64FromText(text: unknown): Int64 | undefined {
   return typeof text === 'string' && canonical.test(text) ? int64From(BigInt(text)) : undefined;

@@ -27,7 +27,7 @@ export function parseExactJson(body: Buffer, subject = 'The body is'): unknown {
   }
 }
 
-/** A number that a double would change: no rule takes it for one, and messages show it as the client wrote it. */
+/** A number that a double would change. Rules reject it, and messages show it as the client wrote it. */
 class InexactNumber {
   readonly #source: string;
 
@@ -51,10 +51,10 @@ function exactNumber(_key: string, value: unknown, context?: { source: string })
   if (!/[.eE]/.test(source)) return Number.isSafeInteger(value) ? value : BigInt(source);
   const { digits, exponent } = scientific(source);
   if (digits === '') return 0;
-  // Not an integer. A double may have lost what says so.
+  // Not an integer, although rounding may have made it look like one.
   if (exponent < 0) return Number.isInteger(value) ? new InexactNumber(source) : value;
   if (Number.isSafeInteger(value)) return value;
-  // Compiled operations would take a number for an ID.
+  // Compiled operations would accept a number as an ID.
   if (digits.length + exponent > int64Digits) return new InexactNumber(source);
   return BigInt(source.startsWith('-') ? `-${digits}` : digits) * 10n ** BigInt(exponent);
 }
@@ -77,7 +77,7 @@ function reason(cause: unknown): string {
   return 'it is nested too deeply';
 }
 
-/** True for what JSON calls an object. */
+/** True for a JSON object. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

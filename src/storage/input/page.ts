@@ -12,42 +12,42 @@ export interface Page<Item> {
   readonly hasNext: boolean;
 }
 
-const written = Symbol('written');
+const forms = Symbol('serialised forms');
 
-/** Items that never change, with what was written of them and by which writer. */
+/** Immutable items, with their serialised forms by serialiser. */
 interface SharedItems extends ReadonlyArray<unknown> {
-  [written]?: Array<{ by: unknown; what: unknown }> | undefined;
+  [forms]?: Array<{ by: unknown; result: unknown }> | undefined;
 }
 
-/** Marks items that several requests share. They must not change from now on. */
+/** Marks items that several requests share. They must not change afterwards. */
 export function shared<Item>(items: Item[]): readonly Item[] {
-  (items as SharedItems)[written] = undefined;
+  (items as SharedItems)[forms] = undefined;
   return items;
 }
 
 /**
- * Writes items; shared ones once for each writer, however many requests share them.
+ * Serialises items. Shared items are serialised once per serialiser, however many requests share them.
  *
- * @param by identifies the writer. It always writes the same items to the same result.
- * @param context is passed on to `write`
+ * @param by identifies the serialiser, which must be deterministic
+ * @param context passed on to `serialise`
  */
-export function writtenOnce<Context, Written>(
+export function serialiseOnce<Context, Result>(
   items: readonly unknown[],
   by: unknown,
   context: Context,
-  write: (items: readonly unknown[], context: Context) => Written,
-): Written {
-  if (!(written in items)) return write(items, context);
-  const known = items as SharedItems;
-  const found = known[written]?.find((one) => one.by === by);
-  if (found) return found.what as Written;
-  const what = write(items, context);
-  if (known[written]) known[written].push({ by, what });
-  else known[written] = [{ by, what }];
-  return what;
+  serialise: (items: readonly unknown[], context: Context) => Result,
+): Result {
+  if (!(forms in items)) return serialise(items, context);
+  const cached = items as SharedItems;
+  const found = cached[forms]?.find((one) => one.by === by);
+  if (found) return found.result as Result;
+  const result = serialise(items, context);
+  if (cached[forms]) cached[forms].push({ by, result });
+  else cached[forms] = [{ by, result }];
+  return result;
 }
 
-/** The part of a list that a client requests: the members that every list has. */
+/** The paging parameters of every list. */
 export interface PageQuery {
   /** Maximum number of items, 1 to 100. */
   readonly limit: number;
@@ -55,7 +55,7 @@ export interface PageQuery {
   readonly after?: Int64 | undefined;
 }
 
-/** @param noun for one item, in the descriptions; its plural ends in s */
+/** @param noun names one item in the descriptions; its plural ends in s */
 export function pageQueryMembers(noun: string) {
   return {
     limit: withDefault(
@@ -72,14 +72,14 @@ export function pageQueryMembers(noun: string) {
   };
 }
 
-/** The id in a path, as text: an id that is not an int64 is a 404. */
+/** The id in a path, as text, because an id that is not an int64 is a 404. */
 export function idSchema<Name extends string>(name: Name, noun: string) {
   return Type.Object({
     [name]: int64Schema({ description: `Identifier of the ${noun}, up to ${int64.max}.`, examples: [1] }),
   });
 }
 
-/** How many items a list may return for this `limit`. One that is not an integer will be rejected. */
+/** Maximum number of items that a list returns for this `limit`. A limit that is not an integer is rejected later. */
 export function mostItems(limit: unknown): number {
   const count = limit === undefined || limit === null ? pageLimit.default : Number(limit);
   return Number.isInteger(count) ? Math.min(Math.max(count, 0), pageLimit.max) : pageLimit.max;

@@ -12,7 +12,7 @@ export interface Rule {
   readonly maxLength?: number | undefined;
 }
 
-/** The JSON Schema of a member, from which a rule is made. */
+/** The JSON Schema of a member. */
 interface Member extends Omit<TSchema, 'type'> {
   type?: string;
   format?: string;
@@ -33,7 +33,7 @@ interface Member extends Omit<TSchema, 'type'> {
 const annotations = ['$id', 'type', 'title', 'description', 'default', 'examples', 'deprecated'];
 const ofNumbers = ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'];
 
-/** @throws Error for a schema with a keyword that nothing would check, or without a bound */
+/** @throws Error for a schema with an unsupported keyword or without a bound */
 export function ruleOf(schema: TSchema, isText: boolean): Rule {
   const { nullable, ...member } = schema as Member;
   if (nullable) return orNull(ruleOf(member, isText));
@@ -127,14 +127,14 @@ function finite(bounds: Member, isText: boolean): Rule {
   };
 }
 
-// PostgreSQL's text holds every Unicode string except those with U+0000; a lone surrogate is not a character.
+// PostgreSQL's text cannot store U+0000, and a lone surrogate is not a character.
 function text({ minLength = 0, maxLength, pattern, format }: Member & { maxLength: number }): Rule {
   const expression = pattern === undefined ? undefined : new RegExp(pattern, 'u');
   const range = minLength > 0 ? `${minLength} to` : 'at most';
   const faultOf = (value: unknown): string | undefined => {
     if (typeof value !== 'string') return 'a string';
     if (value.includes('\u0000') || !value.isWellFormed()) return 'free of U+0000 and of lone surrogates';
-    // JSON Schema counts Unicode code points: each is one or two units of a JavaScript string.
+    // JSON Schema counts code points. Each is one or two code units of a JavaScript string.
     const length = value.length > 2 * maxLength ? value.length : [...value].length;
     if (length < minLength || length > maxLength) return `${range} ${maxLength} characters long`;
     if (expression && !expression.test(value)) return `a text that matches ${pattern}`;
@@ -157,7 +157,7 @@ const moment: Rule = {
     const [text = '', clock = ''] = rfc3339.exec(`${value}`) ?? [];
     const date = new Date(text);
     if (typeof value !== 'string' || !(date.getTime() >= years.first && date.getTime() <= years.last)) return undefined;
-    // Date takes 30 February for 1 March, and 24:00 for the next day.
+    // Date reads 30 February as 1 March, and 24:00 as the next day.
     const isReal = new Date(`${clock}Z`).toJSON()?.slice(0, 19) === clock.toUpperCase();
     return isReal ? date : undefined;
   },

@@ -2,27 +2,27 @@ import { type Deadline, noDeadline } from '../../deadline.ts';
 import type { DatabaseFailure, DatabaseObserver, QueueState } from '../../runtime/telemetry/observers.ts';
 import { busy, failureOf, late } from '../database/errors.ts';
 
-/** Carries out a batch. It may say which server has answered. @returns results in the order of the inputs */
+/** Runs a batch, and may report which server answered. @returns results in the order of the inputs */
 export type Run<In, Out> = (inputs: In[], servedBy: (node: string) => void) => Promise<Array<Out | Error>>;
 
 export interface BatchOptions {
-  /** What it does, for those who watch. */
+  /** Labels for observers. */
   collection: string;
   operation: string;
   observers?: readonly DatabaseObserver[];
   /** Maximum number of inputs in a batch. */
   maxBatch: number;
-  /** Maximum number of batches in flight, including slow ones that no longer hold back the next. */
+  /** Maximum number of batches in flight, including slow ones that no longer block the next. */
   maxInFlight: number;
-  /** How long (ms) a batch in flight holds back the next one. */
-  patience: number;
-  /** New inputs are rejected when `maxWaiting` are pending, or the first has been pending for `maxAge` (ms). */
+  /** How long (ms) a batch in flight blocks the next one. */
+  blockTime: number;
+  /** New inputs are rejected while `maxWaiting` inputs are pending, or the oldest is older than `maxAge` (ms). */
   maxWaiting: number;
   maxAge: number;
-  /** Whether a batch of several inputs that failed as a whole may be retried, each input alone. */
+  /** Whether the inputs of a failed batch may be retried one by one. */
   isRetryable(error: unknown): boolean;
-  /** The error for an input whose deadline passes while its batch is in flight. Defaults to `late`. */
-  tooLate?(): Error;
+  /** Creates the error for an input whose deadline passes while its batch is in flight. Defaults to `late`. */
+  timeoutError?(): Error;
 }
 
 interface Waiting<In, Out> {
@@ -30,7 +30,7 @@ interface Waiting<In, Out> {
   readonly deadline: Deadline;
   readonly since: number;
   /** Its batch has failed; it is retried alone. */
-  isAlone: boolean;
+  isRetry: boolean;
   resolve(output: Out): void;
   reject(error: unknown): void;
 }
@@ -38,30 +38,30 @@ interface Waiting<In, Out> {
 const sweepInterval = 100;
 
 /**
- * Combines concurrent inputs into batches, one round trip each. While a batch is in flight, new inputs are pending and
- * leave together in the next batch; when none is in flight, an input leaves at once. An input never joins a batch
- * already sent, so its result was read or written after the input arrived.
+ * Combines concurrent inputs into batches, one round trip each. While a batch is in flight, new inputs wait for the next
+ * batch; otherwise an input is sent immediately. An input never joins a batch already sent, so its result was read or
+ * written after the input arrived.
  */
 export class Batches<In, Out> {
   readonly #run: Run<In, Out>;
   readonly #options: Required<BatchOptions>;
   #waiting: Waiting<In, Out>[] = [];
   readonly #inFlight = new Set<Waiting<In, Out>[]>();
-  /** The batch in flight that pending inputs wait for. */
-  #holder: Waiting<In, Out>[] | undefined;
-  #impatience: NodeJS.Timeout | undefined;
+  /** The batch in flight that blocks pending inputs. */
+  #blocking: Waiting<In, Out>[] | undefined;
+  #releaseTimer: NodeJS.Timeout | undefined;
   #isScheduled = false;
-  #isCrowded = false;
+  #isConcurrent = false;
   #sweeper: NodeJS.Timeout | undefined;
   #refused = 0;
 
-  /** @param run takes a batch and returns results in the same order; an `Error` among them fails that input alone. */
+  /** @param run returns results in the order of the inputs; an `Error` among them fails that input alone */
   constructor(run: Run<In, Out>, options: BatchOptions) {
     this.#run = run;
-    this.#options = { tooLate: late, observers: [], ...options };
+    this.#options = { timeoutError: late, observers: [], ...options };
   }
 
-  /** @throws StoreError SERVICE_UNAVAILABLE when too much is pending already, or the deadline passes */
+  /** @throws StoreError SERVICE_UNAVAILABLE when too many inputs are pending, or the deadline passes */
   add(input: In, deadline: Deadline = noDeadline): Promise<Out> {
     const now = performance.now();
     return new Promise((resolve, reject) => {
@@ -69,7 +69,7 @@ export class Batches<In, Out> {
         this.#refused += 1;
         return reject(busy());
       }
-      this.#waiting.push({ input, deadline, since: now, isAlone: false, resolve, reject });
+      this.#waiting.push({ input, deadline, since: now, isRetry: false, resolve, reject });
       this.#sweeper ??= setInterval(() => this.#sweep(), sweepInterval).unref();
       this.#schedule();
     });
@@ -90,38 +90,37 @@ export class Batches<In, Out> {
   #isFull(now: number): boolean {
     const { maxWaiting, maxAge } = this.#options;
     if (this.#waiting.length === 0) return false;
-    // A retried input has spent its time in a batch, not here.
-    const first = this.#waiting.find(({ isAlone }) => !isAlone);
+    // A retried input has waited in a batch, not in this queue.
+    const first = this.#waiting.find(({ isRetry }) => !isRetry);
     return this.#waiting.length >= maxWaiting || (first !== undefined && now - first.since > maxAge);
   }
 
   #schedule(): void {
     const [first] = this.#waiting;
     if (!first || this.#isScheduled) return;
-    // A full batch need not wait for more inputs, and a retried input never waits.
-    const isHeld = this.#holder !== undefined && this.#waiting.length < this.#options.maxBatch && !first.isAlone;
-    if (isHeld) this.#impatience ??= setTimeout(() => this.#letGo(), this.#options.patience);
+    // A full batch and a retried input do not wait.
+    const isBlocked = this.#blocking !== undefined && this.#waiting.length < this.#options.maxBatch && !first.isRetry;
+    if (isBlocked) this.#releaseTimer ??= setTimeout(() => this.#releaseNext(), this.#options.blockTime);
     else if (this.#inFlight.size < this.#options.maxInFlight) {
       this.#isScheduled = true;
-      // When inputs come several at a time, all of this turn of the event loop leave together; a lone one leaves at
-      // once.
-      if (this.#isCrowded) setImmediate(() => this.#depart());
-      else queueMicrotask(() => this.#depart());
+      // While inputs arrive concurrently, a batch collects all inputs of this turn of the event loop.
+      if (this.#isConcurrent) setImmediate(() => this.#dispatch());
+      else queueMicrotask(() => this.#dispatch());
     }
   }
 
   /** Releases the next batch, although the previous one may still be in flight. */
-  #letGo(): void {
-    clearTimeout(this.#impatience);
-    this.#impatience = undefined;
-    this.#holder = undefined;
+  #releaseNext(): void {
+    clearTimeout(this.#releaseTimer);
+    this.#releaseTimer = undefined;
+    this.#blocking = undefined;
     this.#schedule();
   }
 
-  #depart(): void {
+  #dispatch(): void {
     this.#isScheduled = false;
     const batch = this.#nextBatch();
-    this.#isCrowded = batch.length > 1;
+    this.#isConcurrent = batch.length > 1;
     if (batch.length > 0) void this.#send(batch);
     this.#schedule();
   }
@@ -131,8 +130,8 @@ export class Batches<In, Out> {
     const now = performance.now();
     const batch: Waiting<In, Out>[] = [];
     while (this.#waiting.length > 0 && batch.length === 0) {
-      const size = this.#waiting[0]?.isAlone ? 1 : this.#options.maxBatch;
-      batch.push(...this.#waiting.splice(0, size).filter((one) => isWanted(one, now)));
+      const size = this.#waiting[0]?.isRetry ? 1 : this.#options.maxBatch;
+      batch.push(...this.#waiting.splice(0, size).filter((one) => keepOrReject(one, now)));
     }
     return batch;
   }
@@ -140,10 +139,10 @@ export class Batches<In, Out> {
   async #send(batch: Waiting<In, Out>[]): Promise<void> {
     const { collection, operation, observers } = this.#options;
     this.#inFlight.add(batch);
-    this.#holder = batch;
+    this.#blocking = batch;
     const now = performance.now();
     for (const { deadline, since } of batch) deadline.batched?.(now - since, batch.length);
-    const ends = observers.map((one) =>
+    const endings = observers.map((one) =>
       one.sent({ collection, operation, size: batch.length, deadlines: batch.map(({ deadline }) => deadline) }),
     );
     let failure: DatabaseFailure | undefined;
@@ -160,36 +159,36 @@ export class Batches<In, Out> {
         else resolve(output);
       });
     } catch (error) {
-      if (ends.length > 0) failure = failureOf(error);
-      if (batch.length > 1 && this.#options.isRetryable(error)) this.#tryAlone(batch);
+      if (endings.length > 0) failure = failureOf(error);
+      if (batch.length > 1 && this.#options.isRetryable(error)) this.#retryAlone(batch);
       else for (const { reject } of batch) reject(error);
     }
-    for (const end of ends) end(failure);
+    for (const end of endings) end(failure);
     this.#inFlight.delete(batch);
-    if (this.#holder === batch) this.#letGo();
+    if (this.#blocking === batch) this.#releaseNext();
     else this.#schedule();
   }
 
-  #tryAlone(batch: Waiting<In, Out>[]): void {
-    for (const one of batch) one.isAlone = true;
+  #retryAlone(batch: Waiting<In, Out>[]): void {
+    for (const one of batch) one.isRetry = true;
     this.#waiting.unshift(...batch);
   }
 
-  /** Rejects inputs whose deadline has passed. One timer serves all: a timer for each would cost as much as a query. */
+  /** Rejects inputs whose deadline has passed. One timer serves all, because a timer per input costs as much as a query. */
   #sweep(): void {
     const now = performance.now();
     for (const batch of this.#inFlight) {
-      for (const { deadline, reject } of batch) if (deadline.at <= now) reject(this.#options.tooLate());
+      for (const { deadline, reject } of batch) if (deadline.at <= now) reject(this.#options.timeoutError());
     }
-    this.#waiting = this.#waiting.filter((one) => isWanted(one, now));
+    this.#waiting = this.#waiting.filter((one) => keepOrReject(one, now));
     if (this.#waiting.length > 0 || this.#inFlight.size > 0) return;
     clearInterval(this.#sweeper);
     this.#sweeper = undefined;
   }
 }
 
-/** Rejects an input whose deadline has passed, or whose client has disconnected. */
-function isWanted<In, Out>({ deadline, reject }: Waiting<In, Out>, now: number): boolean {
+/** Returns false, and rejects the input, when its deadline has passed or its client has disconnected. */
+function keepOrReject<In, Out>({ deadline, reject }: Waiting<In, Out>, now: number): boolean {
   if (deadline.at > now && !deadline.isOver) return true;
   reject(late());
   return false;

@@ -3,66 +3,66 @@ import { type Deadline, noDeadline } from '../../deadline.ts';
 import { StoreError } from '../../errors.ts';
 import { withTimeout } from '../../runtime/with-timeout.ts';
 import type { Database } from '../database/database.ts';
-import { isDataError, outcomeUnknown, outcomeUnknownOfKey } from '../database/errors.ts';
+import { isDataError, outcomeUnknown, outcomeUnknownWithKey } from '../database/errors.ts';
 import type { Batches } from './batches.ts';
 import { parameterOf } from './sql.ts';
 import type { Statements } from './statements.ts';
 import type { Table } from './table.ts';
 
-/** The idempotency key by which a creation happens once, however often a client sends it. */
+/** An idempotency key, with which a creation is executed at most once. */
 export interface IdempotencyClaim {
-  /** Whose it is: the id of an API key; 0 for the one from the configuration. */
+  /** Id of the client's API key; 0 for the configured key. */
   readonly keyId: number;
-  /** The creation, as the API calls it: `createPet`. */
+  /** Operation id, like `createPet`. */
   readonly operation: string;
   /** SHA-256 of the idempotency key. */
   readonly hash: Buffer;
-  /** Is told, when the creation has happened, whether that was at an earlier request. */
+  /** Called after the creation; true when an earlier request executed it. */
   settled(isReplay: boolean): void;
 }
 
-/** An item on its way to the table. */
-interface Newcomer<New> {
+/** An item to insert. */
+interface Entry<New> {
   readonly item: New;
   readonly claim?: IdempotencyClaim;
   /** SHA-256 of the item, in hexadecimal. */
   readonly fingerprint?: string;
-  /** The last statement that it was part of. */
+  /** The last statement that contained it. */
   sent?: Promise<unknown>;
   isReplay?: boolean;
 }
 
-// One batch in flight per node: the next one fills while this one becomes durable.
-const writes = { maxBatch: 256, maxInFlight: 1, patience: 1000, isRetryable: isDataError };
+// One batch in flight per process: the next one fills while this one becomes durable.
+const writes = { maxBatch: 256, maxInFlight: 1, blockTime: 1000, isRetryable: isDataError };
 
-/** `setTimeout` knows no longer time. */
-const longest = 2 ** 31 - 1;
+/** The maxDelay delay of `setTimeout`. */
+const maxDelay = 2 ** 31 - 1;
 
-/** Inserts rows, those that arrive together by one statement. */
+/** Inserts rows; concurrent insertions share one statement. */
 export class Insertions<Item, New extends object> {
   readonly #database: Database;
   readonly #table: Table;
   readonly #statements: Statements;
-  readonly #batches: Batches<Newcomer<New>, Item | null>;
-  /** The end of the creation that is in progress under an idempotency key. */
+  readonly #batches: Batches<Entry<New>, Item | null>;
+  /** The creations in progress, by idempotency key. */
   readonly #inProgress = new Map<string, Promise<unknown>>();
 
   constructor(database: Database, table: Table, statements: Statements) {
     this.#database = database;
     this.#table = table;
     this.#statements = statements;
-    this.#batches = database.batched((newcomers: Array<Newcomer<New>>) => this.#insert(newcomers), {
+    this.#batches = database.batched((entries: Array<Entry<New>>) => this.#insert(entries), {
       ...writes,
       collection: table.name,
       operation: 'insert',
-      tooLate: outcomeUnknown,
+      timeoutError: outcomeUnknown,
     });
   }
 
   /**
-   * Durable when the promise resolves.
+   * The row is durable when the promise resolves.
    *
-   * @throws StoreError SERVICE_UNAVAILABLE, with `Retry-After` when it may be sent again; IDEMPOTENCY_KEY_REUSED,
+   * @throws StoreError SERVICE_UNAVAILABLE, with `Retry-After` when a retry is safe; IDEMPOTENCY_KEY_REUSED,
    *   IDEMPOTENCY_KEY_IN_USE
    */
   async insert(item: New, deadline: Deadline = noDeadline, claim?: IdempotencyClaim): Promise<Item> {
@@ -73,16 +73,16 @@ export class Insertions<Item, New extends object> {
     return inserted as Item;
   }
 
-  /** Waits for the end of an earlier creation with the same key: after that the database knows whether it succeeded. */
+  /** Waits until an earlier creation with the same key ends; then the database contains its outcome. */
   async #insertOnce(item: New, deadline: Deadline, claim: IdempotencyClaim): Promise<Item> {
     const name = `${claim.keyId} ${claim.operation} ${claim.hash.toString('hex')}`;
     for (let earlier = this.#inProgress.get(name); earlier; earlier = this.#inProgress.get(name)) {
-      await withTimeout(Math.min(deadline.at - performance.now(), longest), earlier, inUse);
+      await withTimeout(Math.min(deadline.at - performance.now(), maxDelay), earlier, inUse);
     }
-    const newcomer: Newcomer<New> = { item, claim, fingerprint: fingerprintOf(this.#table, item) };
-    const sending = this.#send(newcomer, deadline);
-    // The statement may go on when the deadline has passed.
-    const end = sending.then(nothing, () => newcomer.sent?.then(nothing, nothing));
+    const entry: Entry<New> = { item, claim, fingerprint: fingerprintOf(this.#table, item) };
+    const sending = this.#send(entry, deadline);
+    // The statement may outlive the deadline.
+    const end = sending.then(nothing, () => entry.sent?.then(nothing, nothing));
     this.#inProgress.set(
       name,
       end.finally(() => this.#inProgress.delete(name)),
@@ -90,80 +90,78 @@ export class Insertions<Item, New extends object> {
     return sending;
   }
 
-  async #send(newcomer: Newcomer<New>, deadline: Deadline): Promise<Item> {
-    const add = () => this.#batches.add(newcomer, deadline).catch(mayBeRepeated);
-    // Once more when another process was quicker with the same key: the next statement sees its row.
+  async #send(entry: Entry<New>, deadline: Deadline): Promise<Item> {
+    const add = () => this.#batches.add(entry, deadline).catch(throwRetryable);
+    // Retries once when another process stored the same key first: the next statement sees its row.
     const item = (await add()) ?? (await add());
     if (item === null) throw inUse();
-    newcomer.claim?.settled(newcomer.isReplay === true);
+    entry.claim?.settled(entry.isReplay === true);
     return item;
   }
 
-  /** @returns null for what has to be sent again */
-  #insert(newcomers: Array<Newcomer<New>>): Promise<Array<Item | null | Error>> {
-    if (newcomers.every(({ claim }) => claim === undefined)) return this.#insertPlain(newcomers);
-    const sent = this.#insertMixed(newcomers);
-    for (const newcomer of newcomers) newcomer.sent = sent;
+  /** @returns null for an entry to send again */
+  #insert(entries: Array<Entry<New>>): Promise<Array<Item | null | Error>> {
+    if (entries.every(({ claim }) => claim === undefined)) return this.#insertPlain(entries);
+    const sent = this.#insertMixed(entries);
+    for (const entry of entries) entry.sent = sent;
     return sent;
   }
 
   /** Inserts all or none. Ids ascend in the given order. */
-  async #insertPlain(newcomers: Array<Newcomer<New>>): Promise<Item[]> {
-    const rows = await this.#database.rows<Array<string | null>>(this.#statements.insert, this.#values(newcomers));
+  async #insertPlain(entries: Array<Entry<New>>): Promise<Item[]> {
+    const rows = await this.#database.rows<Array<string | null>>(this.#statements.insert, this.#values(entries));
     rows.sort(([a], [b]) => compareDigits(`${a}`, `${b}`));
-    return newcomers.map(({ item }, place) => this.#table.itemFrom(item, rows[place] as unknown[]) as Item);
+    return entries.map(({ item }, place) => this.#table.mergeGenerated(item, rows[place] as unknown[]) as Item);
   }
 
-  /** Inserts those whose key is new, and those without a key: all or none. */
-  async #insertMixed(newcomers: Array<Newcomer<New>>): Promise<Array<Item | null | Error>> {
-    const claims = newcomers.map(({ claim }) => claim);
+  /** Inserts entries with a new key or without a key: all or none. */
+  async #insertMixed(entries: Array<Entry<New>>): Promise<Array<Item | null | Error>> {
+    const claims = entries.map(({ claim }) => claim);
     const rows = await this.#database.rows<[place: string, fingerprint: string | null, generated: string]>(
       this.#statements.insertOnce,
       [
-        ...this.#values(newcomers),
+        ...this.#values(entries),
         claims.map((claim) => claim?.keyId ?? null),
         claims.map((claim) => claim?.operation ?? null),
         claims.map((claim) => claim?.hash ?? null),
-        newcomers.map(({ fingerprint }) => (fingerprint ? Buffer.from(fingerprint, 'hex') : null)),
+        entries.map(({ fingerprint }) => (fingerprint ? Buffer.from(fingerprint, 'hex') : null)),
       ],
     );
-    const outcomes: Array<Item | null | Error> = newcomers.map(() => null);
+    const outcomes: Array<Item | null | Error> = entries.map(() => null);
     for (const [place, fingerprint, generated] of rows) {
-      const newcomer = newcomers[Number(place) - 1] as Newcomer<New>;
-      newcomer.isReplay = fingerprint !== null;
-      const isReused = fingerprint !== null && fingerprint !== newcomer.fingerprint;
-      // What fails from here on is this one's: the others are inserted.
+      const entry = entries[Number(place) - 1] as Entry<New>;
+      entry.isReplay = fingerprint !== null;
+      const isReused = fingerprint !== null && fingerprint !== entry.fingerprint;
+      // A later failure concerns only this entry: the others are inserted.
       outcomes[Number(place) - 1] = isReused
         ? reused()
-        : await this.#itemOf(newcomer.item, JSON.parse(generated)).catch((error: Error) => error);
+        : await this.#itemOf(entry.item, JSON.parse(generated)).catch((error: Error) => error);
     }
     return outcomes;
   }
 
-  /** A row that an earlier release inserted, which knew fewer columns, is read from the table. */
+  /** Reads the row from the table when an earlier release with fewer columns inserted it. */
   async #itemOf(item: New, generated: Array<string | null>): Promise<Item | Error> {
-    if (generated.length === this.#table.generated.length) return this.#table.itemFrom(item, generated) as Item;
+    if (generated.length === this.#table.generated.length) return this.#table.mergeGenerated(item, generated) as Item;
     const [row] = await this.#database.rows<Array<string | null>>(this.#statements.find, [[generated[0]]]);
-    return row ? (this.#table.itemOf(row) as Item) : reused();
+    return row ? (this.#table.decodeRow(row) as Item) : reused();
   }
 
-  #values(newcomers: Array<Newcomer<New>>): unknown[][] {
-    return this.#table.inserted.map(({ member }) =>
-      newcomers.map(({ item }) => parameterOf(item[member as keyof New])),
-    );
+  #values(entries: Array<Entry<New>>): unknown[][] {
+    return this.#table.inserted.map(({ member }) => entries.map(({ item }) => parameterOf(item[member as keyof New])));
   }
 }
 
 const nothing = () => undefined;
 
-/** Compares ids of a sequence, which may be beyond 2^53. An engine that shards a table returns them in another order. */
+/** Compares ids beyond 2^53, too. A sharded table returns them unordered. */
 function compareDigits(a: string, b: string): number {
   return a.length - b.length || (a < b ? -1 : 1);
 }
 
 /**
- * Of the values that are there, by name: the same for every face, whatever the order of members, and for a release that
- * has more columns.
+ * Hashes the values that are not null, sorted by name. The result is the same in both APIs, for any order of members, and
+ * in a release with more columns.
  */
 function fingerprintOf({ inserted }: Table, item: object): string {
   const values = inserted
@@ -173,9 +171,9 @@ function fingerprintOf({ inserted }: Table, item: object): string {
   return hash('sha256', JSON.stringify(values), 'hex');
 }
 
-/** Whether it was stored or not: what has a key happens once. */
-function mayBeRepeated(error: unknown): never {
-  throw error instanceof StoreError && error.isOutcomeUnknown ? outcomeUnknownOfKey(error.cause) : error;
+/** Allows a retry after an unknown outcome, because the idempotency key makes it safe. */
+function throwRetryable(error: unknown): never {
+  throw error instanceof StoreError && error.isOutcomeUnknown ? outcomeUnknownWithKey(error.cause) : error;
 }
 
 function reused(): StoreError {
@@ -183,7 +181,7 @@ function reused(): StoreError {
   return new StoreError('IDEMPOTENCY_KEY_REUSED', message);
 }
 
-/** The error while the first request with a key has no outcome. */
+/** The error while the first request with a key is in progress. */
 function inUse(): StoreError {
   const message = 'A request with this Idempotency-Key is still under way; send it again shortly.';
   return new StoreError('IDEMPOTENCY_KEY_IN_USE', message, { headers: { 'retry-after': '1' } });

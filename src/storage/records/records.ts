@@ -11,12 +11,12 @@ import { type Statements, statementsFor } from './statements.ts';
 import { type Column, Table, textsOf } from './table.ts';
 
 /** A row of a table in memory. */
-export type Row<Entity> = { readonly [Member in keyof Entity]-?: Held<Entity[Member]> };
+export type Row<Entity> = { readonly [Member in keyof Entity]-?: InMemory<Entity[Member]> };
 
-/** A `bigint` of MikroORM is an Int64 here, and what may be absent is null. */
-type Held<Value> = Value extends bigint ? Int64 : Value extends undefined ? never : Value;
+/** MikroORM's `bigint` becomes an Int64, and undefined becomes null. */
+type InMemory<Value> = Value extends bigint ? Int64 : Value extends undefined ? never : Value;
 
-/** An input for new items: every member is one of the item's, of its type. */
+/** An input for new items: each member has the name and type of an item's member. */
 type InputOf<Item, New> = {
   readonly [Member in keyof New]: Member extends keyof Item
     ? Item[Member] | undefined
@@ -29,11 +29,11 @@ type ListRow = Array<string | null>;
 type ServedBy = (node: string) => void;
 type Query = PageQuery & { readonly filter: unknown };
 
-const reads = { maxBatch: 32, maxInFlight: 4, patience: 10, isRetryable: isWorthAnotherTry };
+const reads = { maxBatch: 32, maxInFlight: 4, blockTime: 10, isRetryable: isWorthAnotherTry };
 
 /**
- * Reads and writes the rows of an entity's table: lists, single rows and new rows. Concurrent calls of the same kind
- * share one round trip (`batches.ts`). Services build on it; it knows no rules except paging.
+ * Reads and inserts rows of an entity's table. Concurrent calls of the same kind share one round trip (`batches.ts`).
+ * Services build on it; it has no rules except paging.
  */
 export class Records<Item extends { readonly id: Int64 }, New extends InputOf<Item, New>> {
   readonly #database: Database;
@@ -45,10 +45,10 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
   readonly #insertions: Insertions<Item, New>;
   #onInserted: Array<() => void> = [];
   #isSharded: boolean | undefined;
-  /** False once the engine has refused a statement for several lists. */
-  #takesMany = true;
+  /** False once the engine has rejected a statement for several lists. */
+  #supportsMany = true;
 
-  /** @param filter the member by which lists may be filtered; it needs an index on it and the id */
+  /** @param filter the member to filter lists by; it needs an index on (filter, id) */
   constructor(database: Database, entity: EntityName, filter?: keyof Item & string) {
     this.#database = database;
     this.#table = new Table(database.orm.getMetadata(entity));
@@ -60,7 +60,7 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
       collection,
       operation: 'list',
     });
-    this.#finds = database.batched((ids, servedBy) => this.#readOnes(ids, servedBy), {
+    this.#finds = database.batched((ids, servedBy) => this.#readRows(ids, servedBy), {
       ...reads,
       collection,
       operation: 'find',
@@ -69,7 +69,7 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
   }
 
   /**
-   * One page, ascending by id.
+   * Reads one page, ascending by id.
    *
    * @throws StoreError SERVICE_UNAVAILABLE
    */
@@ -90,7 +90,7 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
    * @throws StoreError SERVICE_UNAVAILABLE
    */
   async find(id: Int64 | undefined, deadline: Deadline = noDeadline): Promise<Item | null> {
-    // Lists cannot contain the least int64, so there is no such row here either.
+    // Lists cannot contain the least int64, so `find` treats it as absent, too.
     if (id === undefined || id === int64.min) return null;
     const found = await this.#finds.add(id, deadline);
     if (found) deadline.count?.(1);
@@ -98,10 +98,10 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
   }
 
   /**
-   * Durable when the promise resolves.
+   * The row is durable when the promise resolves.
    *
-   * @param claim the client's key for this creation: at most one is carried out under it
-   * @throws StoreError SERVICE_UNAVAILABLE, with `Retry-After` when it may be sent again; IDEMPOTENCY_KEY_REUSED,
+   * @param claim the client's idempotency key for this creation
+   * @throws StoreError SERVICE_UNAVAILABLE, with `Retry-After` when a retry is safe; IDEMPOTENCY_KEY_REUSED,
    *   IDEMPOTENCY_KEY_IN_USE
    */
   async insert(item: New, deadline?: Deadline, claim?: IdempotencyClaim): Promise<Item> {
@@ -110,7 +110,7 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
     return inserted;
   }
 
-  /** The greatest id, or the least int64. A replica may not have it yet. @throws StoreError SERVICE_UNAVAILABLE */
+  /** The greatest id, or the least int64. Replicas may lag behind it. @throws StoreError SERVICE_UNAVAILABLE */
   async lastId(): Promise<Int64> {
     const horizon = await this.#horizon();
     if (horizon !== undefined) return horizon;
@@ -118,7 +118,7 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
     return last === null ? int64.min : int64FromDigits(last);
   }
 
-  /** @param listener is called after each insertion by this process */
+  /** @param listener called after each insertion by this process */
   onInserted(listener: () => void): void {
     this.#onInserted.push(listener);
   }
@@ -136,8 +136,8 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
   }
 
   /**
-   * Rows of a sharded table become visible shard by shard, so a list may lack a row and contain a later one. Up to this id
-   * none is missing.
+   * The id up to which no row is missing. Rows of a sharded table become visible shard by shard, so a list may lack a row
+   * and contain a later one.
    *
    * @returns undefined for a table that is not sharded
    */
@@ -149,22 +149,21 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
   }
 
   /**
-   * Reads one item more than requested, to know whether there is a next page. Citus refuses several lists of a
-   * hash-distributed table in one statement ("complex joins are only supported when ..."): from then on each is a
-   * statement of its own.
+   * Reads one item more than requested, to detect a next page. Citus rejects several lists of a hash-distributed table in
+   * one statement ("complex joins are only supported when ..."); from then on each list is one statement.
    *
    * @returns one row per query, in order
    */
   async #selectLists(queries: Query[], servedBy: ServedBy): Promise<ListRow[]> {
-    if (queries.length > 1 && this.#takesMany) {
+    if (queries.length > 1 && this.#supportsMany) {
       try {
         return await this.#selectMany(queries, servedBy);
       } catch (error) {
         if (!isUnsupported(error)) throw error;
-        this.#takesMany = false;
+        this.#supportsMany = false;
       }
     }
-    // One after the other: a batch takes one connection, as everywhere.
+    // Sequential, because a batch may use only one connection.
     const rows: ListRow[] = [];
     for (const query of queries) rows.push(...(await this.#selectList(query, servedBy)));
     return rows;
@@ -187,25 +186,25 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
       : this.#database.read(listFiltered, [...values, filter], servedBy);
   }
 
-  async #readOnes(ids: Int64[], servedBy: ServedBy): Promise<Array<Item | null>> {
+  async #readRows(ids: Int64[], servedBy: ServedBy): Promise<Array<Item | null>> {
     const wanted = [...new Set(ids)].map(String);
     const rows = await this.#database.read<ListRow>(this.#statements.find, [wanted], servedBy);
-    const found = new Map(rows.map((row) => [row[0], this.#table.itemOf(row) as Item]));
+    const found = new Map(rows.map((row) => [row[0], this.#table.decodeRow(row) as Item]));
     return ids.map((id) => found.get(`${id}`) ?? null);
   }
 
   #toPage(row: ListRow, limit: number): Page<Item> {
     if (row[0] === null) return { items: [], hasNext: false };
-    const { columns, itemAt } = this.#table;
+    const { columns, decodeColumns } = this.#table;
     const texts = columns.map((column, at) => textsOf(column, row[at] as string));
     const count = texts[0]?.length ?? 0;
     const items: Item[] = [];
-    for (let place = 0; place < count && place < limit; place += 1) items.push(itemAt(texts, place) as Item);
+    for (let place = 0; place < count && place < limit; place += 1) items.push(decodeColumns(texts, place) as Item);
     return { items: shared(items), hasNext: count > limit };
   }
 }
 
-/** The part of a page up to an id. */
+/** Cuts a page after an id. */
 function upTo<Item extends { readonly id: Int64 }>(horizon: Int64 | undefined, page: Page<Item>): Page<Item> {
   const end = horizon === undefined ? -1 : page.items.findIndex(({ id }) => id > horizon);
   return end < 0 ? page : { items: shared(page.items.slice(0, end)), hasNext: false };

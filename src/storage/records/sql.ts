@@ -2,24 +2,24 @@
 export interface Statement {
   readonly name: string;
   readonly text: string;
-  /** True when it must not be retried unless it is known to have failed. */
+  /** True when it may be retried only after a known failure. */
   readonly isWrite?: boolean;
 }
 
-/** Runs a statement on a server, perhaps in one session of it. Every value is text, or null. */
+/** Runs a statement on a server or in one of its sessions. Every value is text, or null. */
 export type Rows = (statement: Statement, values: unknown[]) => Promise<Array<Array<string | null>>>;
 
-/** A name in SQL. */
+/** Quotes an SQL identifier. */
 export function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
-/** A text in SQL, with `standard_conforming_strings` on, as it always is here. */
+/** Quotes an SQL string; `standard_conforming_strings` is on. */
 export function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }
 
-/** A value as a parameter of a statement. */
+/** Converts a value to a statement parameter. */
 export function parameterOf(value: unknown): unknown {
   if (value instanceof Date) return value.toISOString();
   return typeof value === 'bigint' ? `${value}` : (value ?? null);

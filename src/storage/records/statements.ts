@@ -3,9 +3,9 @@ import { literal, quoted, type Statement } from './sql.ts';
 import type { Column, Table } from './table.ts';
 
 /**
- * The statements behind `Records`, each for a whole batch. They are SQL rather than `em.find` and a query builder
- * because hydrating entities costs several times the query itself here (`bench/README.md`), and because no builder
- * writes `unnest ... cross join lateral`. Names and types are the entity's.
+ * The statements behind `Records`, each for a whole batch. They are SQL because hydrating entities costs several times as
+ * much as the query (`bench/README.md`), and no query builder supports `unnest ... cross join lateral`. Names and types
+ * come from the entity.
  */
 export interface Statements {
   listAll: Statement;
@@ -18,14 +18,14 @@ export interface Statements {
   insertOnce: Statement;
 }
 
-/** @param filter the column by which lists may be filtered; it needs an index on it and the id */
+/** @param filter the column to filter lists by; it needs an index on (filter, id) */
 export function statementsFor(described: Table, filter?: Column): Statements {
   const { name: unquoted, columns, inserted, generated } = described;
   const table = quoted(unquoted);
   const names = columns.map(({ name }) => name).join(', ');
   const list = aggregated(columns);
-  // A row comparison, which is a range of the index on (filter, id). With `status = $3 and id > $1` PostgreSQL's
-  // generic plan may scan the primary key instead and discard most rows, the more the rarer a status is.
+  // A row comparison is a range of the index on (filter, id). With `status = $3 and id > $1`, PostgreSQL's generic plan
+  // may scan the primary key instead and discard most rows.
   const { name: filtered = 'id', type: filterType = 'text' } = filter ?? {};
   const within = (value: string, after: string) =>
     `(${filtered}, id) > (${value}, ${after}) and (${filtered}, id) <= (${value}, ${int64.max})`;
@@ -34,13 +34,13 @@ export function statementsFor(described: Table, filter?: Column): Statements {
             where wanted.filter is not null and ${within('wanted.filter', 'wanted.after')}
             order by ${filtered}, id limit wanted."limit")`;
   const statement = (name: string, text: string, by = ''): Statement => ({ name: `${name}_${unquoted}${by}`, text });
-  // There may be records of one table with different filters.
+  // Several `Records` of one table may have different filters, so the name contains the filter.
   const by = filter ? `_by_${filter.member}` : '';
   const filterable = (name: string, text: string) => statement(name, text, by);
   return {
     last: statement('last', `select max(id)::text from ${table}`),
-    // Ids are drawn under this lock, which is held until they are visible on every node. While it is held here, too, none
-    // is drawn, so all rows up to the last id are visible to the statements that follow.
+    // An insert holds this lock from drawing its ids until they are visible on every node. While this statement holds it,
+    // no id is drawn, so later statements see all rows up to the last id.
     horizon: statement(
       'horizon',
       `with lock as materialized (select pg_advisory_xact_lock_shared(hashtext(${literal(unquoted)}))::text)
@@ -55,8 +55,8 @@ export function statementsFor(described: Table, filter?: Column): Statements {
       `select ${list} from (
         select ${names} from ${table} where ${within('$3', '$1')} order by ${filtered}, id limit $2) as item`,
     ),
-    // Two branches instead of `wanted.filter is null or ...`: an index serves each, and PostgreSQL skips the branch
-    // whose one-time filter is false.
+    // Two branches instead of `wanted.filter is null or ...`: each uses an index, and PostgreSQL skips the branch whose
+    // one-time filter is false.
     listMany: filterable(
       'list_many',
       `select page.*
@@ -74,8 +74,8 @@ export function statementsFor(described: Table, filter?: Column): Statements {
       'find',
       `select ${columns.map(({ text }) => text).join(', ')} from ${table} where id = any($1::bigint[])`,
     ),
-    // The lock makes rows visible in the order of their ids: a reader that has passed id 7 never misses a 6 that was
-    // still being written. It is held from before the first id is drawn until the commit is visible.
+    // The lock makes rows visible in the order of their ids, so a reader that has passed id 7 never misses a later 6. It is
+    // held from before the first id is drawn until the commit is visible.
     insert: {
       isWrite: true,
       ...statement(
@@ -94,27 +94,26 @@ export function statementsFor(described: Table, filter?: Column): Statements {
 }
 
 /**
- * Selects a list as one row with one text per column. That costs PostgreSQL as much as rows do, and us a third of
- * reading rows. Values without commas are joined by commas, with an empty text for null (no such value has an empty
- * text); the other columns are JSON arrays. Aggregates without `order by` take rows in the order of the subquery
- * (PostgreSQL's manual, section 9.21).
+ * Selects a list as one row with one text per column. That costs PostgreSQL as much as separate rows, and this process a
+ * third. Values that are safe to join are joined by commas, with an empty text for null; other columns are JSON arrays.
+ * Aggregates without `order by` process rows in the order of the subquery (PostgreSQL's manual, section 9.21).
  */
 function aggregated(columns: readonly Column[]): string {
   return columns
-    .map(({ name, text, isWord, isNullable }) => {
-      if (isWord) return `string_agg(${isNullable ? `coalesce(${text}, '')` : text}, ',') as ${name}`;
+    .map(({ name, text, isSafeToJoin, isNullable }) => {
+      if (isSafeToJoin) return `string_agg(${isNullable ? `coalesce(${text}, '')` : text}, ',') as ${name}`;
       return `json_agg(${text}) as ${name}`;
     })
     .join(', ');
 }
 
 /**
- * Inserts rows of which some have an idempotency claim, together with these claims: all are visible at once, or none.
+ * Inserts rows and their idempotency claims, if any, atomically.
  *
- * Its last parameters are the claims' key ids, operations, hashes and fingerprints, all null for a row without one. It
- * returns a row for each place (from 1): null and the generated values, as a JSON array of texts; or, where a claim is
- * known, its fingerprint in hexadecimal and the values that were generated then. A claim that another process has stored
- * between the snapshot of this statement and its lock has no row: nothing was inserted, and the next statement knows it.
+ * The last parameters are the claims' key ids, operations, hashes and fingerprints, all null for a row without a claim. It
+ * returns one row per place (from 1): null and the generated values, as a JSON array of texts; for a known claim, its
+ * fingerprint in hexadecimal and the values generated then. A claim that another process stored between this statement's
+ * snapshot and its lock returns no row: its item was not inserted, and the next statement finds the claim.
  */
 function insertOnceFor({ name, inserted, generated }: Table): Statement {
   const table = quoted(name);
@@ -125,8 +124,8 @@ function insertOnceFor({ name, inserted, generated }: Table): Statement {
   return {
     name: `insert_once_${name}`,
     isWrite: true,
-    // The cast is for Citus, which keeps no column of type void. `limit` makes PostgreSQL use the index for each claim,
-    // where a join scans the whole table until that has been analysed.
+    // The cast is for Citus, which cannot store a column of type void. `limit` makes PostgreSQL use the index for each
+    // claim; a join would scan the whole table until it has been analysed.
     text: `with lock as materialized (select pg_advisory_xact_lock(hashtext(${literal(name)}))::text),
       input as materialized (
         select input.* from lock, unnest(${types.map((type, at) => `$${at + 1}::${type}[]`).join(', ')})

@@ -9,46 +9,46 @@ interface Codec {
   /** Parses the text; when absent, the text is the value. */
   fromText?: (text: string) => unknown;
   /** True when no value's text is empty or holds a comma. */
-  isWord: boolean;
+  isSafeToJoin: boolean;
 }
 
 const digits = (column: string) => `${column}::text`;
 const asItIs = (column: string) => column;
-const number: Codec = { toText: digits, fromText: Number, isWord: true };
-const text: Codec = { toText: asItIs, isWord: false };
-const word: Codec = { toText: asItIs, isWord: true };
+const number: Codec = { toText: digits, fromText: Number, isSafeToJoin: true };
+const text: Codec = { toText: asItIs, isSafeToJoin: false };
+const word: Codec = { toText: asItIs, isSafeToJoin: true };
 
-/** By PostgreSQL's type and MikroORM's. A cast to any other, to `varchar(10)` for instance, could change a value. */
+/** Codecs by PostgreSQL's type and MikroORM's. A cast to another type, like `varchar(10)`, could change a value. */
 const codecs: Record<string, Codec> = {
-  'bigint bigint': { toText: digits, fromText: int64FromDigits, isWord: true },
+  'bigint bigint': { toText: digits, fromText: int64FromDigits, isSafeToJoin: true },
   'int number': number,
   'smallint number': number,
   'double precision number': number,
-  'boolean boolean': { toText: digits, fromText: (value) => value === 'true', isWord: true },
+  'boolean boolean': { toText: digits, fromText: (value) => value === 'true', isSafeToJoin: true },
   'timestamptz Date': {
     toText: (column) => `(extract(epoch from ${column}) * 1000)::bigint::text`,
     fromText: (value) => new Date(Number(value)),
-    isWord: true,
+    isSafeToJoin: true,
   },
   'text string': text,
 };
 
 /** A column of a table, from MikroORM's metadata. */
 export interface Column {
-  /** The member of the entity. */
+  /** The entity's member. */
   readonly member: string;
-  /** The name in SQL, in quotes. */
+  /** The quoted SQL name. */
   readonly name: string;
   /** PostgreSQL's type. */
   readonly type: string;
-  /** SQL of its value as text. */
+  /** SQL expression for its value as text. */
   readonly text: string;
   /** Parses that text; undefined when the text is the value. */
   readonly decode: ((text: never) => unknown) | undefined;
   /** True when no value's text is empty or holds a comma. */
-  readonly isWord: boolean;
+  readonly isSafeToJoin: boolean;
   readonly isNullable: boolean;
-  /** SQL of the value that an insert without one gets. */
+  /** SQL expression of its default. */
   readonly fallback: string | undefined;
 }
 
@@ -56,26 +56,27 @@ export interface Column {
 export class Table {
   readonly name: string;
   readonly columns: readonly Column[];
-  /** The columns whose values the database knows better, the id first; and the columns that an insert sets. */
+  /** Columns with generated values, the id first. */
   readonly generated: readonly Column[];
+  /** Columns that an insert sets. */
   readonly inserted: readonly Column[];
   /** Builds an item from the texts at one position of every column. */
-  readonly itemAt: (columns: readonly unknown[][], place: number) => unknown;
+  readonly decodeColumns: (columns: readonly unknown[][], place: number) => unknown;
   /** Builds an item from a row of texts. */
-  readonly itemOf: (row: readonly unknown[]) => unknown;
+  readonly decodeRow: (row: readonly unknown[]) => unknown;
   /** Builds an item from the inserted input and the row of texts that the database generated. */
-  readonly itemFrom: (input: object, generated: readonly unknown[]) => unknown;
+  readonly mergeGenerated: (input: object, generated: readonly unknown[]) => unknown;
 
-  /** @throws Error for an unknown type */
+  /** @throws Error for an unsupported type */
   constructor({ tableName, props }: EntityMetadata) {
     const columns = props.map(columnOf);
     this.name = tableName;
     this.columns = columns;
     this.generated = columns.filter(({ fallback }, at) => props[at]?.autoincrement || fallback !== undefined);
     this.inserted = columns.filter((_, at) => !props[at]?.autoincrement);
-    this.itemAt = compile(columns, 'columns, place', (_, at) => `columns[${at}][place]`);
-    this.itemOf = compile(columns, 'row', (_, at) => `row[${at}]`);
-    this.itemFrom = compile(columns, 'input, row', (column) =>
+    this.decodeColumns = compile(columns, 'columns, place', (_, at) => `columns[${at}][place]`);
+    this.decodeRow = compile(columns, 'row', (_, at) => `row[${at}]`);
+    this.mergeGenerated = compile(columns, 'input, row', (column) =>
       this.generated.includes(column) ? `row[${this.generated.indexOf(column)}]` : undefined,
     );
     if (this.generated[0]?.member !== 'id')
@@ -89,13 +90,13 @@ export class Table {
   }
 }
 
-/** @throws Error for what is not known here */
+/** @throws Error for an unsupported type */
 function columnOf(property: EntityProperty): Column {
   const { name, fieldNames, columnTypes, runtimeType, items, nullable, defaultRaw } = property;
   const type = `${columnTypes[0]}`.replace(/serial$/, 'int').replace(/^timestamptz\([3-6]\)$/, 'timestamptz');
-  const isWord = type === 'text' && items?.every((item) => /^\w+$/.test(`${item}`));
-  const codec = isWord ? word : codecs[`${type} ${runtimeType}`];
-  if (!codec || !isPlain(property)) throw new Error(`${name} is of a type that is not known here: ${columnTypes[0]}.`);
+  const isSafeToJoin = type === 'text' && items?.every((item) => /^\w+$/.test(`${item}`));
+  const codec = isSafeToJoin ? word : codecs[`${type} ${runtimeType}`];
+  if (!codec || !isPlain(property)) throw new Error(`${name} has an unsupported type: ${columnTypes[0]}.`);
   const sql = quoted(`${fieldNames[0]}`);
   return {
     member: name,
@@ -103,24 +104,24 @@ function columnOf(property: EntityProperty): Column {
     type,
     text: codec.toText(sql),
     decode: nullable ? decodeOrNull(codec) : codec.fromText,
-    isWord: codec.isWord,
+    isSafeToJoin: codec.isSafeToJoin,
     isNullable: nullable === true,
     fallback: defaultRaw,
   };
 }
 
-/** False for what has no column, or one that MikroORM fills by itself. */
+/** False for a property without a column, or with one that MikroORM fills itself. */
 function isPlain({ kind, persist, formula, version, generated, onCreate, onUpdate }: EntityProperty): boolean {
   return kind === 'scalar' && persist !== false && !formula && !version && !generated && !onCreate && !onUpdate;
 }
 
-function decodeOrNull({ fromText = (value) => value, isWord }: Codec) {
-  return (text: string | null) => (text === null || (isWord && text === '') ? null : fromText(text));
+function decodeOrNull({ fromText = (value) => value, isSafeToJoin }: Codec) {
+  return (text: string | null) => (text === null || (isSafeToJoin && text === '') ? null : fromText(text));
 }
 
-/** Splits what `aggregated` (statements.ts) selects into the texts of a column. */
-export function textsOf({ isWord }: Column, aggregate: string): Array<string | null> {
-  return isWord ? aggregate.split(',') : JSON.parse(aggregate);
+/** Splits a column that `aggregated` (statements.ts) selected into its texts. */
+export function textsOf({ isSafeToJoin }: Column, aggregate: string): Array<string | null> {
+  return isSafeToJoin ? aggregate.split(',') : JSON.parse(aggregate);
 }
 
 /**

@@ -70,7 +70,7 @@ async function distributed(layout: Layout): Promise<void> {
     await distributed('reference');
     const [, worker] = (await nodesOf(urlOf(database))) as [URL, URL];
     const env = { DATABASE_URL: worker.href, MIGRATE_ON_START: 'false' };
-    const message = 'DATABASE_URL names a worker of a Citus cluster; it has to name the coordinator.';
+    const message = 'DATABASE_URL names a worker of a Citus cluster; it must name the coordinator.';
     const refused = { code: 1, stderr: `animal-store: ${message}\n` };
     expect(await run('main', [], { ...env, PORT: `${await freePort()}` }).ended).toMatchObject(refused);
 

@@ -135,7 +135,7 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
           level: 40,
           code: '57014',
           reason: 'canceling statement due to statement timeout',
-          msg: 'the database does not carry out statements',
+          msg: 'database statements are failing',
         },
       ]);
     });

@@ -185,7 +185,7 @@ onServer('while the service runs (PostgreSQL only: the embedded store has one se
     expect(await migrating).toEqual([addWeight.name]);
     const waits = lines.slice(0, -1);
     expect(waits).toEqual(
-      waits.map((_, index) => ['a migration waits for a lock', { migration: addWeight.name, attempt: index + 1 }]),
+      waits.map((_, index) => ['a migration is waiting for a lock', { migration: addWeight.name, attempt: index + 1 }]),
     );
     expect(lines.at(-1)).toEqual(['migration applied', { migration: addWeight.name, ms: expect.any(Number) }]);
     expect(await sql(next, 'select count(*) from pet where weight is null')).toEqual([[`${created}`]]);
@@ -304,7 +304,7 @@ const holders = `select pid from pg_locks where locktype = 'advisory' and grante
     });
 
     test('a lock that is lost during the work is noticed, at once and at the end', async () => {
-      const lost = 'The lock for migrations was lost';
+      const lost = 'The migration lock was lost';
       const work = node.database.exclusively(async (assertHeld) => {
         await assertHeld();
         await session.query(`select pg_terminate_backend(pid) from (${holders}) as holder`);

@@ -92,7 +92,7 @@ onServer('on PostgreSQL (the embedded store is never a standby, has one role, an
   });
 });
 
-const readOnly = 'The database is read-only: a standby, perhaps.';
+const readOnly = 'The database is read-only; it may be a standby.';
 
 const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
 
@@ -112,9 +112,7 @@ test('rows moved by hand into a running service make it not ready, and `migrate`
   expect(await readiness(server)).toEqual(notReady(behind));
   const migrated = await cli(['migrate'], database.env);
   expect(migrated).toMatchObject({ code: 0, stdout: 'the database is up to date\n' });
-  expect(migrated.stderr).toMatch(
-    /^animal-store: the counter of ids was behind the rows.*\(table: pet, greatest: 3\)\n$/,
-  );
+  expect(migrated.stderr).toMatch(/^animal-store: the id counter was behind the rows.*\(table: pet, greatest: 3\)\n$/);
   expect((await send(server.origin, { path: '/readyz' })).status).toBe(200);
   expect((await rest(server, '/v1/pets', newPet)).json).toMatchObject({ id: 4 });
 });

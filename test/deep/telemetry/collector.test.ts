@@ -24,7 +24,7 @@ const told = ({ output }: ServerProcess) =>
     .filter(({ msg }) => /^spans /.test(msg))
     .map(({ level, msg }) => [level, msg]);
 
-const lost = [40, 'spans cannot be sent, and are lost'];
+const lost = [40, 'spans cannot be sent and are lost'];
 
 test('a collector that hangs delays no request and no shutdown, and is told once', async () => {
   collector.answer = () => undefined;
