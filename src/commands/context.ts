@@ -6,23 +6,23 @@ import { Database } from '../storage/database/database.ts';
 import { isUnmigrated } from '../storage/database/errors.ts';
 import type { DatabaseOptions, Model } from '../storage/database/options.ts';
 
-/** What a command works with. */
+/** The configuration and the database of a command. */
 export interface CommandContext {
   config: Config;
-  /** Reachable and, unless MIGRATE_ON_START leaves that to the operator, migrated. */
+  /** Reachable and, unless MIGRATE_ON_START is false, migrated. */
   database: Database;
-  /** The names of the migrations that were applied for this command. */
+  /** The names of the migrations that this command applied. */
   applied: string[];
 }
 
 interface ContextOptions {
   /** Migrates even where MIGRATE_ON_START is false. */
   migrate?: 'always';
-  /** Replace those of the configuration. */
+  /** Overrides the configuration. */
   limits?: Partial<DatabaseOptions>;
 }
 
-/** The configured store, with the tables of all modules. @param env replaces variables */
+/** The configured store, with the tables of all modules. @param env overrides variables */
 export async function configuredStore(env: Record<string, string> = {}) {
   const [{ modelOf }, { modules }] = await Promise.all([import('../mikro-orm.config.ts'), import('../modules.ts')]);
   const config = loadConfig({ ...process.env, ...env });
@@ -37,7 +37,7 @@ export async function withDatabase<T>(
 ): Promise<T> {
   const { config, options, model } = await configuredStore();
   const migrates = config.migrateOnStart || migrate === 'always';
-  // `migrate` lists what it has applied, so its new store is not copied from the prepared one.
+  // `migrate` lists the applied migrations, so it does not copy the prepared store, which has them already.
   const prepared = config.migrateOnStart && migrate !== 'always' ? options.prepared : undefined;
   return withModel({ ...options, ...limits, prepared }, model, async (database) =>
     work({ config, database, applied: migrates ? await database.migrate() : [] }),
@@ -46,7 +46,7 @@ export async function withDatabase<T>(
 
 const keyTables: Model = { entities: [ApiKey, KeyEvent, DeprecatedCall], migrations: [] };
 
-/** Runs work on the tables of keys alone: no module is loaded, and nothing is migrated while these tables exist. */
+/** Runs work on the key tables only. It loads no module, and migrates only when these tables do not exist. */
 export async function withKeyTables<T>(work: (database: Database) => Promise<T>): Promise<T> {
   const { database: options, migrateOnStart } = loadConfig(process.env);
   const run = () => withModel({ ...options, prepared: preparedStore(options) }, keyTables, work);
@@ -57,7 +57,7 @@ export async function withKeyTables<T>(work: (database: Database) => Promise<T>)
   });
 }
 
-/** Opens a database for work, and closes it. */
+/** Runs work on a database, and closes it afterwards. */
 export async function withModel<T>(
   options: DatabaseOptions,
   model: Model,
@@ -72,7 +72,7 @@ export async function withModel<T>(
   }
 }
 
-/** Warnings go to standard error: standard output is for results. */
+/** Writes warnings to standard error, because standard output is for results. */
 const warnings = {
   info: () => undefined,
   warn(fields: object, message: string) {

@@ -3,7 +3,7 @@ import type { Collection, Pick } from '../module.ts';
 import { type Int64, int64FromText } from '../storage/input/int64.ts';
 import { type FormatName, formatOf, formats, type Line } from './formats.ts';
 import { exitCodes, json, Progress, printable, show, whole, withExamples } from './program.ts';
-import type { Imported, Watch } from './transfer.ts';
+import type { Imported, TransferObserver } from './transfer.ts';
 
 interface Flags {
   json?: boolean;
@@ -20,7 +20,7 @@ interface Flags {
 
 const collectionArgument = ['[collection]', 'which items; the first collection when omitted'] as const;
 
-/** `seed`, `export` and `import`. */
+/** Registers `seed`, `export` and `import`. */
 export function dataCommands(program: Command): void {
   const format = () =>
     new Option('--format <format>', 'by the name of the file, else ndjson').choices(Object.keys(formats));
@@ -33,10 +33,10 @@ export function dataCommands(program: Command): void {
     .option('--seed <n>', 'the same number, the same items', whole(0, 4_294_967_295), 1)
     .option(...json)
     .action((name: string | undefined, flags: Flags) =>
-      watched(name, flags, 'the items added so far stay', async (collection, watch) => {
+      runTransfer(name, flags, 'the items added so far stay', async (collection, observer) => {
         const { importLines } = await import('./transfer.ts');
         const { sample } = collection;
-        if (sample) return report(await importLines(collection, samples(sample, flags), watch));
+        if (sample) return report(await importLines(collection, samples(sample, flags), observer));
         throw new Error(`The collection ${collection.name} defines no sample data, so it cannot be seeded.`);
       }),
     );
@@ -53,9 +53,9 @@ export function dataCommands(program: Command): void {
     .action((name: string | undefined, flags: Flags) => {
       const { output, format = formatOf(output), after, force } = flags;
       const interrupted = 'no file was written; --after the last id continues standard output';
-      return watched(name, flags, interrupted, async (collection, watch) => {
+      return runTransfer(name, flags, interrupted, async (collection, observer) => {
         const { exportTo } = await import('./transfer.ts');
-        const result = await exportTo(output, collection, { ...watch, format: formats[format], after, force });
+        const result = await exportTo(output, collection, { ...observer, format: formats[format], after, force });
         const last = result.last === undefined ? '' : `, the last with id ${result.last}`;
         // Standard output may be the export itself.
         const stream = output ? process.stdout : process.stderr;
@@ -76,9 +76,9 @@ export function dataCommands(program: Command): void {
     .action((name: string | undefined, flags: Flags) => {
       const { input, format = formatOf(input), again = false, dryRun = false } = flags;
       const interrupted = 'the lines added so far stay; the same command continues';
-      return watched(name, flags, interrupted, async (collection, watch, maxLength) => {
+      return runTransfer(name, flags, interrupted, async (collection, observer, maxLength) => {
         const { importFile } = await import('./transfer.ts');
-        const options = { ...watch, format: formats[format], again, dryRun, maxLength };
+        const options = { ...observer, format: formats[format], again, dryRun, maxLength };
         return report(await importFile(input, collection, options));
       });
     });
@@ -89,7 +89,7 @@ export function dataCommands(program: Command): void {
   );
 }
 
-/** The same items for the same seed: those of 100 are the first of those of 1,000. */
+/** Generates the same items for the same seed, whatever the count. */
 async function* samples(sample: (pick: Pick) => object, { count, seed }: Flags): AsyncGenerator<Line> {
   // Marsaglia's xorshift of 32 bits (https://www.jstatsoft.org/v08/i14/paper); its state is never 0.
   let state = Math.imul(seed + 1, 0x9e3779b1) | 1;
@@ -103,7 +103,7 @@ async function* samples(sample: (pick: Pick) => object, { count, seed }: Flags):
   for (let line = 1; line <= count; line += 1) yield { line, input: sample(pick) };
 }
 
-/** What a transfer prints at its end. */
+/** The result of a transfer, to print at its end. */
 interface Report {
   result: object;
   items: number;
@@ -119,22 +119,22 @@ function report({ failure, ...result }: Imported): Report {
   return { result, items: added + same, text: `${added} added${others}`, failure };
 }
 
-/** One Ctrl-C may arrive several times within this time (ms): from the terminal, from npm and from the launcher. */
-const echo = 500;
+/** One Ctrl-C may arrive several times within this time (ms): from the terminal, npm and the launcher. */
+const repeatWindow = 500;
 
 /**
- * Runs a transfer that shows its progress, names the lines that it refuses, and ends in order at the first Ctrl-C or
- * `kill`. A second one ends the process at once.
+ * Runs a transfer, shows its progress and reports rejected lines. The first Ctrl-C or `kill` ends it gracefully, the second
+ * one immediately.
  *
  * @param name of the collection
- * @param interrupted describes what an interruption has left
- * @param work gets the maximum size of an item, in bytes: that of a request body
+ * @param interrupted describes the state after an interruption
+ * @param work its `maxLength` is the maximum size of an item in bytes, that of a request body
  */
-async function watched(
+async function runTransfer(
   name: string | undefined,
   flags: Flags,
   interrupted: string,
-  work: (collection: Collection, watch: Watch, maxLength: number) => Promise<Report>,
+  work: (collection: Collection, observer: TransferObserver, maxLength: number) => Promise<Report>,
 ): Promise<void> {
   const controller = new AbortController();
   const { signal } = controller;
@@ -142,7 +142,7 @@ async function watched(
     process.on(name, () => {
       process.exitCode = code;
       controller.abort();
-      setTimeout(() => process.removeAllListeners(name), echo).unref();
+      setTimeout(() => process.removeAllListeners(name), repeatWindow).unref();
     });
   }
   const note = (text: string) => process.stderr.write(`${text}\n`);
@@ -154,8 +154,8 @@ async function watched(
   try {
     await withCollection(name, async (collection, maxLength) => {
       const began = performance.now();
-      const watch = { signal, progress: (items: number) => progress.show('items', items), refused };
-      const { result, items, text, stream, failure } = await work(collection, watch, maxLength);
+      const observer = { signal, progress: (items: number) => progress.show('items', items), refused };
+      const { result, items, text, stream, failure } = await work(collection, observer, maxLength);
       const ms = Math.round(performance.now() - began);
       const perSecond = Math.round(items / (Math.max(1, ms) / 1000));
       show({ ...result, ms, perSecond }, flags, `${text} in ${(ms / 1000).toFixed(1)} s: ${perSecond}/s`, stream);
@@ -184,7 +184,7 @@ async function withCollection(
       const names = collections.map((one) => one.name).join(', ');
       throw new Error(`There is no collection ${name}; the collections are: ${names}.`);
     },
-    // A table may be locked for minutes; a service would refuse the creation, a command waits.
+    // A command waits while a table is locked for minutes.
     { limits: { statementTimeout: 600_000 } },
   );
 }

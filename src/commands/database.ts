@@ -5,7 +5,7 @@ interface Flags {
   json?: boolean;
 }
 
-/** `migrate`: applies pending migrations. */
+/** Creates `migrate`, which applies pending migrations. */
 export function migrateCommand(): Command {
   return new Command('migrate')
     .description('apply pending migrations; nodes of the previous release may serve meanwhile')
@@ -17,7 +17,7 @@ export function migrateCommand(): Command {
     });
 }
 
-/** `doctor`: checks what the service needs. */
+/** Creates `doctor`, which checks the configuration, the database and the disk. */
 export function doctorCommand(): Command {
   return new Command('doctor')
     .description('check the configuration, the database and the disk, and say what to do; the service may run')
@@ -40,7 +40,7 @@ export function doctorCommand(): Command {
     });
 }
 
-/** `schema`, for developers: the contracts in the repository. */
+/** Creates `schema`, which updates the contracts in the repository, for developers. */
 export function schemaCommand(): Command {
   return new Command('schema')
     .description('write the served contracts (OpenAPI, SDL) to schema/, and docs/configuration.md')

@@ -10,15 +10,15 @@ export interface Finding {
   /** `warning`: the service works, but not as configured. `failure`: it does not start or does not serve. */
   state: 'ok' | 'warning' | 'failure';
   found: string;
-  /** What to do about it. */
+  /** How to fix it. */
   remedy?: string;
 }
 
-/** Checks what the service needs. It migrates nothing and creates no store. */
+/** Checks the configuration, the database and the disk. It migrates nothing and creates no store. */
 export async function examine(): Promise<Finding[]> {
   const findings: Finding[] = [];
   const isFine = (check: string, found: string) => findings.push({ check, state: 'ok', found });
-  /** @param work adds the finding itself when all is well */
+  /** @param work adds a finding when it succeeds; an error becomes a finding here */
   async function check(check: string, remedy: string, work: () => unknown, state: Finding['state'] = 'failure') {
     try {
       await work();
@@ -35,7 +35,7 @@ export async function examine(): Promise<Finding[]> {
   });
   if (findings[0]?.state !== 'ok') return findings;
   const { config, model, ...store } = await configuredStore();
-  // The findings say what the log would.
+  // The findings replace the log.
   const options = { ...store.options, log: undefined };
   const { url, dataDir, readUrls = [], readMaxLag } = config.database;
   if (!url) await check('disk', 'free space, or choose another DATA_DIR', () => isFine('disk', spaceIn(dataDir)));
@@ -77,15 +77,15 @@ export async function examine(): Promise<Finding[]> {
   return findings;
 }
 
-/** In milliseconds. A node that is no replica has none. */
+/** Milliseconds; 0 on a primary. */
 const replicaLag = `
   select case when pg_is_in_recovery() and pg_last_wal_receive_lsn() <> pg_last_wal_replay_lsn()
     then ceil(extract(epoch from now() - pg_last_xact_replay_timestamp()) * 1000) else 0 end`;
 
-/** With less space (bytes) creations fail soon. */
+/** Minimum free space (bytes). */
 const leastSpace = 256 * 2 ** 20;
 
-/** @throws Error when it is too little */
+/** @throws Error when the space is insufficient */
 function spaceIn(dataDir: string): string {
   const nearest = (folder: string): string => (existsSync(folder) ? folder : nearest(dirname(folder)));
   const { bavail, bsize } = statfsSync(nearest(resolve(dataDir)));

@@ -3,15 +3,15 @@ import { lstatSync } from 'node:fs';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 
-/** @throws Error when the name is taken, unless a file may be replaced */
+/** @throws Error when the file exists, unless `force` allows overwriting it */
 export function assertFree(file: string, force: boolean): void {
   const found = lstatSync(file, { throwIfNoEntry: false });
-  // `rename` would replace a device or a link by a file.
-  if (found && !found.isFile()) throw new Error(`${file} is no ordinary file: it is left as it is.`);
+  // `rename` would replace a device or a link with a file.
+  if (found && !found.isFile()) throw new Error(`${file} is not a regular file; it was not overwritten.`);
   if (found && !force) throw new Error(`${file} exists; --force overwrites it.`);
 }
 
-/** Writes a file that only its owner can read. It gets its name when it is complete and on the disk. */
+/** Writes a file that only its owner can read. It gets its name when it is complete and synced to disk. */
 export async function writeWhole<T>(file: string, write: (handle: FileHandle) => Promise<T>): Promise<T> {
   const partial = `${file}.partial-${process.pid}-${randomBytes(4).toString('hex')}`;
   const handle = await open(partial, 'wx', 0o600);
@@ -19,7 +19,7 @@ export async function writeWhole<T>(file: string, write: (handle: FileHandle) =>
     const result = await write(handle);
     await handle.sync();
     await rename(partial, file);
-    // The new name must be on the disk, too.
+    // Syncs the new name, too.
     const folder = await open(dirname(resolve(file)), 'r');
     await folder.sync().finally(() => folder.close());
     return result;
@@ -34,11 +34,10 @@ export async function writeWhole<T>(file: string, write: (handle: FileHandle) =>
 const lineFeed = 0x0a;
 
 /**
- * The lines of a stream without their ends. Only a line feed ends a line: Node's readline would also split at U+2028,
- * which a text may contain.
+ * Splits a stream into lines at line feeds only. Node's readline would also split at U+2028, which a text may contain.
  *
- * @param maxLength of a line, in bytes
- * @returns undefined for a line that is longer
+ * @param maxLength maximum length of a line, in bytes
+ * @returns undefined for a longer line
  */
 export async function* linesOf(
   chunks: AsyncIterable<Buffer>,
@@ -54,7 +53,7 @@ export async function* linesOf(
       rest = Buffer.alloc(0);
       start = end + 1;
     }
-    // No more of a line that is too long than shows that it is.
+    // Keeps one byte more than the maximum, to detect a line that is too long.
     rest = Buffer.concat([rest, chunk.subarray(start)]).subarray(0, maxLength + 1);
   }
   if (rest.length > 0) yield fitting(rest);

@@ -6,32 +6,32 @@ import type { TObject } from 'typebox';
 import { isRecord, parseExactJson } from '../storage/input/json.ts';
 import { linesOf } from './files.ts';
 
-/** An item of a file and the line where it begins, counted from 1; or the reason why it cannot be read. */
+/** An item and the line (from 1) where it begins, or the reason why it cannot be read. */
 export type Line = { line: number; input: object } | { line: number; fault: string };
 
-/** A member of an item: a column of CSV. */
+/** A member of an item, and a column of CSV. */
 export interface Column {
   name: string;
-  /** True where an empty field is the empty text. */
+  /** True when an empty field means the empty text. */
   isText: boolean;
   isNullable: boolean;
 }
 
-/** A format of files with one item after the other. */
+/** A file format for a sequence of items. */
 export interface Format {
-  /** True where every value is text, also a number, and an empty field is null. */
+  /** True when all values, also numbers, are texts, and an empty field means null. */
   isText: boolean;
   /** The text before the first item. */
   head(columns: Column[]): string;
   write(columns: Column[], items: readonly object[]): string;
   /**
-   * @param maxLength of an item, in bytes
-   * @throws Error when the rest of the file cannot be divided into items
+   * @param maxLength maximum size of an item, in bytes
+   * @throws Error when the rest of the file cannot be parsed
    */
   read(chunks: AsyncIterable<Buffer>, columns: Column[], maxLength: number): AsyncIterable<Line>;
 }
 
-/** The columns of a collection: the members of its items, and those that only a creation takes. */
+/** The columns of a collection: the members of its items and of its input. */
 export function columnsOf(...schemas: TObject[]): Column[] {
   return Object.entries(Object.assign({}, ...schemas.map(({ properties }) => properties))).map(([name, schema]) => {
     const { type, format, enum: values, nullable, anyOf } = schema as Record<string, unknown>;
@@ -40,16 +40,16 @@ export function columnsOf(...schemas: TObject[]): Column[] {
   });
 }
 
-// ECMAScript's JSON.rawJSON, which TypeScript's library does not know yet.
+// TypeScript's library does not declare ECMAScript's JSON.rawJSON yet.
 const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
 
-/** Integers in digits: `parseExactJson` refuses an exponent that may have lost some. */
+/** Writes integers without an exponent, which `parseExactJson` rejects when digits may be lost. */
 export function exact(_name: string, value: unknown): unknown {
   if (typeof value === 'bigint') return rawJSON(`${value}`);
   return Number.isInteger(value) && !Number.isSafeInteger(value) ? rawJSON(`${BigInt(value as number)}`) : value;
 }
 
-/** One JSON object in each line: the body that REST answers for the item. */
+/** One JSON object per line: the item's body in REST. */
 const ndjson: Format = {
   isText: false,
   head: () => '',
@@ -84,8 +84,8 @@ function parsed(line: number, text: Buffer): Line {
 const crlf = '\r\n';
 
 /**
- * RFC 4180 in UTF-8, with a header. An empty field is null, or the empty text where the column is text; where a text may
- * be null, an empty field is null and `""` the empty text, as in PostgreSQL's COPY.
+ * RFC 4180 in UTF-8, with a header. An empty field means the empty text in a text column, and null in another column. In a
+ * nullable text column it means null, and `""` means the empty text, as in PostgreSQL's COPY.
  */
 const csv: Format = {
   isText: true,
@@ -95,7 +95,7 @@ const csv: Format = {
       columns: columns.map(({ name }) => name),
       record_delimiter: crlf,
       quote_record_delimiter: true,
-      // Some readers remove spaces at the ends of a field without quotes.
+      // Some readers trim unquoted fields.
       quoted_match: /^$|^\s|\s$/,
       cast: {
         boolean: (value) => `${value}`,
@@ -108,7 +108,7 @@ const csv: Format = {
     const parser = parse({
       bom: true,
       record_delimiter: [crlf, '\n'],
-      // A record with too few or too many fields is refused alone.
+      // A record with too few or too many fields is rejected alone.
       relax_column_count: true,
       max_record_size: maxLength,
       on_record: ((fields, { lines }) => ({ end: lines, fields })) as (...parsed: [string[], InfoRecord]) => never,
@@ -134,7 +134,7 @@ const csv: Format = {
   },
 };
 
-/** @throws Error for an unknown column, whose values would be lost silently, or a repeated one */
+/** @throws Error for an unknown column, whose values would be dropped silently, or a repeated one */
 function headerOf(names: Array<string | null>, columns: Column[]): Column[] {
   const header = names.map((name) => columns.find((column) => column.name === name));
   const unknown = names.filter((_, at) => !header[at]).map((name) => JSON.stringify(name));
@@ -155,7 +155,7 @@ function inputOf(header: Column[], fields: Array<string | null>, line: number): 
   return { line, input: Object.fromEntries(values) };
 }
 
-/** @throws Error for bytes that are not UTF-8: the parser would replace them */
+/** @throws Error for bytes that are not UTF-8, because the parser would replace them */
 async function* utf8(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
   try {
@@ -170,7 +170,7 @@ async function* utf8(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
 export const formats = { ndjson, csv } as const satisfies Record<string, Format>;
 export type FormatName = keyof typeof formats;
 
-/** By the end of a file's name; NDJSON for any other. */
+/** Detects the format by the file extension; NDJSON by default. */
 export function formatOf(file: string | undefined): FormatName {
   return file?.toLowerCase().endsWith('.csv') ? 'csv' : 'ndjson';
 }

@@ -15,7 +15,7 @@ interface Flags {
 
 const id = ['<id>', 'as in the list', whole(0, 2 ** 31 - 1)] as const;
 
-/** The `keys` commands. */
+/** Creates the `keys` commands. */
 export function keyCommands(): Command {
   const group = new Command('keys').description('issue, list, rotate and revoke API keys; the service may run');
 
@@ -84,7 +84,7 @@ export function keyCommands(): Command {
   return group;
 }
 
-/** Loads the services when a command runs, so that help and usage errors need none of them. */
+/** Loads the services only when a command runs, so that help and usage errors are fast. */
 async function withKeys<T>(work: (keys: ApiKeyService, database: Database) => Promise<T>): Promise<T> {
   const [{ withKeyTables }, { ApiKeyService, actorOf }] = await Promise.all([
     import('./context.ts'),
@@ -131,7 +131,7 @@ function duration(text: string): number {
 function momentFrom(text: string): Date {
   const isDate = /^\d{4}-\d\d-\d\d(T[\d:.]+Z)?$/.test(text);
   const moment = new Date(isDate ? text : Date.now() + duration(text));
-  // Date turns a nonexistent day into one of the next month.
+  // Date turns a nonexistent day into a day of the next month.
   if (isDate && new Date(text.slice(0, 10)).getUTCDate() !== Number(text.slice(8, 10))) {
     throw new InvalidArgumentError('There is no such date.');
   }

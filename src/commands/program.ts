@@ -2,15 +2,15 @@ import { styleText } from 'node:util';
 import { type Command, CommanderError, InvalidArgumentError } from 'commander';
 import { wholeNumber } from '../storage/input/int64.ts';
 
-/** How a command ends; one that a signal ends has 128 and the signal's number. */
+/** Exit codes. A signal ends a command with 128 plus the signal's number. */
 export const exitCodes = {
   done: 0,
   failed: 1,
   /** An unknown command or option, or an invalid argument. */
   usage: 2,
-  /** `import` has refused lines of the file and added the others. */
+  /** `import` has rejected some lines and added the others. */
   refused: 3,
-  /** The reader of standard output has closed it: what SIGPIPE would end with. */
+  /** The reader of standard output has closed it. The same code as for SIGPIPE. */
   unread: 141,
 } as const;
 
@@ -27,17 +27,17 @@ export function show(
 /** The option of every command that prints a result. */
 export const json = ['--json', 'print JSON, and nothing else'] as const;
 
-/** The help of a command ends with examples. */
+/** Appends examples to a command's help. */
 export function withExamples(command: Command, ...examples: string[]): Command {
   return command.addHelpText('after', () =>
     ['', heading('Examples:'), ...examples.map((one) => `  ${one}`)].join('\n'),
   );
 }
 
-// Commander removes the colours where the output is no terminal.
+// Commander removes the colours unless the output is a terminal.
 const heading = (text: string) => styleText('bold', text, { validateStream: false });
 
-/** An argument that is a whole number. */
+/** Creates a parser for an argument that is a whole number. */
 export function whole(min: number, max: number): (text: string) => number {
   return (text) => {
     const number = wholeNumber(text, min, max);
@@ -49,8 +49,8 @@ export function whole(min: number, max: number): (text: string) => number {
 /**
  * Runs the command that the arguments name.
  *
- * @param before throws when no command can run
- * @param explain describes in a line why a command has failed; Commander describes what it refuses
+ * @param before called first; throws when no command can run
+ * @param explain describes in one line why a command failed; Commander describes usage errors
  */
 export async function runProgram(
   program: Command,
@@ -72,7 +72,7 @@ export async function runProgram(
   }
 }
 
-/** Commander copies settings only to commands that are made after them. */
+/** Copies settings to all subcommands; Commander copies them only to commands created later. */
 function inheritSettings(command: Command, name = command.name()): void {
   command.showHelpAfterError(`See \`${name} --help\`.`);
   for (const one of command.commands as Command[]) {
@@ -100,17 +100,17 @@ function cell(value: unknown): string {
   return value === null || value === undefined ? '-' : printable(`${value}`);
 }
 
-/** Replaces control characters, which a terminal would obey. SUDO_USER and files may have any. */
+/** Replaces control characters, which a terminal would interpret. SUDO_USER and files may contain them. */
 export const printable = (text: string) => text.replace(/\p{Cc}/gu, '?');
 
-/** One line on a terminal that is overwritten ten times a second; nothing on any other stream. */
+/** Overwrites one line on a terminal, up to ten times a second. Writes nothing to other streams. */
 export class Progress {
   readonly #began = performance.now();
   #shown = 0;
 
   constructor(private readonly stream: NodeJS.WriteStream) {}
 
-  /** @param done how many so far */
+  /** @param done number of items so far */
   readonly show = (name: string, done: number): void => {
     const now = performance.now();
     if (!this.stream.isTTY || now - this.#shown < 100) return;

@@ -13,8 +13,8 @@ import { pageLimit, pageQueryMembers } from '../storage/input/page.ts';
 import { assertFree, writeWhole } from './files.ts';
 import { columnsOf, exact, type Format, type Line } from './formats.ts';
 
-/** Observes a transfer, and may end it. */
-export interface Watch {
+/** Observes a transfer, and may abort it. */
+export interface TransferObserver {
   progress(items: number): void;
   refused(line: number, reason: string): void;
   signal: AbortSignal;
@@ -22,26 +22,26 @@ export interface Watch {
 
 export interface Imported {
   added: number;
-  /** Lines that an earlier import of the same file has added. */
+  /** Number of lines that an earlier import of the same file added. */
   same: number;
   refused: number;
-  /** Why it ended before the end of the file. */
+  /** The error that ended it before the end of the file. */
   failure?: unknown;
 }
 
-interface ImportOptions extends Watch {
-  /** True where a number may be digits in a text. */
+interface ImportOptions extends TransferObserver {
+  /** True when numbers may be texts of digits. */
   isText?: boolean;
-  /** Only checks. */
+  /** Checks the lines only. */
   dryRun?: boolean;
-  /** The name of the file, for an idempotency key of each line; no keys when absent. */
+  /** The file's name, from which each line's idempotency key is derived; no keys when absent. */
   file?: string | undefined;
 }
 
-/** Creations in progress at a time. The service sends them in batches, one after the other. */
+/** Maximum number of concurrent creations. The service batches them. */
 const window = 1024;
 
-/** Adds lines through the module's own service, in their order: what was added stays, however this ends. */
+/** Adds lines in order through the module's service. Added items stay, however this ends. */
 export async function importLines(
   { name, input, service }: Collection,
   lines: AsyncIterable<Line>,
@@ -62,7 +62,7 @@ export async function importLines(
       const settled = (is: boolean) => {
         isReplay = is;
       };
-      // The same line of the same file is added once.
+      // Adds the same line of the same file only once.
       const once = file && { keyId: 0, operation: `import ${name}`, hash: hashOf([file, line, item]), settled };
       if (!dryRun) await add(item as never, undefined, once || undefined);
       result[isReplay ? 'same' : 'added'] += 1;
@@ -73,7 +73,7 @@ export async function importLines(
     }
   };
 
-  // While one half of the window is being created, the other one is read.
+  // Reads one half of the window while the other half is being created.
   let creations: Array<Promise<void>> = [];
   let earlier: Promise<unknown> = Promise.resolve();
   try {
@@ -95,9 +95,9 @@ export async function importLines(
 
 const hashOf = (line: unknown[]) => hash('sha256', JSON.stringify(line, exact), 'buffer');
 
-interface ImportFileOptions extends Watch {
+interface ImportFileOptions extends TransferObserver {
   format: Format;
-  /** Of an item, in bytes. */
+  /** Maximum size of an item, in bytes. */
   maxLength: number;
   again: boolean;
   dryRun: boolean;
@@ -121,7 +121,7 @@ export async function importFile(
   }
 }
 
-interface ExportOptions extends Pick<Watch, 'progress' | 'signal'> {
+interface ExportOptions extends Pick<TransferObserver, 'progress' | 'signal'> {
   format: Format;
   /** Only items with a greater id. */
   after?: Int64 | undefined;
@@ -130,7 +130,7 @@ interface ExportOptions extends Pick<Watch, 'progress' | 'signal'> {
 
 export interface Exported {
   exported: number;
-  /** The last id; absent where there was no item. */
+  /** The last id; absent when there was no item. */
   last?: string;
 }
 
@@ -150,7 +150,7 @@ export async function exportTo(
 
 const pageOf = checker(Type.Object(pageQueryMembers('item')));
 
-/** Reads page by page, each in a statement of its own: a slow reader holds no transaction. */
+/** Reads each page in a separate statement, so that a slow reader holds no transaction open. */
 async function* textOf(
   { item, service }: Collection,
   { format, after, progress, signal }: ExportOptions,

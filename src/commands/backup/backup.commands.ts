@@ -7,7 +7,7 @@ interface Flags {
   json?: boolean;
 }
 
-/** `backup`, `restore` and `promote`. What they need is loaded when one of them runs. */
+/** Registers `backup`, `restore` and `promote`. Each loads its code when it runs. */
 export function backupCommands(program: Command): void {
   const backup = program
     .command('backup')
@@ -51,7 +51,7 @@ export function backupCommands(program: Command): void {
       const source = await configuredStore({ ...others, DATABASE_URL: '' });
       const target = await configuredStore({ ...others, DATABASE_URL: url });
       const result = await promote(source.options, { ...target.options, url }, source.model, progress);
-      const done = result.wasThere ? 'was there already, and is the same' : 'is the same';
+      const done = result.wasThere ? 'was copied before and is the same' : 'is the same';
       show(
         result,
         flags,
@@ -62,7 +62,7 @@ export function backupCommands(program: Command): void {
 
 const progress = new Progress(process.stderr).show;
 
-/** @throws Error when a PostgreSQL is configured */
+/** @throws Error when DATABASE_URL is set */
 async function embeddedStore(remedy: string) {
   const { configuredStore } = await import('../context.ts');
   const store = await configuredStore();

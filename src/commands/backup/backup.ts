@@ -13,20 +13,20 @@ import {
   assertCurrent,
   assertKnownMigrations,
   type Contents,
-  fill,
+  chunkSize,
+  fillAndCompare,
   insertRows,
   inTransaction,
   lockAndCount,
   metadataOf,
   type OnRows,
-  piece,
   readTable,
   type StoredTable,
   tablesOf,
 } from './tables.ts';
 
 /**
- * A backup is lines of JSON: a head, the rows of each table in the order of the head, and an end with checksums.
+ * A backup is lines of JSON: a head, the rows of each table in the head's order, and an end with checksums.
  *
  *   {"format":"animal-store backup 1","migrations":["2026_..."],"tables":[{"name":"pet","columns":{...},"key":["id"]}]}
  *   {"id":1,"name":"Rex","category_id":1,"status":"available"}
@@ -51,13 +51,13 @@ export interface Backup {
   tables: Contents[];
 }
 
-/** @throws Error when there is no store: opening it would make one */
+/** @throws Error when the store does not exist; opening it would create one */
 export function assertStoreIn(dataDir: string): void {
   if (!existsSync(join(dataDir, 'postgres', 'PG_VERSION')))
     throw new Error(`There is no store in ${dataDir} (DATA_DIR).`);
 }
 
-/** Writes the embedded store to a file, which appears when it is complete. @param file `-` for standard output */
+/** Writes the embedded store to a file, which gets its name when it is complete. @param file `-` for standard output */
 export async function backup(
   file: string,
   options: DatabaseOptions,
@@ -69,7 +69,7 @@ export async function backup(
     assertStoreIn(options.dataDir);
     return writeWhole(file, (handle) => writeStore(handle, options, model, progress));
   }
-  // A slow reader must not hold the embedded store, which has one backend: it reads a copy.
+  // Standard output gets a copy, so that a slow reader does not block the store's only backend.
   const folder = await mkdtemp(join(tmpdir(), 'animal-store-'));
   try {
     const copy = join(folder, 'backup');
@@ -103,7 +103,7 @@ async function writeStore(
     });
   return withModel({ ...options, embedded: { evenRetired: true } }, model, async (database) => {
     await database.withSession(read);
-    // Only now: until its end the transaction may fail.
+    // Written last, because the transaction may fail until its end.
     await write([JSON.stringify({ tables: contents, sha256: hash.copy().digest('hex') } satisfies End)]);
     return { bytes: (await handle.stat()).size, tables: contents };
   });
@@ -111,15 +111,15 @@ async function writeStore(
 
 export interface Restored {
   tables: Contents[];
-  /** The migrations that the backup lacked, and the store has now. */
+  /** The migrations that were applied after the restore. */
   applied: string[];
 }
 
 /**
- * Restores a backup into an embedded store that is new or empty: migrates it to where the backed up store was, inserts
- * the rows and compares them in one transaction, and applies the migrations that came later.
+ * Restores a backup into a new or empty embedded store: applies the backup's migrations, inserts and compares the rows in
+ * one transaction, and applies the later migrations.
  *
- * @throws Error when the store is not empty, or the file is not complete or of a later release: no row is kept then
+ * @throws Error when the store is not empty, or the file is incomplete or of a later release; no row is kept
  */
 export async function restore(
   path: string,
@@ -130,8 +130,8 @@ export async function restore(
   const { head, end } = await verify(path);
   assertKnownMigrations(head.migrations, model, path);
   const isCurrent = head.migrations.length === model.migrations.length;
-  const then = isCurrent ? model : earlier(model, head);
-  await withModel({ ...options, prepared: isCurrent ? options.prepared : undefined }, then, async (database) => {
+  const modelThen = isCurrent ? model : earlier(model, head);
+  await withModel({ ...options, prepared: isCurrent ? options.prepared : undefined }, modelThen, async (database) => {
     await database.migrate();
     const load = (session: ClientBase) =>
       inTransaction(session, 'read write', () => insert(session, path, { head, end }, options.dataDir, progress));
@@ -141,7 +141,7 @@ export async function restore(
   return { tables: end.tables, applied };
 }
 
-/** The model when a backup was made: its migrations, and the entities of its tables. */
+/** The model at the time of the backup. */
 function earlier(model: Model, { migrations, tables }: Head): Model {
   const metadata = metadataOf(model);
   return {
@@ -163,24 +163,24 @@ async function insert(
   };
   const applied = await appliedMigrations(session);
   if (applied.length > head.migrations.length) refuse('has had more migrations than the backup');
-  const full = await lockAndCount(session, head.tables);
-  if (full.length > 0) refuse(`is not empty: ${full.join(', ')}`);
-  // What it inserts is compared with the checksums: it need not be the file that was verified.
+  const nonEmpty = await lockAndCount(session, head.tables);
+  if (nonEmpty.length > 0) refuse(`is not empty: ${nonEmpty.join(', ')}`);
+  // The inserted rows are compared with the checksums, because the file may have changed since `verify`.
   const lines = linesOf(createReadStream(path));
   await lines.next();
   const copy = async (table: StoredTable) => {
     const contents = end.tables.find((one) => one.table === table.name) as Contents;
     for (let done = 0; done < contents.rows; progress(table.name, done)) {
       const some: string[] = [];
-      for (; some.length < piece && done < contents.rows; done += 1) some.push(`${(await lines.next()).value}`);
+      for (; some.length < chunkSize && done < contents.rows; done += 1) some.push(`${(await lines.next()).value}`);
       await insertRows(session, table, some);
     }
     return contents;
   };
-  await fill(session, head.tables, copy, progress);
+  await fillAndCompare(session, head.tables, copy, progress);
 }
 
-/** Reads the first and the last line. @throws Error when it is not a backup, not complete, or was changed */
+/** Reads the first and the last line. @throws Error when the file is not a backup, or is incomplete or changed */
 async function verify(path: string): Promise<{ head: Head; end: End }> {
   const hash = createHash('sha256');
   let first: string | undefined;
@@ -195,7 +195,7 @@ async function verify(path: string): Promise<{ head: Head; end: End }> {
   if (!head?.format?.startsWith('animal-store backup ')) throw new Error(`${path} is not a backup of an animal store.`);
   if (head.format !== format)
     throw new Error(`${path} is of another release (${head.format}); this one reads ${format}.`);
-  if (!end?.sha256) throw new Error(`${path} is not complete: it has been cut. Nothing was restored.`);
+  if (!end?.sha256) throw new Error(`${path} is incomplete. Nothing was restored.`);
   if (end.sha256 !== hash.digest('hex'))
     throw new Error(`${path} has been changed: its checksum is wrong. Nothing was restored.`);
   return { head, end };

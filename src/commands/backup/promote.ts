@@ -7,7 +7,7 @@ import {
   assertCurrent,
   type Contents,
   differing,
-  fill,
+  fillAndCompare,
   insertRows,
   inTransaction,
   lockAndCount,
@@ -22,17 +22,16 @@ export interface Promotion {
   /** Host, port and database. */
   target: string;
   tables: Contents[];
-  /** True when an earlier run had copied everything, and was interrupted before it could retire the store. */
+  /** True when an earlier run copied everything, but was interrupted before it retired the store. */
   wasThere: boolean;
 }
 
 /**
- * Moves an embedded store to a PostgreSQL. The target is migrated, and gets all rows in one transaction, which is
- * committed when every table, read back from there, is the same. No other process can open the store meanwhile, and it
- * is retired at the end, so that no write is lost between the two.
+ * Moves an embedded store to a PostgreSQL server. It migrates the target and inserts all rows in one transaction, which it
+ * commits when every table, read back, is the same. No other process can open the store meanwhile, and the store is
+ * retired at the end, so that no write is lost.
  *
- * @param target with `url`, the PostgreSQL
- * @throws Error when another process has the store open, or the target is not empty: no row is kept there then
+ * @throws Error when another process has the store open, or the target is not empty; the target keeps no row
  */
 export async function promote(
   source: DatabaseOptions,
@@ -59,21 +58,21 @@ export async function promote(
   );
 }
 
-/** Copies the tables while no service that starts on the target changes them. */
+/** Copies the tables under the target's exclusive lock, so that no starting service changes them. */
 function copy(from: Client, database: Database, tables: StoredTable[], progress: OnRows): Promise<Promotion> {
   const work = (to: Client, assertAlone: () => Promise<void>) =>
     inTransaction(to, 'read write', async () => {
       const target = `${to.host}:${to.port}/${to.database}`;
       await assertUnicode(to, target);
-      const full = await lockAndCount(to, tables);
-      if (full.length > 0) {
-        const there = await readTables(to, tables, progress);
-        if (differing(await readTables(from, tables, progress), there).length === 0)
-          return { target, tables: there, wasThere: true };
-        throw new Error(`${target} is not empty: ${full.join(', ')}. Promote to a new database.`);
+      const nonEmpty = await lockAndCount(to, tables);
+      if (nonEmpty.length > 0) {
+        const existing = await readTables(to, tables, progress);
+        if (differing(await readTables(from, tables, progress), existing).length === 0)
+          return { target, tables: existing, wasThere: true };
+        throw new Error(`${target} is not empty: ${nonEmpty.join(', ')}. Promote to a new database.`);
       }
       const insert = (table: StoredTable) => readTable(from, table, progress, (lines) => insertRows(to, table, lines));
-      const contents = await fill(to, tables, insert, progress);
+      const contents = await fillAndCompare(to, tables, insert, progress);
       await assertAlone();
       await assertHeld(from);
       return { target, tables: contents, wasThere: false };
@@ -81,14 +80,15 @@ function copy(from: Client, database: Database, tables: StoredTable[], progress:
   return database.exclusively((assertAlone) => database.withSession((to) => work(to, assertAlone)));
 }
 
-/** @throws Error when the transaction that reads the store has ended: the store may have changed since */
+/** @throws Error when the transaction that reads the store has ended, because the store may have changed since */
 async function assertHeld(from: Client): Promise<void> {
   const { rows } = await from.query(`select current_setting('transaction_isolation') as isolation`);
-  if (rows[0].isolation !== 'repeatable read') throw new Error('The store was not held until the end. Run this again.');
+  if (rows[0].isolation !== 'repeatable read')
+    throw new Error('The transaction on the store ended early. Run this again.');
 }
 
 async function assertUnicode(to: Client, target: string): Promise<void> {
   const { rows } = await to.query(`select current_setting('server_encoding') as encoding`);
   if (rows[0].encoding === 'UTF8') return;
-  throw new Error(`${target} is in ${rows[0].encoding}; the store needs a database in UTF8.`);
+  throw new Error(`${target} is encoded in ${rows[0].encoding}; the service needs UTF8.`);
 }

@@ -7,31 +7,31 @@ import { withoutLimits } from '../../storage/database/exclusive.ts';
 import { type Model, ormOptions } from '../../storage/database/options.ts';
 import { quoted } from '../../storage/records/sql.ts';
 
-/** A table of the model. A backup names it, because a later release may have changed it. */
+/** A table of the model. A backup stores this description, because a later release may have changed the table. */
 export interface StoredTable {
   name: string;
-  /** Names and types, in their order. */
+  /** Types by name, in order. */
   columns: Record<string, string>;
   /** The primary key: rows are read in its order. */
   key: string[];
-  /** The column whose values a counter gives out. */
+  /** The column with values from a counter. */
   counted: string | undefined;
 }
 
-/** What a table holds. Two tables with the same rows and counter have equal contents. */
+/** A summary of a table. Tables with the same rows and counter have equal contents. */
 export interface Contents {
   table: string;
   rows: number;
   /** SHA-256 of the rows as lines. */
   sha256: string;
-  /** The id after which new ones follow; null when there is none, or the table has no counter. */
+  /** The last id that the counter issued; null when the table has no counter or no id was issued. */
   counter: string | null;
 }
 
-/** Is told how many rows of a table have been read or inserted. */
+/** Called with the number of rows read or inserted so far. */
 export type OnRows = (table: string, rows: number) => void;
 
-/** What MikroORM knows of a model. Nothing is connected. */
+/** MikroORM's metadata of a model. Opens no connection. */
 export function metadataOf(model: Model): MetadataStorage {
   return new MikroORM(ormOptions({ url: undefined, poolMax: 1 }, model, { database: 'model' })).getMetadata();
 }
@@ -56,8 +56,8 @@ export function tablesOf(model: Model): StoredTable[] {
 }
 
 /**
- * Runs work in one transaction, which is undone when the work fails. The same value has the same text on every server,
- * and no time limit applies. `local`, because the next client of a pooler must not get these settings.
+ * Runs work in one transaction. Its settings make equal values have equal texts on every server, and lift all timeouts.
+ * They are `local`, so that a pooler's next client does not get them.
  */
 export async function inTransaction<T>(
   session: ClientBase,
@@ -74,13 +74,13 @@ export async function inTransaction<T>(
     await session.query('commit');
     return result;
   } catch (error) {
-    // A session that is broken has undone it.
+    // In a broken session the server has rolled back already.
     await session.query('rollback').catch(() => undefined);
     throw error;
   }
 }
 
-/** The names of the migrations that a database has had. */
+/** The names of the applied migrations. */
 export async function appliedMigrations(session: ClientBase): Promise<string[]> {
   const { rows } = await session.query(`select to_regclass('mikro_orm_migrations') is null as "isNew"`);
   if (rows[0].isNew) return [];
@@ -88,16 +88,18 @@ export async function appliedMigrations(session: ClientBase): Promise<string[]> 
   return applied.rows.map(({ name }) => name);
 }
 
-/** @throws Error when a later release has made the tables */
-export function assertKnownMigrations(applied: string[], { migrations }: Model, what: string): void {
+/** @throws Error when a later release has applied migrations */
+export function assertKnownMigrations(applied: string[], { migrations }: Model, subject: string): void {
   const newer = applied.filter((name) => !migrations.some((known) => known.name === name));
   if (newer.length === 0) return;
-  throw new Error(`${what} is of a newer release: this one does not know ${newer.join(', ')}. Use that release.`);
+  throw new Error(`${subject} is of a newer release: this one does not know ${newer.join(', ')}. Use that release.`);
 }
 
 /**
- * @returns the migrations of a store that can be copied: it has those of this release, and no other tables
- * @throws Error for any other one: the copy would not be complete
+ * Checks that a copy of the store would be complete.
+ *
+ * @returns the store's migrations
+ * @throws Error unless it has exactly the migrations of this release, and no other tables or columns
  */
 export async function assertCurrent(session: ClientBase, model: Model, tables: StoredTable[]): Promise<string[]> {
   const applied = await appliedMigrations(session);
@@ -106,28 +108,28 @@ export async function assertCurrent(session: ClientBase, model: Model, tables: S
   if (missing.length > 0) throw new Error(`The store lacks migrations (${missing.join(', ')}). Run \`migrate\` first.`);
   const names = tables.map(({ name }) => name);
   const columns = tables.flatMap(({ name, columns }) => Object.keys(columns).map((column) => `${name}.${column}`));
-  const { rows } = await session.query<{ what: string }>(unknown, [names, columns]);
+  const { rows } = await session.query<{ object: string }>(foreignObjects, [names, columns]);
   if (rows.length === 0) return applied;
-  const list = rows.map(({ what }) => what).join(', ');
+  const list = rows.map(({ object }) => object).join(', ');
   throw new Error(
     `The store holds objects that are not the service's, and a copy would lack them: ${list}. Drop them first.`,
   );
 }
 
-const unknown = `
+const foreignObjects = `
   select distinct case when table_name = any($1) then format('column %s.%s', table_name, column_name)
-    else format('table or view %s', table_name) end as what
+    else format('table or view %s', table_name) end as object
   from information_schema.columns where table_schema = current_schema()
     and table_name <> 'mikro_orm_migrations' and format('%s.%s', table_name, column_name) <> all($2)
-  order by what`;
+  order by object`;
 
-/** How many rows are read or inserted at a time. With names of 1,000 characters they are some 2 MB. */
-export const piece = 500;
+/** Number of rows per statement. With names of 1,000 characters they take about 2 MB. */
+export const chunkSize = 500;
 
 /**
- * Reads a table within a transaction, as lines of JSON in which every number has all its digits.
+ * Reads a table within a transaction, as lines of JSON with exact numbers.
  *
- * @param onRows gets the lines, some at a time
+ * @param onRows called with some lines at a time
  */
 export async function readTable(
   session: ClientBase,
@@ -140,9 +142,9 @@ export async function readTable(
   await session.query(`declare stored no scroll cursor for
     select to_json(stored)::text from (select ${columnsOf(table)} from ${quoted(table.name)}) stored order by ${orderOf(table)}`);
   for (;;) {
-    const { rows } = await session.query<{ to_json: string }>(`fetch ${piece} from stored`);
+    const { rows } = await session.query<{ to_json: string }>(`fetch ${chunkSize} from stored`);
     if (rows.length === 0) break;
-    // A line feed is only where a column of the type json has one between its tokens.
+    // Only a json column can contain a line feed, between its tokens.
     const lines = rows.map((row) => row.to_json.replaceAll('\n', ' '));
     for (const line of lines) hash.update(`${line}\n`);
     count += lines.length;
@@ -161,12 +163,12 @@ export async function readTables(session: ClientBase, tables: StoredTable[], pro
 
 const columnsOf = ({ columns }: StoredTable) => Object.keys(columns).map(quoted).join(', ');
 
-/** The same order on every server. */
+/** Yields the same order on every server. */
 function orderOf({ key, columns }: StoredTable): string {
   return key.map((name) => quoted(name) + (/text|char/.test(columns[name] ?? '') ? ' collate "C"' : '')).join(', ');
 }
 
-/** Inserts lines that `readTable` has read. Not by COPY, which the embedded store does not take. */
+/** Inserts lines of `readTable`. The embedded store does not support COPY. */
 export async function insertRows(session: ClientBase, table: StoredTable, lines: string[]): Promise<void> {
   const name = quoted(table.name);
   const text = `
@@ -177,7 +179,7 @@ export async function insertRows(session: ClientBase, table: StoredTable, lines:
 
 const sequence = 'pg_get_serial_sequence(quote_ident($1), $2)::regclass';
 
-/** A row near the end of the range does not use the counter up: see `counters.ts`. */
+/** Ignores rows near the end of the range, which do not advance the counter (`counters.ts`). */
 async function counterOf(session: ClientBase, { name, columns, counted }: StoredTable): Promise<string | null> {
   if (!counted) return null;
   const end = endOfCounter(`${columns[counted]}`);
@@ -190,29 +192,29 @@ async function counterOf(session: ClientBase, { name, columns, counted }: Stored
   return rows[0].counter;
 }
 
-/** Lets new ids follow a given one. */
+/** Continues the counter after a given id. */
 async function setCounter(session: ClientBase, table: StoredTable, { counter }: Contents): Promise<void> {
   if (counter !== null) await session.query(`select setval(${sequence}, $3)`, [table.name, table.counted, counter]);
 }
 
-/** Locks tables until the end of the transaction, and returns how many rows are in those that are not empty. */
+/** Locks tables until the end of the transaction. @returns descriptions of the tables that are not empty */
 export async function lockAndCount(session: ClientBase, tables: StoredTable[]): Promise<string[]> {
-  const full: string[] = [];
+  const nonEmpty: string[] = [];
   await session.query(`lock table ${tables.map(({ name }) => quoted(name)).join(', ')} in access exclusive mode`);
   for (const { name } of tables) {
     const { rows } = await session.query<{ count: string }>(`select count(*) from ${quoted(name)}`);
-    if (rows[0]?.count !== '0') full.push(`${name} has ${rows[0]?.count} rows`);
+    if (rows[0]?.count !== '0') nonEmpty.push(`${name} has ${rows[0]?.count} rows`);
   }
-  return full;
+  return nonEmpty;
 }
 
 /**
- * Fills empty tables, and compares what they hold then with what was copied.
+ * Fills empty tables, and compares them with the copied rows.
  *
- * @param copy inserts the rows of a table, and returns what it should hold
- * @throws Error when they are not the same: the transaction must be undone
+ * @param copy inserts the rows of a table, and returns its expected contents
+ * @throws Error when they differ; the caller must roll back
  */
-export async function fill(
+export async function fillAndCompare(
   session: ClientBase,
   tables: StoredTable[],
   copy: (table: StoredTable) => Promise<Contents>,
@@ -226,7 +228,7 @@ export async function fill(
   }
   const different = differing(source, await readTables(session, tables, progress));
   if (different.length === 0) return source;
-  throw new Error(`What was written is not what was read: ${different.join(', ')}. Nothing was kept.`);
+  throw new Error(`These tables differ after the copy: ${different.join(', ')}. Nothing was kept.`);
 }
 
 /** The names of the tables that differ. */

@@ -84,7 +84,7 @@ const create = (server: ServerProcess, name: string) =>
       symlinkSync(folders.file('nowhere'), link);
       expect(await cli(['backup', link, '--force'], env())).toMatchObject({
         code: 1,
-        stderr: `animal-store: ${link} is no ordinary file: it is left as it is.\n`,
+        stderr: `animal-store: ${link} is not a regular file; it was not overwritten.\n`,
       });
       expect(lstatSync(link).isSymbolicLink()).toBe(true);
     });
@@ -255,7 +255,7 @@ async function petsIn(DATA_DIR: string): Promise<unknown[]> {
       whole.indexOf('\n') + 1,
     ]) {
       writeFileSync(file, whole.slice(0, size));
-      await expect(attempt()).rejects.toThrow(`${file} is not complete: it has been cut. Nothing was restored.`);
+      await expect(attempt()).rejects.toThrow(`${file} is incomplete. Nothing was restored.`);
     }
     for (const [was, is] of [
       ['Rex', 'Max'],
@@ -287,7 +287,7 @@ async function petsIn(DATA_DIR: string): Promise<unknown[]> {
     const end = { ...JSON.parse(rest.at(-2) as string), sha256: hash('sha256', before) };
     writeFileSync(file, `${before}${JSON.stringify(end)}\n`);
     const DATA_DIR = await folders.another();
-    const message = 'What was written is not what was read: pet. Nothing was kept.';
+    const message = 'These tables differ after the copy: pet. Nothing was kept.';
     expect(await cli(['restore', file], { DATA_DIR })).toMatchObject(said(message));
     expect(await petsIn(DATA_DIR)).toEqual([]);
   });
