@@ -1,12 +1,12 @@
 #!/usr/bin/env node
-// This file and node.js run on Node 18: an older Node.js only has to find the right one.
+// This file and node.js must run on Node 18, because an older Node.js starts the right one.
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { onSupportedNode, root } from './node.js';
 
 onSupportedNode(async () => {
   const { enableCompileCache } = await import('node:module');
-  // V8 keeps compiled code, which halves the time of a start. Workers use it, too.
+  // V8's compile cache halves the start time. Workers use it, too.
   process.env.NODE_COMPILE_CACHE ||= join(root, 'dist', 'compile-cache');
   enableCompileCache(process.env.NODE_COMPILE_CACHE);
   const { ensureBuilt } = await import('./build.js');

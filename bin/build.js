@@ -6,19 +6,19 @@ import { join } from 'node:path';
 import { onSupportedNode, root } from './node.js';
 
 const dist = join(root, 'dist');
-/** Its time of change is the time when the last successful build began. */
+/** Its modification time is the start of the last successful build. */
 const stamp = join(dist, '.built');
 const compiler = join(root, 'node_modules/.bin/tsc');
-/** Folders and files of which the build is made. */
+/** The sources of the build. */
 const inputs = ['src', 'packages', 'migrations', 'explorer/dist', 'tsconfig.json', 'node_modules/.package-lock.json'];
 
 /**
- * Builds if a source is newer than the last build. Two processes at once build once.
+ * Builds if a source is newer than the last build. Concurrent processes build once.
  *
- * @returns {Promise<boolean>} false when there is nothing to run; the reason was printed
+ * @returns {Promise<boolean>} false when the build failed; the reason was printed
  */
 export async function ensureBuilt() {
-  // In the image there are neither sources nor a compiler.
+  // The image contains neither sources nor a compiler.
   const canBuild = existsSync(join(root, 'src')) && existsSync(compiler);
   if (!canBuild && existsSync(join(dist, 'src/cli.js'))) return true;
   if (!canBuild) return failed('nothing is built here: run `npm ci` with the development dependencies');
@@ -39,7 +39,7 @@ async function build() {
   const began = Date.now();
   process.stderr.write('animal-store: compiling\n');
   const options = ['--incremental', '--noEmitOnError', '--tsBuildInfoFile', join(dist, '.tsbuildinfo')];
-  // The compiler does not write a file again that was removed.
+  // The compiler would not write a removed file again.
   if (!existsSync(stamp)) rmSync(join(dist, '.tsbuildinfo'), { force: true });
   if (!(await run(compiler, '-p', root, ...options))) return failed('the sources do not compile');
   removeOrphans();
@@ -72,7 +72,7 @@ function isFresh() {
   function isNewer(path) {
     const found = statSync(path, { throwIfNoEntry: false });
     if (!found) return false;
-    // A folder changes when a file in it is added or removed.
+    // A folder's time changes when a file in it is added or removed.
     if (found.mtimeMs > /** @type {number} */ (built)) return true;
     return found.isDirectory() && readdirSync(path).some((name) => isNewer(join(path, name)));
   }

@@ -20,7 +20,7 @@ for (const folder of process.argv.slice(2)) {
   }
 }
 
-/** Whether every package of the lock file is there in its version. An optional one may be for another platform. */
+/** Whether every package of the lock file is installed in its version. Optional ones may be for other platforms. */
 function isInstalled(/** @type {string} */ folder) {
   const wanted = packagesIn(join(folder, 'package-lock.json'));
   const found = packagesIn(join(folder, 'node_modules/.package-lock.json'));
@@ -35,7 +35,7 @@ function packagesIn(/** @type {string} */ file) {
   try {
     return JSON.parse(readFileSync(file, 'utf8')).packages;
   } catch {
-    // npm writes the second file at the end of an installation.
+    // npm writes the second file when an installation is complete.
     return {};
   }
 }

@@ -34,12 +34,12 @@ export function onSupportedNode(work) {
 }
 
 /**
- * As if this process had become that one: the same streams, the same process group, its signals and its end.
+ * Replaces this process, as far as Node allows: the same streams, process group, signals and exit code.
  *
  * @param {string} node
  */
 function runOn(node) {
-  // If that Node.js is too old as well, it must not look for another one.
+  // Prevents that Node.js from looking for another one if it is too old as well.
   const env = { ...process.env, ANIMAL_STORE_NODE: process.version };
   const child = spawn(node, process.argv.slice(1), { stdio: 'inherit', env });
   const forward = (/** @type {NodeJS.Signals} */ signal) => void child.kill(signal);
@@ -49,7 +49,7 @@ function runOn(node) {
     for (const one of signals) process.removeListener(one, forward);
     if (signal === null) process.exit(code ?? 1);
     process.kill(process.pid, signal);
-    // For a signal that does not end a process by itself: the exit code that a shell would report.
+    // The shell's exit code, for a signal that does not end the process.
     setTimeout(() => process.exit(128 + (constants.signals[signal] ?? 0)), 1000);
   });
 }

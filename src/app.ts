@@ -51,9 +51,9 @@ export interface AppOptions {
   modules: Module[];
   /** Defaults to lines on standard output. */
   log?: Log;
-  /** This process, when it is one of several that serve. */
+  /** This process, when it is a worker. */
   worker?: ClusterWorker | undefined;
-  /** The database has them already. */
+  /** The observers of the database. */
   observers?: Observers;
 }
 
@@ -73,7 +73,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   });
   const redactor = new Redactor(secretPrefix, bootstrapKey);
 
-  // Longer than the statement timeout, so that PostgreSQL cancels first and the reason is known.
+  // Longer than the statement timeout, so that PostgreSQL cancels first and reports the reason.
   const timeout = config.database.statementTimeout + 1000;
   const requestObservers = [...observers.requests, requestLog(log, redactor, presentedHint)];
   const app = Fastify({ ...serverOptions(config.http), ...loggingOptions(log, redactor) });
@@ -130,8 +130,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 }
 
 /**
- * Compares what both APIs show of an entity, in the REST schema and the GraphQL type of its name: Fastify's serialiser
- * would drop a member that the schema lacks. A column that neither shows is hidden.
+ * Compares the members of each entity in the REST schema and in the GraphQL type of its name, because Fastify's serialiser
+ * drops members that the schema lacks. A column may be missing in both.
  *
  * @throws Error naming a column that only one of them shows
  */

@@ -61,11 +61,11 @@ program.commandsGroup('Tools:').addCommand(schemaCommand());
 
 await runProgram(program, { before: prepare, explain: startFailure });
 
-/** Reads `.env`, whose variables give way to those of the environment. The start and `doctor` print where it was. */
+/** Reads `.env`. Environment variables take precedence. The start and `doctor` print its path. */
 function prepare(): void {
   assertNode();
   const { ANIMAL_STORE_ENV_FILE: named } = process.env;
-  // Empty for none: tests must not read a developer's.
+  // Empty disables `.env`, so that tests do not read a developer's.
   if (named === '' || (named === undefined && !existsSync('.env'))) return;
   const file = resolve(named ?? '.env');
   process.loadEnvFile(file);

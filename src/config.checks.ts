@@ -1,16 +1,16 @@
 /** A variable of the configuration. */
 export interface Variable<Value> {
-  /** The value where the variable is absent. */
+  /** The default value. */
   default: Value;
-  /** Its meaning, and the page in docs/ that has more. */
+  /** The description, and the page in docs/ with details. */
   desc: string;
-  /** The values that it takes, in Markdown. */
+  /** The accepted values, in Markdown. */
   takes: string;
-  /** @throws Error that continues the name of the variable: `must be ...` */
+  /** @throws Error whose message continues the variable's name: `must be ...` */
   parse(text: string): Value;
 }
 
-/** Makes the kind of variable that takes such values. */
+/** Creates a kind of variable. */
 function kind<Value>(takes: string, parse: (text: string) => Value) {
   return <Default extends Value | undefined>(value: Default, desc: string): Variable<Value | Default> => ({
     default: value,
@@ -30,7 +30,7 @@ export const whole = (min: number, max: number) => kind(`${min} to ${max}`, (tex
 export const port = whole(1, 65_535);
 export const milliseconds = whole(1, 86_400_000);
 
-/** A part of a whole. */
+/** A ratio from 0 to 1. */
 export const share = kind('0 to 1', (text) => {
   if (/^(?:0|1|[01]?\.\d{1,9})$/.test(text) && Number(text) <= 1) return Number(text);
   throw new Error(`must be a number between 0 and 1, not "${text}"`);
@@ -72,7 +72,7 @@ function checkedPostgresUrl(text: string): string {
     throw new Error('names several hosts; it takes one (docs/scale.md, Failover)');
   }
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  // Two addresses without a comma in between would be one, and a password part of a name.
+  // Rejects addresses separated by anything but commas, which would parse as one URL.
   if (!url || !/^postgres(?:ql)?:$/.test(url.protocol) || /\s|:\/\/.*:\/\//.test(text)) {
     throw new Error('must be a postgres:// address');
   }

@@ -84,9 +84,9 @@ export const variables = {
 export type Config = ReturnType<typeof loadConfig>;
 
 /**
- * Reads the configuration from the environment. This file is the only place that knows the names of variables. Pure.
+ * Reads the configuration from the environment. Only this file contains the names of variables. Pure.
  *
- * @param env `process.env`, or values of a test. An empty variable counts as absent.
+ * @param env an empty variable counts as absent
  * @throws ConfigError that lists every mistake.
  */
 export function loadConfig(env: Record<string, string | undefined>) {
@@ -172,7 +172,7 @@ function valuesIn(env: Record<string, string | undefined>): Values {
   return values as Values;
 }
 
-/** All values for the log: `set` for a key, protocol, host and path of a URL, which may have a password elsewhere. */
+/** All values for the log, without secrets: `set` for a key, and only protocol, host and path of a URL. */
 function withoutSecrets(values: Values): Record<string, unknown> {
   const place = (url: string) => {
     const { protocol, host, pathname } = new URL(url);

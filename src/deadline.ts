@@ -1,27 +1,27 @@
 import type { Span } from '@opentelemetry/api';
 
-/** The spans of a request that is traced. */
+/** The spans of a traced request. */
 export interface RequestTrace {
   readonly request: Span;
-  /** Of the GraphQL operation, while there is one. */
+  /** The span of the GraphQL operation. */
   operation?: Span | undefined;
 }
 
-/** Until when one caller waits. It travels with a request from its arrival to the database, and notes what happened. */
+/** The deadline of a request. It accompanies the request to the database, and records what happened. */
 export interface Deadline {
   /** The time on the `performance.now()` clock (ms). */
   readonly at: number;
-  /** True when work not yet started can be skipped: the client has disconnected. */
+  /** True when the client has disconnected, so that pending work can be skipped. */
   readonly isOver: boolean;
-  /** Counts items that were read or written for this caller. */
+  /** Counts items read or written for the request. */
   count?(items: number): void;
-  /** Notes how long (ms) an input has waited until its batch left, and how many inputs that had. */
+  /** Records how long (ms) an input waited for its batch, and the size of that batch. */
   batched?(waited: number, size: number): void;
-  /** Notes which server has answered a read, where there are several. */
+  /** Records which server answered a read; only called with read nodes. */
   servedBy?(node: string): void;
-  /** The spans that work for this caller is linked to; absent when it is not traced. */
+  /** The spans of the request; absent when it is not traced. */
   readonly trace?: RequestTrace | undefined;
 }
 
-/** For a caller that waits as long as it takes: a command or a test. */
+/** A deadline that never expires, for commands and tests. */
 export const noDeadline: Deadline = { at: Number.POSITIVE_INFINITY, isOver: false };

@@ -50,7 +50,7 @@ export interface StoreErrorOptions {
   cause?: unknown;
   /** Response headers that the failure implies, for example `Allow` or `Retry-After`. */
   headers?: Record<string, string>;
-  /** True when the work may have been done nevertheless. */
+  /** True when the work may have been done despite the error. */
   isOutcomeUnknown?: boolean;
 }
 

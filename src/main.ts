@@ -9,21 +9,21 @@ import { startFailure } from './start-failure.ts';
 import { assertNode } from './version.ts';
 
 const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const;
-// close-with-grace would handle these, too. A WebAssembly trap is a SIGSEGV that V8 turns into an exception, and a
-// crash must stay a crash.
+// close-with-grace must not handle these. V8 turns the SIGSEGV of a WebAssembly trap into an exception, and a real crash
+// must stay a crash.
 const faults = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV'] as const;
 /** Time limit (ms) for the last log lines. */
 const lastLines = 1000;
 
 /**
- * The process: configuration, log, signals, end. It serves by itself, or it is the parent of workers, each of which runs
- * this program, too. Only this file exits or handles signals.
+ * Runs the process: configuration, log, signals, exit. It serves itself, or it is the parent of workers that run this
+ * program, too. Only this file exits or handles signals.
  */
 async function main(): Promise<void> {
   assertNode();
-  // Until there is something to drain, a signal ends the process at once, even while a migration waits.
+  // Before the service runs, a signal ends the process immediately, even during a migration.
   let stop: (reason: string) => void = () => process.exit(0);
-  // Ctrl-C under `npm start` arrives twice, from the terminal and from npm: the second must not cut the drain short.
+  // Under `npm start`, Ctrl-C arrives twice, from the terminal and from npm. The second must not interrupt the drain.
   for (const signal of stopSignals) process.on(signal, () => stop(signal));
   const worker = ClusterWorker.ofThisProcess();
   worker?.onLost(() => stop('the parent has gone'));

@@ -9,22 +9,22 @@ import type { Int64 } from './storage/input/int64.ts';
 import type { Page, PageQuery } from './storage/input/page.ts';
 import type { IdempotencyClaim } from './storage/records/insertions.ts';
 
-/** What a module gets when the service starts. */
+/** The services that a module may use. */
 export interface ModuleContext {
   database: Database;
 }
 
-/** A domain, in REST and GraphQL. It omits what it does not need. */
+/** A domain, in REST and GraphQL. All parts are optional. */
 export interface Module {
-  /** Its section of the REST reference. */
+  /** The section of the REST reference. */
   tag: { name: string; description: string };
   /** Its tables. */
   entities?: EntityName[];
-  /** Applied with those of all modules, in the order of their names. */
+  /** Its migrations. Those of all modules are applied in the order of their names. */
   migrations?: MigrationObject[];
   /** GraphQL operations to try in the explorers. */
   examples?: Example[];
-  /** Builds its service, and its APIs on top of that. */
+  /** Creates its service and its APIs. */
   open(context: ModuleContext): Apis;
 }
 
@@ -33,23 +33,23 @@ export interface Apis {
   routes?: (app: Routes) => void;
   /** Its resolvers: instances of classes with type-graphql decorators. */
   resolvers?: object[];
-  /** What an operator may seed, export and import. */
+  /** The collections that an operator may seed, export and import. */
   collections?: Collection[];
 }
 
-/** Items of one kind that an operator seeds, exports and imports through the service of their module. */
+/** Items that an operator can seed, export and import through the module's service. */
 export interface Collection {
-  /** As in its path: `pets`. */
+  /** The name in its path: `pets`. */
   name: string;
   /** The input of a creation. */
   input: TObject;
   /** An item, as REST returns it. */
   item: TObject;
-  /** The service of the module, or its `Records` where it has no rules of its own. */
+  /** The module's service, or `Records` for a module without rules. */
   service: {
     list(query: Checked<PageQuery>): Promise<Page<{ readonly id: Int64 }>>;
   } & ({ create: Create } | { insert: Create });
-  /** Makes a plausible input; absent when the collection cannot be seeded. @param pick returns a random member */
+  /** Creates a sample input; absent when the collection cannot be seeded. @param pick returns a random member */
   sample?: (pick: Pick) => object;
 }
 

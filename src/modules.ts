@@ -1,4 +1,4 @@
-// Must precede everything that type-graphql's decorators depend on.
+// Must be imported before type-graphql's decorators.
 import 'reflect-metadata';
 import type { Module } from './module.ts';
 import { ordersModule } from './orders/orders.module.ts';

@@ -8,9 +8,9 @@ const root = join(import.meta.dirname, '../..');
 const committed = join(root, 'explorer/dist');
 const served = join(root, 'dist/graphiql');
 
-/** Copies the committed bundle of GraphiQL, whose folder is named after its content, and compresses it. */
+/** Copies and compresses the committed bundle of GraphiQL. */
 function compressBundle(): void {
-  // A copy without GraphiQL is built without it.
+  // The bundle is optional.
   const [name] = existsSync(committed) ? readdirSync(committed) : [];
   if (name === undefined || existsSync(join(served, name))) return;
   rmSync(served, { recursive: true, force: true });
@@ -18,7 +18,7 @@ function compressBundle(): void {
   cpSync(join(committed, name), folder, { recursive: true });
   for (const file of readdirSync(folder).filter((one) => /\.(?:js|css)$/.test(one))) {
     const content = readFileSync(join(folder, file));
-    // A quality beyond 6 takes seconds, and saves little.
+    // A higher quality takes seconds and saves little.
     const params = { [constants.BROTLI_PARAM_QUALITY]: 6 };
     writeFileSync(join(folder, `${file}.br`), brotliCompressSync(content, { params }));
     writeFileSync(join(folder, `${file}.gz`), gzipSync(content));

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { preparedFolder, prepareFolder } from '../packages/embedded-postgres/src/prepared-folder.ts';
 
-/** A store with all tables and no rows, which new embedded stores are copied from: the last step of the build. */
+/** A migrated store without rows, from which new embedded stores are copied. The last step of the build creates it. */
 const prepared = () => {
   const parent = join(import.meta.dirname, '..');
   const migrations = join(parent, 'migrations');
@@ -10,17 +10,17 @@ const prepared = () => {
   return { parent, sources: [import.meta.filename, ...names.sort().map((name) => join(migrations, name))] };
 };
 
-/** @returns its folder; undefined when this build has made none, or a PostgreSQL is used. */
+/** @returns its folder; undefined when the build did not create it, or DATABASE_URL is set */
 export function preparedStore({ url }: { url?: string | undefined } = {}): string | undefined {
   return url ? undefined : preparedFolder(prepared());
 }
 
-/** Makes it, unless it exists. */
+/** Creates it unless it exists. */
 export function prepareStore(): Promise<void> {
   return prepareFolder(prepared(), migrate);
 }
 
-/** No further databases are made in an embedded store; what they would be copied from is most of its files. */
+/** Removes the template databases, which are most of its files and never used. */
 const withoutTemplates = [
   'update pg_database set datistemplate = false',
   'drop database template0',
@@ -29,7 +29,7 @@ const withoutTemplates = [
 ];
 
 async function migrate(dataDir: string): Promise<void> {
-  // Imported here, because most builds find nothing to do.
+  // Imported here, because most builds need no new store.
   const [{ loadConfig }, { Database }, { modelOf }, { modules }] = await Promise.all([
     import('./config.ts'),
     import('./storage/database/database.ts'),

@@ -20,29 +20,29 @@ import { Telemetry, type TelemetryOptions } from './runtime/telemetry/telemetry.
 import { Database } from './storage/database/database.ts';
 import { releasedVersion } from './version.ts';
 
-/** What `main.ts` runs: the service in this process, or the parent of workers that are the service. */
+/** The service in this process, or the parent of the workers. `main.ts` runs it. */
 export interface Service {
-  /** The address, once the service can be reached there. */
+  /** Resolves to the address when the service listens. */
   listening: Promise<string>;
-  /** Logs that it can be reached there; undefined in a worker, whose parent does. */
+  /** Logs the address; undefined in a worker, whose parent logs it. */
   announce: ((address: string) => Promise<void>) | undefined;
   /** How long (ms) `drain` and `close` may take beyond the configured times. */
   closing: number;
-  /** @param delay how long (ms) everything is still served @returns whether all requests were finished */
+  /** @param delay how long (ms) new requests are still served @returns whether all requests were finished */
   drain(delay: number): Promise<boolean>;
   close(): Promise<void>;
-  /** What is still in progress, for the log. */
+  /** Describes the work still in progress, for the log. */
   left(): { requests: number } | { workers: number };
 }
 
-/** What a process has before it serves or starts workers. */
+/** The parts that a process creates before it serves or starts workers. */
 export interface ProcessOptions {
   config: Config;
   log: Log;
   output: LogOutput;
-  /** This process, when it is one of several that serve. */
+  /** This process, when it is a worker. */
   worker: ClusterWorker | undefined;
-  /** Called when the embedded store has died. */
+  /** Called when the embedded store crashes. */
   onLost(error: Error): void;
 }
 
@@ -98,7 +98,7 @@ export function openTelemetry(options: ProcessOptions, role: TelemetryOptions['r
   });
 }
 
-/** Opens the port for operators, if there is one: before the service's, so that a port that is taken stops the start. */
+/** Opens the operations port, if configured. It comes before the service's, so that a port in use fails the start. */
 export async function openOperations(
   { config, log, worker }: ProcessOptions,
   telemetry: Telemetry,
@@ -112,7 +112,7 @@ export async function openOperations(
 
 type Overrides = Pick<Parameters<typeof Database.open>[0], 'readUrls' | 'observers'>;
 
-/** Opens the database and migrates it. A worker's parent has done that: nothing keeps a worker from starting. */
+/** Opens and migrates the database. A worker does not migrate, because its parent has done so. */
 export async function openDatabase(
   { config, log: { logger: log }, worker, onLost }: ProcessOptions,
   { readUrls, observers = [] }: Overrides,
@@ -128,16 +128,16 @@ export async function openDatabase(
     await database.migrate();
     return database;
   }
-  // Until they are applied, `/readyz` answers 503.
+  // `/readyz` answers 503 until they are applied.
   const migrations = await database.pending();
   if (migrations.length > 0) log.warn({ migrations }, 'migrations are waiting to be applied');
   return database;
 }
 
-/** How long (ms) the welcome waits for the lines before it. */
+/** How long (ms) the welcome message waits for earlier log lines. */
 const lastLines = 500;
 
-/** Logs that the service can be reached, and prints the first key of a new store. */
+/** Logs the address, and prints the first key of a new store. */
 export async function announce(
   { config, log: { logger: log }, output }: ProcessOptions,
   database: Database,
@@ -154,7 +154,7 @@ export async function announce(
   process.stdout.write(welcome(address, first.key));
 }
 
-/** Two servers that start at once on an empty store print only one key. */
+/** Only one of several servers that start on an empty store prints a key. */
 function firstKey(database: Database): Promise<IssuedKey | undefined> {
   const actor = actorOf('start', process.env.SUDO_USER);
   return database.exclusively(() => new ApiKeyService(database, actor).issueFirst());

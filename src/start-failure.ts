@@ -18,11 +18,11 @@ export function startFailure(error: unknown): string {
 type ListenError = NodeJS.ErrnoException & {
   address?: string;
   port?: number;
-  /** How the names of the variables begin that say where to listen; empty for the service's own. */
+  /** Prefix of the variables with the address (`OPERATIONS_` or empty). */
   variables?: string;
 };
 
-/** A host with several addresses fails with an AggregateError, which has no message of its own. */
+/** Returns the message of an error. An AggregateError, for a host with several addresses, has an empty one. */
 function reasonOf(cause: unknown): string {
   if (cause instanceof AggregateError) return cause.errors.map(reasonOf).join('; ');
   return cause instanceof Error ? cause.message : String(cause);

@@ -2,15 +2,15 @@ import { StoreError, tryAgain } from './errors.ts';
 import { Workers } from './runtime/cluster/workers.ts';
 import { announce, openDatabase, openOperations, openTelemetry, type ProcessOptions, type Service } from './serve.ts';
 
-/** How long (ms) the parent waits for workers whose own time is up. */
+/** How long (ms) the parent waits beyond the workers' own time limit. */
 const grace = 3000;
-/** How long (ms) a worker may take to say whether it is ready: it answers within two seconds itself. */
+/** Timeout (ms) of a worker's readiness. A worker answers within two seconds. */
 const timeout = 2500;
 
 /**
- * Starts workers, each of which runs the same program, and serves their metrics and health on the port for operators.
+ * Starts workers, which run the same program, and serves their metrics and health on the operations port.
  *
- * @param onGiveUp called once, when no worker can be started
+ * @param onGiveUp called once when no worker can be started
  */
 export async function supervise(
   options: ProcessOptions,
@@ -19,7 +19,7 @@ export async function supervise(
   const { config, log, output } = options;
   const telemetry = await openTelemetry(options, 'parent');
   const database = await openDatabase(options, { readUrls: undefined });
-  // The embedded store stays with the parent: a worker that is killed does not take it along.
+  // The parent owns the embedded store, so that it survives a killed worker.
   if (!database.isEmbedded) await database.close();
   let address: string | undefined;
   const operations = await openOperations(options, telemetry, () => checkWorkers(address), true);
@@ -42,7 +42,7 @@ export async function supervise(
   };
 }
 
-/** Asks one of the workers. */
+/** Queries the readiness of a worker. */
 async function checkWorkers(address: string | undefined): Promise<object> {
   if (!address) throw tryAgain('The workers are starting.');
   const response = await fetch(`${address}/readyz`, { signal: AbortSignal.timeout(timeout) }).catch((cause) => {

@@ -7,10 +7,10 @@ export function releasedVersion(): string {
   return version;
 }
 
-/** The first Node.js that has all we use. package.json cannot say so: npm itself may run on an older one. */
+/** The oldest supported Node.js. Not in package.json, because npm itself may run on an older one. */
 const oldest = 24;
 
-/** @throws Error that says so when this Node.js is older */
+/** @throws Error when this Node.js is older */
 export function assertNode(): void {
   if (Number.parseInt(process.versions.node, 10) >= oldest) return;
   const remedy = 'On Linux `npm ci` brings one, which `npm start` and bin/animal-store.js find by themselves.';

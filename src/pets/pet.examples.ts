@@ -7,12 +7,12 @@ const example = (title: string, document: string, variables?: Record<string, unk
   ...(variables && { variables }),
 });
 
-/** Operations that work on a new store, too. */
+/** Example operations, which also work on a new store. */
 export const petExamples: Example[] = [
   example('List animals', 'query Pets { pets(limit: 5) { id name categoryId status } }'),
   example(
     'Page through animals',
-    // With `after: pageInfo.endCursor` of one page comes the next.
+    // `after: pageInfo.endCursor` requests the next page.
     `query PageOfPets($first: Int!, $after: String) {
       petsConnection(status: available, first: $first, after: $after) {
         edges { cursor node { id name } }
@@ -24,7 +24,7 @@ export const petExamples: Example[] = [
   example('Add an animal', 'mutation AddPet($pet: NewPet!) { createPet(input: $pet) { id name categoryId status } }', {
     pet: { name: 'Rex', categoryId: '9007199254740993', status: 'available' },
   }),
-  // Without `after`, only what is added from now on.
+  // Without `after`, the subscription delivers only new pets.
   example('Follow what is added', 'subscription PetAdded { petAdded { id name categoryId status } }'),
   example('Find an animal (deprecated: use the list)', 'query PetById($id: ID!) { pet(id: $id) { id name status } }', {
     id: '1',

@@ -1,7 +1,7 @@
 import type { Pick } from '../module.ts';
 import { PetStatus } from './pet.entity.ts';
 
-/** Kinds of animals: the id of their category, and breeds. */
+/** Species: category id, and breeds. */
 const kinds = [
   { categoryId: 1, breeds: ['Beagle', 'Border Collie', 'Dachshund', 'Greyhound', 'Labrador', 'Poodle', 'Whippet'] },
   { categoryId: 2, breeds: ['Bengal', 'Burmese', 'Maine Coon', 'Persian', 'Ragdoll', 'Siamese', 'Tabby'] },
@@ -10,7 +10,7 @@ const kinds = [
   { categoryId: 5, breeds: ['Betta', 'Goldfish', 'Guppy', 'Koi'] },
   { categoryId: 6, breeds: ['Fjord Horse', 'Icelandic Horse', 'Shetland Pony'] },
 ];
-/** Dogs and cats are what most people look for. */
+/** Dogs and cats are the most common. */
 const shares = [0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 3, 4, 5];
 
 const names =
@@ -21,7 +21,7 @@ const names =
 const { available, pending, sold } = PetStatus;
 const statuses = [available, available, available, available, available, pending, sold, sold];
 
-/** A plausible animal: `Luna the Maine Coon`. */
+/** Creates a sample pet: `Luna the Maine Coon`. */
 export function samplePet(pick: Pick): object {
   const { categoryId, breeds } = kinds[pick(shares)] as (typeof kinds)[number];
   return { name: `${pick(names)} the ${pick(breeds)}`, categoryId, status: pick(statuses) };

@@ -3,7 +3,7 @@ import { enumSchema, type Input, int64Schema, textSchema, use, withDefault } fro
 import { pageQueryMembers } from '../storage/input/page.ts';
 import { PetStatus } from './pet.entity.ts';
 
-/** `JSON.parse`, and so nearly every client in JavaScript, silently changes numbers that a double cannot hold. */
+/** `JSON.parse` silently changes numbers that a double cannot represent. */
 const exactDigits =
   "An int64, exact to the last digit. JavaScript's JSON.parse rounds beyond 2^53: read it from the source text, or as a GraphQL ID.";
 
@@ -35,7 +35,7 @@ export const petQuerySchema = Type.Object({
   ...pageQueryMembers('animal'),
 });
 
-/** The part of the catalogue that a client requests. */
+/** The query parameters of a list of pets. */
 export type PetQuery = Input<typeof petQuerySchema>;
 
 export const petSchema = Type.Object(

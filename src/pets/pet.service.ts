@@ -28,7 +28,7 @@ export class PetService {
   }
 
   /**
-   * Follows the list, all of it or the pets with one status: those after an id, then those that are added.
+   * Follows the list, optionally filtered by status: first the pets after an id, then each new pet.
    *
    * @throws StoreError SERVICE_UNAVAILABLE
    */
@@ -37,10 +37,10 @@ export class PetService {
   }
 
   /**
-   * Adds a pet; it is durable when the promise resolves.
+   * Adds a pet, which is durable when the promise resolves.
    *
-   * @param once the client's name for it: sent again under the same name, it is the same pet
-   * @throws StoreError SERVICE_UNAVAILABLE, with `Retry-After` when it may be sent again; IDEMPOTENCY_KEY_REUSED,
+   * @param once the client's idempotency key: a repeated request returns the same pet
+   * @throws StoreError SERVICE_UNAVAILABLE, with `Retry-After` when a retry is safe; IDEMPOTENCY_KEY_REUSED,
    *   IDEMPOTENCY_KEY_IN_USE
    */
   create(newPet: NewPet, deadline?: Deadline, once?: IdempotencyClaim): Promise<Pet> {

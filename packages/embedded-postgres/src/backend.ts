@@ -3,13 +3,12 @@ import type { PGlite } from '@electric-sql/pglite';
 import { BackendConnection } from './connection.ts';
 
 /**
- * Serves PGlite, which is one backend, to many connections. `@electric-sql/pglite-socket` mixes the messages of two
- * connections when one of them arrives in pieces, and hangs forever once the engine throws
- * (https://github.com/electric-sql/pglite/issues/1046). Here a connection has exclusive use of the backend from the
- * first message of a query to its end, and from the begin of a transaction to its end.
+ * Multiplexes connections onto PGlite, which is a single backend. `@electric-sql/pglite-socket` mixes the messages of two
+ * connections when one of them arrives in pieces, and hangs forever after the engine throws
+ * (https://github.com/electric-sql/pglite/issues/1046). Here a connection has exclusive use of the backend during a query
+ * and during a transaction.
  *
- * An engine that throws, or that does not complete its answer, causes an unhandled rejection. That ends the thread, and
- * with it the service, instead of leaving a service where nothing works.
+ * An engine that throws or sends an incomplete answer causes an unhandled rejection, which ends the thread and the service.
  */
 export class SharedBackend {
   readonly #engine: PGlite;
@@ -17,14 +16,14 @@ export class SharedBackend {
   readonly #connections = new Set<BackendConnection>();
   /** The connections with pending messages, in order of arrival. */
   #waiting: BackendConnection[] = [];
-  /** The connection whose query or transaction others must not interrupt. */
+  /** The connection with exclusive use. */
   #holder: BackendConnection | undefined;
-  /** The connection whose settings the engine's one session has. */
+  /** The connection whose settings the engine's session has. */
   #configuredBy: BackendConnection | undefined;
   #isBusy = false;
   #silence: NodeJS.Timeout | undefined;
 
-  /** @param maxSilence how long (ms) a connection may do nothing within its transaction: all others wait for it */
+  /** @param maxSilence how long (ms) a connection may be idle in a transaction, because all others wait */
   constructor(
     engine: PGlite,
     private readonly maxSilence = 30_000,
@@ -96,7 +95,7 @@ export class SharedBackend {
     }
     if (connection.hasSettings) this.#configuredBy = connection;
     this.#holder = connection.isAmidQuery || this.#engine.isInTransaction() ? connection : undefined;
-    // A process that was stopped, or a person at psql who went away. The transaction is undone.
+    // A stopped process, or an idle psql. Closing the connection rolls the transaction back.
     if (this.#holder && this.maxSilence !== Number.POSITIVE_INFINITY)
       this.#silence = setTimeout(() => connection.socket.destroy(), this.maxSilence).unref();
     if (connection.isOver) connection.socket.destroySoon();
@@ -113,7 +112,7 @@ export class SharedBackend {
     await this.#reset();
   }
 
-  /** All connections share one session: the next one gets neither settings nor temporary tables of the last. */
+  /** Discards settings and temporary tables, because all connections share one session. */
   async #reset(): Promise<void> {
     if (!this.#configuredBy) return;
     this.#configuredBy.hasSettings = false;

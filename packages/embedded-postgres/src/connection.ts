@@ -17,7 +17,7 @@ export class BackendConnection {
   #isStarted = false;
   #chunks: Buffer[] = [];
   #received = 0;
-  /** How many bytes must have arrived before there is anything to take. */
+  /** Number of bytes that must arrive before a message is complete. */
   #needed = headerSize.first;
 
   constructor(readonly socket: Socket) {}
@@ -72,7 +72,7 @@ export class BackendConnection {
     }
   }
 
-  /** Looks at the SQL of a Query or a Parse, which has a name before it. */
+  /** Inspects the SQL of a Query or a Parse, where a name precedes it. */
   #examine(type: string, body: Buffer): void {
     const [first = '', second = ''] = body.toString('latin1').split('\0', 2);
     const sql = type === 'P' ? second : first;

@@ -9,11 +9,10 @@ import { setModes } from './prepared-folder.ts';
 export const engineVersion = '18';
 
 /**
- * Opens PGlite on a folder, and closes the folder to other users whatever the permissions of its parent are. A new
- * folder is a copy of the prepared one, where there is one, or unpacked rather than initialised: PGlite's `initdb` takes
- * 1.2 GB of memory and three seconds, unpacking a third of either, copying a fifth of a second.
+ * Opens PGlite on a folder, and makes the folder private. A new folder is a copy of the prepared one, if any; otherwise it
+ * is unpacked. PGlite's `initdb` takes 1.2 GB of memory and three seconds, unpacking a third of both, copying 0.2 seconds.
  *
- * @param prepared a folder that a closed engine has left; see `prepared-folder.ts`.
+ * @param prepared the folder of a closed engine; see `prepared-folder.ts`
  * @throws Error with a readable message when the folder holds something else, or data of another version.
  */
 export async function openEngine(folder: string, prepared?: string): Promise<PGlite> {
@@ -23,7 +22,7 @@ export async function openEngine(folder: string, prepared?: string): Promise<PGl
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   chmodSync(folder, 0o700);
   const marker = `${folder}.unfinished`;
-  // A process that was killed while unpacking has left an incomplete folder.
+  // A process that was killed while unpacking leaves an incomplete folder.
   if (existsSync(marker)) rmSync(folder, { recursive: true });
   const versionFile = join(folder, 'PG_VERSION');
   if (existsSync(versionFile)) return openExisting(folder, readFileSync(versionFile, 'utf8').trim());
@@ -40,7 +39,7 @@ export async function openEngine(folder: string, prepared?: string): Promise<PGl
 async function createIn(folder: string, prepared: string | undefined): Promise<PGlite> {
   if (!prepared) return PGlite.create(folder, { loadDataDir: await emptyFolder() });
   cpSync(prepared, folder, { recursive: true });
-  // Ours to write, too: a build may be read-only.
+  // Makes the copy writable, because the build may be read-only.
   setModes(folder, { folders: 0o700, files: 0o600 });
   return PGlite.create(folder);
 }
@@ -55,7 +54,7 @@ async function openExisting(folder: string, version: string): Promise<PGlite> {
   try {
     return await PGlite.create(folder);
   } catch (cause) {
-    // The engine says no more than "PGlite failed to initialize properly".
+    // The engine reports only "PGlite failed to initialize properly".
     const why = `PostgreSQL cannot start on ${folder} (${(cause as Error).message}): a file of it may be damaged or missing.`;
     throw new Error(`${why} Restore a backup into a new DATA_DIR.`, { cause });
   }

@@ -6,18 +6,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export type Release = () => void;
 
 /**
- * Takes an exclusive lock on a file. The operating system holds it for as long as the process lives: a killed process
- * leaves no stale lock behind. Node has no `flock`; SQLite, which is part of Node, takes one on its database file.
+ * Takes an exclusive lock on a file. The operating system releases it when the process ends, so a killed process leaves no
+ * stale lock. Node has no `flock`, but Node's SQLite locks its database file.
  *
  * @returns a function that releases the lock; undefined when another holder has it.
  * @throws Error with a readable message when the disk is full.
  */
 export function lockFile(path: string): Release | undefined {
-  // Not imported: an older Node could not load this file, and so not report that it is too old.
+  // Loaded dynamically: with a static import, an older Node could not report that it is too old.
   const { DatabaseSync } = process.getBuiltinModule('node:sqlite');
   const file = new DatabaseSync(path, { timeout: 0 });
   try {
-    // Any user who can read the file could lock it.
+    // Otherwise any user who can read the file could lock it.
     chmodSync(path, 0o600);
     file.exec('begin exclusive');
     return () => file.close();
@@ -29,7 +29,7 @@ export function lockFile(path: string): Release | undefined {
   }
 }
 
-/** Waits for the lock to be released. Signals are handled meanwhile, which SQLite's own waiting would prevent. */
+/** Waits for the lock without blocking signals, as SQLite's own waiting would. */
 export async function lockFileWithin(path: string, milliseconds: number): Promise<Release | undefined> {
   const giveUpAt = performance.now() + milliseconds;
   for (;;) {
@@ -39,11 +39,11 @@ export async function lockFileWithin(path: string, milliseconds: number): Promis
   }
 }
 
-/** Waits for the lock of an owner that listens on a socket: it is tried again after that socket has closed. */
+/** Waits for the lock of an owner that listens on a socket. Retries when the socket closes. */
 export async function lockFileAfter(socketPath: string, tryLock: () => Release | undefined): Promise<Release> {
   for (;;) {
     await closeOf(socketPath);
-    // The owner releases the lock a moment later, and several processes may wait for it.
+    // The owner releases the lock shortly after, and several processes may wait for it.
     await sleep(50 + Math.random() * 100);
     const release = tryLock();
     if (release) return release;
@@ -59,12 +59,12 @@ function closeOf(socketPath: string): Promise<void> {
   });
 }
 
-/** Marks a store as moved elsewhere, so that nothing is written to the one of two places that is forgotten. */
+/** Marks a store as moved, so that nothing is written to it by mistake. */
 export function retire(dataDir: string, message: string): void {
   writeFileSync(retiredFile(dataDir), `${message}\n`, { flush: true });
 }
 
-/** @throws Error that says where the data of a retired store are */
+/** @throws Error with the new location of a retired store */
 export function assertInUse(dataDir: string): void {
   const file = retiredFile(dataDir);
   if (!existsSync(file)) return;

@@ -17,42 +17,42 @@ export interface EmbeddedAddress {
   database: 'postgres';
 }
 
-/** The embedded PostgreSQL: where it listens, and how to close it. */
+/** An open embedded PostgreSQL. */
 export interface EmbeddedPostgres extends EmbeddedAddress {
-  /** False while another process has it open, and this one is connected to that. */
+  /** False while another process owns it, and this process is connected to that one. */
   readonly isOwner: boolean;
-  /** Resolves when this process has it open: at once, or when that other one has ended. */
+  /** Resolves when this process owns it: immediately, or after the other process has ended. */
   owned: Promise<void>;
   /** Excludes other processes on the same folder. @returns a function that readmits them; undefined after a timeout */
   exclude(milliseconds: number): Promise<Release | undefined>;
-  /** Marks it as moved elsewhere: it is not opened again. @param message says where its data are */
+  /** Marks it as moved, so that it is not opened again. @param message names the new location */
   retire(message: string): void;
   close(): Promise<void>;
-  /** Closes it when nothing else is left to do, so that it does not keep the process alive. */
+  /** Stops it from keeping the process alive. */
   closeAtEnd(): void;
 }
 
 export interface EmbeddedOptions {
-  /** Called when the store's thread dies; nothing can be served after that. */
+  /** Called when the store's thread dies. The store is unusable afterwards. */
   onLost?: ((error: Error) => void) | undefined;
-  /** What a new store begins with; see `prepared-folder.ts`. */
+  /** The folder to copy for a new store; see `prepared-folder.ts`. */
   prepared?: string | undefined;
-  /** Opens a store that is retired, too. */
+  /** Also opens a retired store. */
   evenRetired?: boolean;
-  /** Admits no other process, for as long as this one has it open: it listens where no other process looks. */
+  /** Excludes other processes, by listening on a socket that they do not look for. */
   exclusive?: boolean;
   /** How long (ms) a connection may be silent in a transaction; 30 seconds when absent. Without limit when exclusive. */
   maxSilence?: number;
 }
 
-// Other processes look at the first one.
+// Other processes connect to the first one.
 const ports = { shared: 5432, exclusive: 5433 };
 const socketName = (port: number) => `.s.PGSQL.${port}`;
 // sockaddr_un.sun_path holds 108 bytes, including its terminator.
 const longestSocketPath = 107;
 
 /**
- * Opens the store in `dataDir`, or connects to the process that has it open and takes over when that process ends.
+ * Opens the store in `dataDir`, or connects to the process that owns it and takes over when that process ends.
  *
  * @throws Error with a readable message when the folder cannot be used, or is in use and should be exclusive.
  */
@@ -128,9 +128,9 @@ function usableFolder(dataDir: string): string {
 }
 
 /**
- * The data folder itself; or, when its path is too long for a socket, a private one in the system's temporary folder.
+ * Returns the data folder or, when its path is too long for a socket, a private folder in the system's temporary folder.
  *
- * @throws Error when other users may use that one
+ * @throws Error when other users have access to that folder
  */
 function socketFolder(folder: string): string {
   if (Buffer.byteLength(join(folder, socketName(ports.shared))) <= longestSocketPath) return folder;

@@ -4,23 +4,23 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { assertInUse, lockFile, lockFileAfter, type Release } from './lock.ts';
 
 /**
- * The thread that owns the embedded store, or waits to. PGlite has no lock of its own, and a second process that opened
- * the same files would lose rows. The process that holds the lock opens the files; every other one connects to its
- * socket and takes over when it ends.
+ * The thread that owns the embedded store, or waits to own it. PGlite has no lock, and a second process that opened the
+ * same files would lose rows. The process with the lock opens the files; the others connect to its socket, and one of them
+ * takes over when it ends.
  */
 export interface WorkerData {
   dataDir: string;
   socketPath: string;
-  /** What a new store begins with; see `openEngine`. */
+  /** The folder to copy for a new store; see `openEngine`. */
   prepared: string | undefined;
-  /** Whether a store is opened although its data have moved elsewhere. */
+  /** Whether to open a retired store. */
   evenRetired: boolean;
-  /** Whether the thread gives up when another process has the store. */
+  /** Whether to give up when another process owns the store. */
   exclusive: boolean;
   maxSilence: number | undefined;
 }
 
-/** What the thread tells the process: that it has opened the store, or that another process has. */
+/** The thread's message: whether it owns the store or another process does. */
 export type Role = 'owner' | 'standby';
 
 const { dataDir, socketPath, prepared, evenRetired, exclusive, maxSilence } = workerData as WorkerData;

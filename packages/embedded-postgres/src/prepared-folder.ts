@@ -15,23 +15,23 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
 /**
- * A closed store that new ones are copied from: copying takes a fifth of a second, unpacking PGlite's own folder and
- * migrating it a second and a half. Its name depends on what it was made from, so one that is in use never changes.
+ * A closed store from which new stores are copied. Copying takes 0.2 seconds; unpacking and migrating takes 1.5 seconds.
+ * Its name contains a hash of its sources, so an existing folder never changes.
  */
 export interface PreparedFolder {
-  /** The folder that it is in. */
+  /** Its parent folder. */
   parent: string;
-  /** The files that decide what it holds: migrations, mostly. */
+  /** The source files that determine its content, mostly migrations. */
   sources: string[];
 }
 
-/** @returns its path; undefined when it has not been made */
+/** @returns its path; undefined when it does not exist */
 export function preparedFolder(prepared: PreparedFolder): string | undefined {
   const path = pathOf(prepared);
   return existsSync(path) ? path : undefined;
 }
 
-/** Makes it, unless it exists, and removes those of other sources. @param fill opens a store in a folder, and closes it */
+/** Creates it unless it exists, and removes older ones. @param fill opens a store in a folder, and closes it */
 export async function prepareFolder(prepared: PreparedFolder, fill: (dataDir: string) => Promise<void>): Promise<void> {
   const path = pathOf(prepared);
   if (existsSync(path)) return;
@@ -47,14 +47,14 @@ export async function prepareFolder(prepared: PreparedFolder, fill: (dataDir: st
     for (const name of others) rmSync(join(prepared.parent, name), { recursive: true, force: true });
   } catch (error) {
     rmSync(copy, { recursive: true, force: true });
-    // Another build was faster.
+    // Another build was first.
     if (!existsSync(path)) throw error;
   } finally {
     rmSync(dataDir, { recursive: true });
   }
 }
 
-/** Sets the permissions of a file, or of a folder and everything in it. */
+/** Sets permissions recursively. */
 export function setModes(path: string, modes: { folders: number; files: number }): void {
   const isFolder = statSync(path).isDirectory();
   chmodSync(path, isFolder ? modes.folders : modes.files);

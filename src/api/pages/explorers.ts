@@ -6,31 +6,31 @@ import { asset, dataElement, fill, hashOf, type Page, pageHeaders, policyOf, roo
 
 /** An operation to try in the explorers. */
 export interface Example {
-  /** What it does, in a few words. */
+  /** A short description. */
   title: string;
-  /** One named operation. Its variables have names that no other example uses: Sandbox shows all in one document. */
+  /** One named operation. Its variable names are unique among all examples, because Sandbox joins them in one document. */
   document: string;
   variables?: Record<string, unknown>;
 }
 
-/** The build copies `explorer/dist` to here: one folder, which is named after its content (explorer/bundle.ts). */
+/** The build copies `explorer/dist` here: one folder, named by the hash of its content (explorer/bundle.ts). */
 const bundles = join(root, 'dist/graphiql');
 
 const graphiQLPolicy = policyOf(
   "script-src 'self'",
   "worker-src 'self'",
-  // Monaco sets styles from its script, and its style sheet has fonts and pictures in it.
+  // Monaco sets styles in its script, and its style sheet embeds fonts and images.
   "style-src 'self' 'unsafe-inline'",
   'font-src data:',
   "img-src 'self' data:",
   "connect-src 'self'",
 );
 
-/** GraphiQL at `/graphiql`. Everything that it loads is served here, without a key: its user has one. */
+/** Serves GraphiQL at `/graphiql`, with all its files, without a key. Users enter their key there. */
 export async function graphiQL(app: FastifyInstance, { examples }: { examples: Example[] }): Promise<void> {
   const [version] = existsSync(bundles) ? readdirSync(bundles).filter((name) => !name.startsWith('.')) : [];
   if (version === undefined) {
-    // A developer has run the compiler without the rest of the build.
+    // A developer has run only the compiler.
     app.log.warn('GraphiQL is not served, because dist/graphiql is missing: remove dist, and build again');
     return;
   }
@@ -46,7 +46,7 @@ export async function graphiQL(app: FastifyInstance, { examples }: { examples: E
     maxAge: '1y',
     index: false,
     preCompressed: true,
-    // Workers have the policy of their own script.
+    // A worker has the policy of its script, not the page's.
     setHeaders: (reply) => reply.headers(pageHeaders(graphiQLPolicy)),
   });
 }
@@ -56,8 +56,8 @@ const script = 'https://embeddable-sandbox.cdn.apollographql.com/v2/embeddable-s
 const frame = 'https://sandbox.embed.apollographql.com/';
 
 /**
- * Apollo Sandbox for the endpoint at the page's own address, with an `Authorization` header to fill in. Only the notice
- * is loaded from here; without internet it offers GraphiQL.
+ * Serves Apollo Sandbox for the endpoint at the page's address, with an `Authorization` header to fill in. Sandbox itself is
+ * loaded from Apollo; without internet, a notice links to GraphiQL.
  */
 export function sandboxPage(examples: Example[]): Page {
   const style = `${asset('theme.css')}${asset('sandbox.css')}`;
@@ -67,13 +67,13 @@ export function sandboxPage(examples: Example[]): Page {
     initialState: {
       document: examples.map(({ title, document }) => `# ${title}\n${document}`).join('\n'),
       variables: Object.assign({}, ...examples.map(({ variables }) => variables)),
-      // Not `sharedHeaders`: users cannot edit those, and Sandbox introspects with them.
+      // Not `sharedHeaders`, because users cannot edit those, and Sandbox introspects with them.
       headers: { Authorization: 'Bearer <API_KEY>' },
       pollForSchemaUpdates: false,
     },
     endpointIsEditable: false,
     runTelemetry: false,
-    // Styles in attributes, which the policy forbids.
+    // The policy forbids style attributes.
     allowDynamicStyles: false,
   };
   const places = {
@@ -88,7 +88,7 @@ export function sandboxPage(examples: Example[]): Page {
       `script-src ${hashOf(start)} ${script}`,
       `style-src ${hashOf(style)}`,
       `frame-src ${frame}`,
-      // The frame's requests are sent by this page.
+      // This page sends the frame's requests.
       "connect-src 'self'",
       "img-src 'self'",
     ),

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { securityHeaders } from '../http/headers.ts';
 
-/** The repository or the installed package: `assets/` and `dist/` are in it. */
+/** The root folder, which contains `assets/` and `dist/`. */
 export const root = join(import.meta.dirname, '../../../..');
 
 /** An HTML page and its Content-Security-Policy. Its links are relative: a proxy may serve it below another path. */
@@ -13,7 +13,7 @@ export interface Page {
   policy: string;
 }
 
-/** A page may load what its policy says, and may not be framed. */
+/** Headers of a page. It may load what its policy allows, and must not be framed. */
 export const pageHeaders = (policy: string) => ({
   ...securityHeaders,
   'content-security-policy': `${policy};frame-ancestors 'none'`,
@@ -25,12 +25,12 @@ export const pageHeaders = (policy: string) => ({
   'x-xss-protection': '0',
 });
 
-/** A file of `assets/`: the styles, scripts, icons and pages. */
+/** Reads a file of `assets/`. */
 export function asset(name: string): Buffer {
   return readFileSync(join(root, 'assets', name));
 }
 
-/** Fills the places (`%name%`) of a page. @param values HTML */
+/** Replaces the placeholders (`%name%`) of a page. @param values HTML */
 export function fill(page: string, values: Record<string, string>): string {
   return page.replace(/%(\w+)%/g, (_, name: string) => values[name] ?? '');
 }
@@ -48,12 +48,12 @@ export function sendPage(reply: FastifyReply, { html, policy }: Page): FastifyRe
   return reply.headers(pageHeaders(policy)).type('text/html; charset=utf-8').send(html);
 }
 
-/** A policy that allows these sources and nothing else. */
+/** Creates a policy that allows only these sources. */
 export function policyOf(...sources: string[]): string {
   return ["default-src 'none'", ...sources, "base-uri 'none'", "form-action 'none'"].join(';');
 }
 
-/** An element with data for scripts. It is not executed, so no policy has to allow it. */
+/** Creates an element with data for scripts. It is not executed, so the policy need not allow it. */
 export function dataElement(id: string, data: unknown): string {
   return `<script type="application/json" id="${id}">${JSON.stringify(data).replaceAll('<', '\\u003c')}</script>`;
 }

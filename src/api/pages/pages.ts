@@ -7,18 +7,18 @@ import { asset, fill, hashOf, open, policyOf, sendPage } from './page.ts';
 import { reference } from './reference.ts';
 
 export interface PagesOptions {
-  /** Of this release. */
+  /** The version of this release. */
   version: string;
   schema: GraphQLSchema;
   /** Whether clients may read the schema. */
   introspection: boolean;
-  /** Whether browsers get pages to explore GraphQL. */
+  /** Whether the GraphQL explorers are served. */
   explorer: boolean;
 }
 
 /**
- * The pages and documents that need no key, and the files that browsers and crawlers request from every host. Register it
- * last: the front page links only to existing routes.
+ * Serves the pages and documents that need no key, and the files that browsers and crawlers request from every host.
+ * Register it last, because the front page links only to existing routes.
  */
 export async function pages(app: FastifyInstance, options: PagesOptions): Promise<void> {
   const day = 'public, max-age=86400';
@@ -37,12 +37,12 @@ export async function pages(app: FastifyInstance, options: PagesOptions): Promis
   serveFrontPage(app, options);
 }
 
-/** A page or document of this service that needs no key. */
+/** A link on the front page. */
 interface PageLink {
-  /** Its member in the JSON. */
+  /** The member name in JSON. */
   name: string;
   path: string;
-  /** Its heading on the page. */
+  /** The heading on the page. */
   group: string;
   title: string;
   text: string;
@@ -94,10 +94,10 @@ const links: PageLink[] = [
   },
 ];
 
-/** `/`: links to the pages and documents. HTML for clients that prefer it, else JSON (RFC 9110 section 12.4.1). */
+/** Serves `/`, with links to the pages and documents: HTML if the client prefers it, else JSON (RFC 9110 section 12.4.1). */
 function serveFrontPage(app: FastifyInstance, { version, explorer }: PagesOptions): void {
   const about = { name: info.title, version, description: info.description };
-  // Without its page, `/graphql` still answers GET.
+  // `/graphql` answers GET even without its page.
   const isShown = (path: string) => app.hasRoute({ method: 'GET', url: path }) && (explorer || path !== '/graphql');
   const served = links.filter(({ path }) => isShown(path));
   const style = `${asset('theme.css')}${asset('front-page.css')}`;
@@ -109,7 +109,7 @@ function serveFrontPage(app: FastifyInstance, { version, explorer }: PagesOption
     sections: Object.entries(Object.groupBy(served, ({ group }) => group))
       .map(sectionOf)
       .join('\n'),
-    // Filled by each request.
+    // Filled per request.
     address: '%address%',
   });
   app.get('/', open, async (request, reply) => {

@@ -5,24 +5,24 @@ import type { FastifyInstance } from 'fastify';
 import { contentTag } from '../http/caching.ts';
 import { asset, open, policyOf, servePage } from './page.ts';
 
-/** The files of Swagger UI as @fastify/swagger-ui ships them: without the postinstall script of swagger-ui-dist. */
+/** Swagger UI's files from @fastify/swagger-ui, because swagger-ui-dist has a postinstall script. */
 const swaggerUi = fileURLToPath(new URL('.', import.meta.resolve('@fastify/swagger-ui/static/swagger-ui-bundle.js')));
 
 const policy = policyOf(
   "script-src 'self'",
   "style-src 'self'",
-  // Swagger UI's style sheet has its icons in itself.
+  // Swagger UI's style sheet embeds its icons.
   "img-src 'self' data:",
   "connect-src 'self'",
 );
 
-/** `/docs`: the REST reference, where a user with a key can try every operation. Everything is served here. */
+/** Serves `/docs`, the REST reference, where a user with a key can try every operation. It loads no external files. */
 export async function reference(app: FastifyInstance): Promise<void> {
   servePage(app, '/docs', { html: asset('reference.html').toString(), policy });
   for (const [name, content] of Object.entries(files())) serveFile(app, name, content);
 }
 
-/** The files that the page loads, and the icon and colours that all pages share. */
+/** Serves the files of the reference, and the icon and colours of all pages. */
 const files = (): Record<string, Buffer> => ({
   'swagger-ui-bundle.js': readFileSync(`${swaggerUi}swagger-ui-bundle.js`),
   'swagger-ui.css': readFileSync(`${swaggerUi}swagger-ui.css`),

@@ -9,9 +9,8 @@ import { failure, type Response, text } from './responses.ts';
 type Contract = FastifySchema & { response: Record<string, Response>; tags?: string[] };
 
 /**
- * The contract of a route: its own schema, and what each duty of the service adds to it: the failures that its properties
- * imply, entity tags and 304 for reads, `Idempotency-Key`, the quota and the deprecation. Routes without documented
- * responses are not part of the contract.
+ * Returns the contract of a route: its own schema, plus its possible failures, entity tags and 304 for reads,
+ * `Idempotency-Key`, the quota and the deprecation. Routes without documented responses are not part of the contract.
  */
 export function describeRoute(
   { schema, config = {}, method }: RouteOptions,
@@ -33,7 +32,7 @@ export function describeRoute(
       ...(read && status === '200' && ofContent),
       ...described.headers,
       ...(isRepeatable && /^2/.test(status) && replayed),
-      // A charged operation reports the quota, when it succeeds and when the quota is used up.
+      // A charged operation reports the quota when it succeeds and when the quota is used up.
       ...(!config.isUnmetered && /^2|304|429/.test(status) && rateLimit),
       ...(deprecation && ofDeprecated),
     };
@@ -43,7 +42,7 @@ export function describeRoute(
   return {
     ...own,
     ...(Object.keys(requestHeaders).length > 0 && { headers: { type: 'object', properties: requestHeaders } }),
-    // The day as tools for OpenAPI read it (oasdiff).
+    // The removal date in the format of OpenAPI tools (oasdiff).
     ...(deprecation && { deprecated: true, 'x-sunset': deprecation.removal.toISOString().slice(0, 10) }),
     response: Object.fromEntries(response),
   };

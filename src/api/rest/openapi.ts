@@ -67,7 +67,7 @@ export const openApi = fastifyPlugin<OpenApiOptions>(
 
 type Named = { $id: string };
 
-/** Returns the same with references in place of named schemas. */
+/** Replaces named schemas with references. */
 function byReference(part: unknown, found: (named: Named) => unknown = () => undefined): unknown {
   if (typeof part !== 'object' || part === null) return part;
   if (Array.isArray(part)) return part.map((one) => byReference(one, found));
@@ -93,12 +93,12 @@ function withPlainReferences<Part>(part: Part): Part {
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** The section of the reference that routes belong to; undefined for those that are not part of it. */
+    /** The section of the reference; undefined for routes outside of it. */
     section?: string;
   }
 }
 
-/** The routes of a module, in its section of the reference. */
+/** Registers the routes of a module in its section of the reference. */
 export function section(tag: string, routes: (app: Routes) => void) {
   return async (app: FastifyInstance): Promise<void> => {
     app.section = tag;

@@ -19,7 +19,7 @@ const ErrorSchema = Type.Object(
   { $id: 'Error', description: 'Any failure.' },
 );
 
-/** A response as OpenAPI shows it. */
+/** A response in OpenAPI. */
 export interface Response {
   description: string;
   headers?: Record<string, object>;
@@ -71,13 +71,13 @@ export function text(description: string) {
 }
 
 /**
- * Sends a page: a bare array, and `Link: <...>; rel="next"` (RFC 8288) when there are more items. Its entity tag changes
- * when the link comes: a client that keeps the tag and the body alone would never learn of it.
+ * Sends a page: a bare array, and `Link: <...>; rel="next"` (RFC 8288) when there are more items. The entity tag covers the
+ * link, because a client that caches only tag and body would otherwise never see it.
  */
 export function sendPage(request: FastifyRequest, reply: FastifyReply, page: Page<{ id: Int64 }>): FastifyReply {
   const last = page.items.at(-1);
   if (page.hasNext && last) reply.header('link', `<${urlWith(request, 'after', last.id)}>; rel="next"`);
-  // Each route has a serializer of its own: requests share the JSON only where they share the response schema.
+  // Each route has its own serializer, so requests share the JSON only if they share the response schema.
   const serializer = reply.getSerializationFunction('200', 'application/json') as Serializer;
   const { json, tag } = serialiseOnce(page.items, serializer, serializer, serialized);
   reply.contentTag = page.hasNext ? `${tag}+` : tag;
@@ -91,7 +91,7 @@ function serialized(items: readonly unknown[], serializer: Serializer) {
   return { json, tag: contentTag(json) };
 }
 
-/** This request's URL as the client sees it, with one query parameter set. */
+/** The client's URL of this request, with one query parameter replaced. */
 function urlWith(request: FastifyRequest, parameter: string, value: Int64): string {
   const [, path = '', query = ''] = target.exec(request.originalUrl) ?? [];
   // The other parameters stay as the client wrote them.
@@ -100,7 +100,7 @@ function urlWith(request: FastifyRequest, parameter: string, value: Int64): stri
   return origin(request) + `${path}?${search}`.replace(notOfUri, encodeURIComponent);
 }
 
-/** What a client may send and RFC 3986 does not allow; some of it would end the `<...>` of a link. */
+/** Characters that RFC 3986 forbids but clients may send. Some would end the `<...>` of a link. */
 const notOfUri = /[^\w.~:/?@!$&'()*+,;=%-]|%(?![\da-f]{2})/gi;
 
 // The path of a URL in absolute form (RFC 9112 section 3.2.2), too. The router treats `#` like `?`.

@@ -18,10 +18,10 @@ import { formatError, logErrors } from '../graphql/response.ts';
 import { logFailure, toStoreError } from '../http/errors.ts';
 import { type StreamFormat, serverSentEvents } from './stream-format.ts';
 
-/** Nothing on the way may store, compress or buffer (nginx) a stream. */
+/** Intermediaries must not store, compress or buffer (nginx) a stream. */
 const headers = { 'cache-control': 'no-store, no-transform', 'x-accel-buffering': 'no' };
 
-/** Sends a result that has an end, as a subscription with this result alone. It cannot be resumed or cached. */
+/** Sends a single result as a stream with one event. It cannot be resumed or cached. */
 export function sendFramed(reply: FastifyReply, result: string): FastifyReply {
   reply.contentTag = null;
   return reply
@@ -30,9 +30,9 @@ export function sendFramed(reply: FastifyReply, result: string): FastifyReply {
     .send(serverSentEvents.next(result) + serverSentEvents.complete);
 }
 
-/** Nothing is written for this long (ms) before a connection is cut. */
+/** Pause (ms) without writes before a connection is cut. */
 export const silenceBeforeCut = 100;
-/** After this long (ms) without a result there is a heartbeat: proxies close connections that are silent for 15 s. */
+/** Heartbeat interval (ms) without results. Some proxies close connections that are idle for 15 s. */
 export const heartbeatInterval = 10_000;
 
 interface Subscription {
@@ -65,7 +65,7 @@ export async function openStream(
   });
   if (!(Symbol.asyncIterator in source)) {
     const { errors = [] } = source;
-    // Where a retry may succeed later, clients of event streams need a status, not an event.
+    // When a retry may succeed later, clients of event streams need a status, not an event.
     const failures = errors.map(({ originalError }) => originalError as StoreError | undefined);
     const temporary = failures.find((failure) => failure?.headers?.['retry-after'] !== undefined);
     if (temporary) throw temporary;
@@ -80,8 +80,8 @@ export async function openStream(
 }
 
 /**
- * The response of one subscription. The list is read when the client has taken the last page, so a slow client holds one
- * page and no queue.
+ * The response of one subscription. It reads the list only after the client has received the last page, so a slow client
+ * holds one page and no queue.
  */
 export class EventStream {
   readonly openedAt = performance.now();
@@ -100,7 +100,7 @@ export class EventStream {
     this.#start = start;
   }
 
-  /** Nothing is read ahead of the client. */
+  /** Disables reading ahead. */
   send(): FastifyReply {
     const { operation, observers, context, format } = this.#subscription;
     const { reply, request, call } = context;
@@ -114,20 +114,20 @@ export class EventStream {
     return reply.send(Readable.from(this.#frames(), { objectMode: false, highWaterMark: 0 }));
   }
 
-  /** Bytes that the client has not taken yet. */
+  /** Number of bytes that the client has not received yet. */
   get unsentBytes(): number {
     return this.#subscription.context.reply.raw.writableLength;
   }
 
-  /** Ends it with an error for its client. */
+  /** Ends the stream with an error for the client. */
   end(failure: unknown): void {
     this.#failure ??= failure;
     this.#wake();
   }
 
   /**
-   * Closes the connection without `complete`, so that the client resumes, perhaps at another node. graphql-sse's client
-   * resumes only if no event came just before: so nothing is written for a moment.
+   * Closes the connection without `complete`, so that the client resumes, perhaps at another node. It pauses first, because
+   * graphql-sse's client does not resume directly after an event.
    */
   cut(): void {
     if (this.#isCut) return;
@@ -136,7 +136,7 @@ export class EventStream {
     setTimeout(() => this.#subscription.context.reply.raw.destroy(), silenceBeforeCut).unref();
   }
 
-  /** Sends a heartbeat when one is due, also while the database is unavailable. */
+  /** Sends a heartbeat when it is due, even while the database is unavailable. */
   keepAlive(): void {
     if (this.#isSilent) this.#wake();
   }
@@ -153,7 +153,7 @@ export class EventStream {
       yield format.begin(this.#start);
       while (!response.destroyed) {
         if (this.#failure !== undefined) throw this.#failure;
-        // The response must not end as if it were complete.
+        // Prevents the response from ending as if it were complete.
         if (this.#isCut) await new Promise((closed) => response.once('close', closed));
         nextAddition ??= this.#additions.next();
         const added = await Promise.race([nextAddition, this.#woken()]);
@@ -185,20 +185,20 @@ export class EventStream {
     const { call } = context;
     await meter?.take(items.length);
     const before = call.items;
-    // Without resolvers and conditions nothing depends on the caller or on variables: subscribers share the frames. The
-    // same operation in another format is another writer.
+    // Without resolvers and conditions, results do not depend on the caller or on variables, so subscribers share the
+    // frames. The same operation in another format has another writer.
     const writer = format === serverSentEvents ? operation : operation.node;
     const frames = await (isFlat && !operation.hasDirectives
       ? serialiseOnce(items, writer, this.#subscription, resultsOf)
       : resultsOf(items, this.#subscription));
-    // Fields below the root have read these.
+    // Items read by fields below the root.
     if (call.items > before) await meter?.take(call.items - before);
     call.items += items.length;
     server.subscriptions.delivered += items.length;
     return frames;
   }
 
-  /** Tells the client why the subscription has ended. */
+  /** Sends the reason for the end of the subscription. */
   #last(cause: unknown): string {
     const { context, format } = this.#subscription;
     const { call, request } = context;

@@ -1,6 +1,6 @@
 import type { Int64 } from '../../storage/input/int64.ts';
 
-/** How a stream of results is written to its client. */
+/** The format of a stream of results. */
 export interface StreamFormat {
   readonly mediaType: string;
   /** The first bytes. @param position continues the subscription before its first result */
@@ -20,16 +20,16 @@ const nextEvent = (result: string, id?: Int64) =>
 /** GraphQL over server-sent events, distinct connections mode (graphql-sse, PROTOCOL.md). */
 export const serverSentEvents: StreamFormat = {
   mediaType: 'text/event-stream; charset=utf-8',
-  // Without an event: a browser only remembers the id, and sends it as `Last-Event-ID`.
+  // An id without an event: a browser only stores it, and sends it as `Last-Event-ID`.
   begin: (position) => `id: ${position}\n\n`,
   next: nextEvent,
   fail: (errors) => nextEvent(`{"errors":${errors}}`),
   heartbeat: ':\n\n',
-  // Without the line of data, `EventSource` would ignore the event.
+  // `EventSource` ignores an event without a data line.
   complete: 'event: complete\ndata:\n\n',
 };
 
-/** The delimiter follows each part at once: clients parse a part when they have read the next delimiter. */
+/** The delimiter follows each part immediately, because clients parse a part when they read the next delimiter. */
 const part = (json: string) => `\r\nContent-Type: application/json\r\n\r\n${json}\r\n--graphql`;
 
 /**

@@ -13,25 +13,25 @@ declare module 'fastify' {
 }
 
 export interface SubscriptionsOptions {
-  /** Maximum number of open subscriptions in this process, and of one key. */
+  /** Maximum number of open subscriptions, in this process and per key. */
   max: number;
   perKey: number;
-  /** Maximum duration (ms) of a subscription. Then it is cut, and its client resumes, perhaps at another node. */
+  /** Maximum duration (ms) of a subscription. Then it is cut, and the client resumes, perhaps at another node. */
   life: number;
   /** Checks the key of a request again. @throws StoreError UNAUTHENTICATED and others */
   authenticate(request: FastifyRequest): Promise<unknown>;
 }
 
-/** How often (ms) keys are checked. A look-up is cached for 900 ms (authenticator.ts): together less than a second. */
+/** How often (ms) keys are checked. Look-ups are cached for 900 ms (authenticator.ts); both together take under a second. */
 const interval = 50;
 
 /** The open subscriptions of this process. */
 export class Subscriptions {
-  /** The number of items that were sent so far. */
+  /** Number of items sent so far. */
   delivered = 0;
   readonly #options: SubscriptionsOptions;
   readonly #unsent: MemoryBudget;
-  /** Without a stream as long as the subscription is being opened. */
+  /** The subscriptions; `stream` is undefined while one is being opened. */
   readonly #open = new Map<FastifyRequest, EventStream | undefined>();
   /** The `Authorization` headers that are being checked. */
   readonly #checking = new Set<string>();
@@ -48,7 +48,7 @@ export class Subscriptions {
   }
 
   /**
-   * Reserves a place until the response is closed.
+   * Reserves a slot until the response is closed.
    *
    * @throws StoreError TOO_MANY_REQUESTS when the key has too many; SERVICE_UNAVAILABLE when the process has too many, or
    *   is shutting down
@@ -69,7 +69,7 @@ export class Subscriptions {
 
   add(stream: EventStream, request: FastifyRequest): void {
     this.#open.set(request, stream);
-    this.#timer ??= setInterval(() => this.#look(), interval).unref();
+    this.#timer ??= setInterval(() => this.#checkKeys(), interval).unref();
   }
 
   /** Cuts all subscriptions. */
@@ -83,7 +83,7 @@ export class Subscriptions {
     return [...this.#open].filter((one): one is [FastifyRequest, EventStream] => one[1] !== undefined);
   }
 
-  #look(): void {
+  #checkKeys(): void {
     const streams = this.#streams();
     const unsentBytes = streams.reduce((sum, [, stream]) => sum + stream.unsentBytes, 0);
     let excess = this.#unsent.recount(this.#unsentBytes, unsentBytes);
@@ -101,7 +101,7 @@ export class Subscriptions {
     this.#timer = undefined;
   }
 
-  /** Checks a key once for all its subscriptions. While the database is unavailable, nothing is sent either. */
+  /** Checks a key once for all its subscriptions. While the database is unavailable, they stay open and get no items. */
   async #check(request: FastifyRequest): Promise<void> {
     const authorization = `${request.headers.authorization}`;
     if (this.#checking.has(authorization)) return;
@@ -118,7 +118,7 @@ export class Subscriptions {
   }
 }
 
-/** Cuts subscriptions when the service ends: its drain must not wait for them. */
+/** Cuts subscriptions at shutdown, so that the drain does not wait for them. */
 export const subscriptions = fastifyPlugin<SubscriptionsOptions>(
   async (app: FastifyInstance, options) => {
     const open = new Subscriptions(options, app.unsent);
