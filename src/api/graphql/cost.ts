@@ -22,24 +22,24 @@ type Values = Record<string, unknown>;
 type Field = GraphQLField<unknown, unknown>;
 
 /**
- * The maximum cost of a field for its arguments, in units of the quotas: type-graphql's `complexity`. `childComplexity`
- * is the cost of the fields selected on one item.
+ * Returns the maximum cost of a field for its arguments, in quota units (type-graphql's `complexity`). `childComplexity` is
+ * the cost of the fields selected on one item.
  */
 export type FieldCost = (estimate: { args: Values; childComplexity: number }) => number;
 
-/** For a list or connection: one for itself, and for every item that it may return one and the cost of its fields. */
+/** For a list or connection: one, plus one and the cost of its fields for every item that it may return. */
 const pageCost: FieldCost = ({ args, childComplexity }) =>
   1 + mostItems(args.limit ?? args.first) * (1 + childComplexity);
 
 const isPaged = ({ args }: Field) => args.some(({ name }) => name === 'limit' || name === 'first');
 
-/** For the items of a page, which the field that has its `limit` or `first` has counted. */
+/** For the items of a page, which the field with `limit` or `first` has counted. */
 export const countedAbove: FieldCost = ({ childComplexity }) => childComplexity;
 
 /**
- * The cost of a field without `complexity`: that of its page; or one for an operation, and one for the item that a
- * resolver may read. What was read with its parent costs nothing itself; a list of that kind has no known length and
- * counts as a full page.
+ * The cost of a field without `complexity`: that of its page; otherwise one for an operation, and one for the item that a
+ * resolver may read. A field without a resolver costs nothing; a list of such fields counts as a full page, because its
+ * length is unknown.
  */
 export function costOf(field: Field, isRoot: boolean): FieldCost {
   const otherwise = isPaged(field) ? pageCost : isRoot ? 2 : field.resolve ? 1 : 0;
@@ -49,7 +49,7 @@ export function costOf(field: Field, isRoot: boolean): FieldCost {
   return ({ childComplexity }) => complexity + items * childComplexity;
 }
 
-/** @throws Error naming a list with a resolver that has neither pages nor `complexity`: nothing would limit it */
+/** @throws Error for a list with a resolver but without pages or `complexity`, which would have no limit */
 export function assertCosts(schema: GraphQLSchema): void {
   const roots = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];
   for (const owner of Object.values(schema.getTypeMap())) {
@@ -64,13 +64,13 @@ export function assertCosts(schema: GraphQLSchema): void {
   }
 }
 
-/** What is known about an operation before it runs. */
+/** The cost estimate of an operation. */
 export interface Estimate {
   /** Its maximum cost. */
   cost: number;
-  /** The cost of its introspection, which no resolver charges. */
+  /** The cost of introspection, which no resolver charges. */
   introspection: number;
-  /** How many root fields are charged by themselves. */
+  /** Number of root fields that charge themselves. */
   rootFields: number;
   /** True when fields below the root cost something. */
   isNested: boolean;
@@ -116,7 +116,7 @@ export function estimateOf(
           },
         ];
       });
-      // Of the types that an item may have, the dearest.
+      // The most expensive of the item's possible types.
       return costs.length > 0 ? [(variables) => Math.max(...costs.map((cost) => cost(variables)))] : [];
     });
   }

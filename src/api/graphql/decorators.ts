@@ -11,20 +11,20 @@ import { ID } from './types.ts';
 
 export type { IdempotencyClaim };
 
-/** What the methods of resolvers declare: that a mutation takes a key, that a field is a live list. */
+/** Decorators of resolver methods: a mutation accepts an idempotency key, a field is a live list. */
 
 interface RepeatableField {
   isRepeatable?: boolean;
 }
 
 /**
- * The parameter of a mutation that takes `Idempotency-Key`: the client's name for what the field does, undefined when
- * it has none. The resolver passes it to the service.
+ * The parameter of a mutation that accepts `Idempotency-Key`: the client's claim for this field, undefined without one.
+ * The resolver passes it to the service.
  */
 export function Repeatable(): ParameterDecorator {
   const inject = createParameterDecorator<GraphQLContext>(
     ({ context, info: { fieldName, path } }): IdempotencyClaim | undefined => {
-      // Of several fields of this name each has its own; one alone is the same as a REST request.
+      // Several fields of this name have separate claims. A single field has the same claim as a REST request.
       const names = [...(context.operation?.fields.values() ?? [])];
       const isOneOfSeveral = names.filter((name) => name === fieldName).length > 1;
       return claimOf(context.request, fieldName, isOneOfSeveral ? `${path.key}` : '');
@@ -37,7 +37,7 @@ export function Repeatable(): ParameterDecorator {
 }
 
 /**
- * Refuses a key for mutations that would ignore it: a client that sends one relies on it.
+ * Rejects a key for mutations that would ignore it, because the client relies on it.
  *
  * @throws GraphQLError BAD_USER_INPUT
  */
@@ -68,7 +68,7 @@ export function Live(type: () => object, options: { description: string }): Meth
   return Subscription(type as never, { ...options, subscribe: neverCalled });
 }
 
-/** Makes the methods of live fields subscribe, from `Last-Event-ID` if there is one. An item is its field's value. */
+/** Sets `subscribe` of live fields, which starts after `Last-Event-ID`, if present. Each item is a value of its field. */
 export function makeLive(schema: GraphQLSchema): void {
   for (const field of Object.values(schema.getSubscriptionType()?.getFields() ?? {})) {
     const { resolve } = field;
@@ -79,7 +79,7 @@ export function makeLive(schema: GraphQLSchema): void {
 }
 
 /**
- * The last event that the client has seen: it wants those after it (WHATWG HTML, section 9.2.4).
+ * The id of the last event that the client has received (WHATWG HTML, section 9.2.4).
  *
  * @throws StoreError BAD_USER_INPUT
  */
@@ -93,5 +93,5 @@ function neverCalled(): never {
   throw new Error('The schema was not made live.');
 }
 
-/** type-graphql requires one. Nothing is published: followers read the list. */
+/** type-graphql requires one. It is never used, because followers read the list. */
 export const noPubSub: PubSub = { publish: neverCalled, subscribe: neverCalled };

@@ -17,7 +17,7 @@ import type { GraphQLOptions } from './graphql.ts';
 import { fieldsIn, fragmentsOf, operationLimits, unconditionalSubscriptions } from './limits.ts';
 import type { RequestParameters } from './request.ts';
 
-/** An operation of a valid document, and all that is derived from it: once, however often it is sent. */
+/** An operation of a valid document, with everything derived from it once. */
 export interface Operation {
   readonly document: DocumentNode;
   readonly node: OperationDefinitionNode;
@@ -25,41 +25,41 @@ export interface Operation {
   readonly name: string | undefined;
   /** Whether its document may have conditions. */
   readonly hasDirectives: boolean;
-  /** Its root fields: their names in the schema, by those in the response. Fields of the same name there are one. */
+  /** Names of its root fields in the schema, by response key. */
   readonly fields: ReadonlyMap<string, string>;
-  /** Their names in the schema, each once. */
+  /** The distinct names of its root fields in the schema. */
   readonly fieldNames: readonly string[];
   /** The removal dates of the deprecated fields in its document, by their coordinates. */
   readonly deprecated: ReadonlyMap<string, Date>;
   /** @throws GraphQLError QUERY_TOO_COSTLY */
   estimate(variables: Record<string, unknown>): Estimate;
-  /** How often it has been executed, and the function that executes it now. */
+  /** The number of executions, and the compiled function. */
   uses: number;
   compiled?: CompiledQuery['query'];
 }
 
-/** Why there is no operation to execute. */
+/** The reason why there is no operation to execute. */
 export interface Refusal {
   errors: readonly GraphQLError[];
-  /** How far the request came. */
+  /** The stage at which the request failed. */
   failedAt: 'request' | 'document' | 'operation';
-  /** The status and headers that Apollo Server asks for; 500 when the errors ask for none. */
+  /** The status and headers from Apollo Server; 500 when the errors define none. */
   status?: number | undefined;
   headers?: Iterable<[string, string]>;
 }
 
 export type DocumentOptions = Pick<GraphQLOptions, 'schema' | 'introspection' | 'apq' | 'limits'>;
 
-/** A valid document, and those of its operations that were asked for. */
+/** A valid document, and its operations that were requested. */
 interface Known {
   document: DocumentNode;
   operations: Map<OperationDefinitionNode, Operation>;
 }
 
-/** Limits of a cache of documents: how many, and the length of their texts in characters. */
+/** Limits of a document cache: the number of documents, and the total length of their texts in characters. */
 const capacity = { max: 500, maxSize: 1_000_000 };
 
-/** What Apollo Server has found out about a request. */
+/** The results of Apollo Server for a request. */
 interface Seen {
   source?: string | undefined;
   document?: DocumentNode | undefined;
@@ -67,8 +67,8 @@ interface Seen {
 }
 
 /**
- * Finds the operations of requests. Apollo Server resolves persisted queries, parses and validates; a text that it has
- * accepted is looked up here from then on, because hashing it and the hooks of a request cost as much as a small operation.
+ * Finds the operations of requests. Apollo Server resolves persisted queries, parses and validates. An accepted text is
+ * cached here, because hashing it and running Apollo's hooks cost as much as a small operation.
  */
 export class Documents {
   readonly #options: DocumentOptions;
@@ -144,7 +144,7 @@ export function isSingleField({ selectionSet: { selections } }: OperationDefinit
 }
 
 const listener: GraphQLRequestListener<{ seen: Seen }> = {
-  /** In the place of its execution (operations.ts). */
+  /** Replaces Apollo Server's execution (operations.ts executes). */
   async responseForOperation() {
     return { http: { status: undefined, headers: new HeaderMap() }, body: { kind: 'single', singleResult: {} } };
   },
@@ -157,7 +157,7 @@ function apolloServer({ schema, introspection, apq, limits }: DocumentOptions): 
   return new ApolloServer<{ seen: Seen }>({
     schema,
     introspection: true,
-    // Only the texts of persisted queries come here again. Apollo Server waits for what a cache returns, promise or not.
+    // Only texts of persisted queries reach this cache again. Apollo Server awaits the result, so it need not be a promise.
     documentStore: apq
       ? (new LRUCache<string, DocumentNode>({ ...capacity, sizeCalculation: lengthOf }) as never)
       : null,

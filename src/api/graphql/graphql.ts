@@ -17,7 +17,7 @@ export interface GraphQLOptions {
   observers: readonly OperationObserver[];
   /** Whether clients may read the schema, and errors suggest its names. */
   introspection: boolean;
-  /** What browsers get at `/graphql`; nothing of their own when undefined. */
+  /** The page for browsers at `/graphql`, if any. */
   page: Page | undefined;
   /** Whether operations are compiled (graphql-jit) or interpreted (graphql-js); the responses are the same. */
   jit: boolean;
@@ -29,11 +29,11 @@ export interface GraphQLOptions {
 }
 
 /**
- * The GraphQL API: `/graphql`, by POST and (queries only) GET. A browser gets a page there.
+ * Serves the GraphQL API at `/graphql`, by POST and (queries only) GET. Browsers get a page.
  *
- * The way of a request: what its client accepts and its parameters (request.ts); its document, which Apollo Server parses
- * and validates once (documents.ts) within the limits (limits.ts); its cost (cost.ts); its execution (operations.ts);
- * status, headers and errors (response.ts).
+ * The steps of a request: negotiation and parameters (request.ts); the document, which Apollo Server parses and validates
+ * once (documents.ts) within the limits (limits.ts); its cost (cost.ts); its execution (operations.ts); status, headers
+ * and errors (response.ts).
  */
 export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
   const { page, trustedDocuments } = options;
@@ -49,11 +49,11 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
     method: ['GET', 'POST'],
     url: '/graphql',
     schema: { hide: true },
-    // Root fields are charged one by one, and validated by Apollo Server and their resolvers.
+    // Root fields charge themselves. Apollo Server and the resolvers validate the input.
     config: { public: isPublic, scope: 'read', isUnmetered: true, checksItself: true },
     async handler(request, reply) {
       if (isWebSocket(request)) throw noWebSocket();
-      // The page or data, and these in two media types.
+      // The response is the page or data, in one of two media types.
       if (request.method !== 'POST') varyBy(reply, 'Accept');
       // Without a caller, only a browser's navigation gets here; it never reaches Apollo Server.
       if (!request.caller && page) return sendPage(reply, page);
@@ -69,21 +69,21 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
   }
 }
 
-/** Without a key, which such clients send in a message of their own: 401 would look as if theirs were wrong. */
+/** Answers without authentication, because these clients send their key in a message, and a 401 would mislead them. */
 function noWebSocket(): StoreError {
   const message =
     'WebSocket is not supported: send a subscription by POST with `Accept: text/event-stream`, or `multipart/mixed;subscriptionSpec=1.0`.';
   return new StoreError('NOT_ACCEPTABLE', message);
 }
 
-/** Refused at once: a mutation must not run when its result cannot be sent. */
+/** Rejects early, because a mutation must not run when its result cannot be sent. */
 function notAcceptable(): StoreError {
   const message =
     '`Accept` must name application/graphql-response+json or application/json, or text/event-stream or multipart/mixed;subscriptionSpec=1.0 for subscriptions.';
   return new StoreError('NOT_ACCEPTABLE', message);
 }
 
-/** What is refused at this address before a route is found (PUT, no key) is a GraphQL response, too. */
+/** Also formats rejections before routing (PUT, no key) as GraphQL responses. */
 async function failuresBeside(app: FastifyInstance): Promise<void> {
   app.setErrorHandler(sendGraphQLError);
   app.setNotFoundHandler(app.answerNotFound);

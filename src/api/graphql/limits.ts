@@ -12,7 +12,7 @@ import {
 } from 'graphql';
 import { type ErrorCode, StoreError } from '../../errors.ts';
 
-/** Maximum size of an operation. Every limit is checked once per document, before anything runs. */
+/** Maximum size of an operation. Each limit is checked once per document, before execution. */
 export interface OperationLimits {
   /** Maximum number of tokens in the document as sent; and of fields when every fragment is expanded. */
   maxTokens: number;
@@ -33,8 +33,8 @@ export function operationLimits({ maxTokens, maxDepth, maxAliases, maxRootFields
         const originalError = new StoreError(code, message);
         context.reportError(new GraphQLError(message, { nodes: node, originalError }));
       };
-      // A field is at least one token. Compiling takes time for every expanded field: fragments that double each other
-      // would never finish.
+      // A field is at least one token. Compilation expands every field, so fragments that double each other would never
+      // finish.
       refuse('TOO_MANY_TOKENS', ', its fragments written out, has too many fields', size.fields, maxTokens);
       refuse('QUERY_TOO_DEEP', ' is nested too deeply', size.depth, maxDepth);
       refuse('TOO_MANY_ALIASES', ' has too many aliases', size.aliases, maxAliases);
@@ -77,8 +77,8 @@ export function fragmentsOf({ definitions }: DocumentNode): Fragments {
 }
 
 /**
- * The selections of one level: fields, and fragments followed by what they hold. A fragment is entered once, because
- * spreading it again at the same level selects the same fields.
+ * Yields the selections of one level: fields, and fragments followed by their selections. Each fragment is entered once,
+ * because spreading it again at the same level selects the same fields.
  */
 function* selectionsIn(
   { selections }: SelectionSetNode,
@@ -103,8 +103,8 @@ export function fieldsIn(selections: SelectionSetNode, fragments: Fragments): Fi
 const nothing = { depth: 0, aliases: 0, fields: 0, rootFields: 0, directives: 0 };
 
 /**
- * Measures a selection of any document, even of an invalid one, with fragments wherever they are spread. Each fragment is
- * measured once, so that fragments that spread each other do not make measuring itself expensive.
+ * Measures a selection with its fragments expanded, also in an invalid document. Each fragment is measured once, so that
+ * measuring stays cheap when fragments spread each other.
  */
 function sizeOf({ selections }: SelectionSetNode, fragments: Fragments, measured = new Map<string, typeof nothing>()) {
   const total = { ...nothing };
@@ -125,7 +125,7 @@ function sizeOf({ selections }: SelectionSetNode, fragments: Fragments, measured
 function sizeOfFragment(name: string, fragments: Fragments, measured: Map<string, typeof nothing>): typeof nothing {
   const known = measured.get(name);
   if (known) return known;
-  // Another rule rejects a fragment that spreads itself; here the recursion must only end.
+  // Ends the recursion of a fragment that spreads itself, which another rule rejects.
   measured.set(name, nothing);
   const fragment = fragments(name);
   const size = fragment ? sizeOf(fragment.selectionSet, fragments, measured) : nothing;

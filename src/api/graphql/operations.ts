@@ -19,13 +19,13 @@ import type { GraphQLOptions } from './graphql.ts';
 import type { GraphQLContext, RequestParameters } from './request.ts';
 import { formatError, hasKey, logErrors } from './response.ts';
 
-/** How an operation has ended. */
+/** The outcome of an operation. */
 export interface Outcome extends Partial<Omit<Refusal, 'errors'>> {
   data?: unknown;
   errors?: readonly GraphQLFormattedError[] | undefined;
-  /** undefined when the request has none that could be executed. */
+  /** Undefined when the request has no executable operation. */
   operation?: Operation;
-  /** The events of a subscription, in place of a result. */
+  /** The events of a subscription, instead of a result. */
   stream?: EventStream;
 }
 
@@ -45,7 +45,7 @@ export class Operations {
     const { request, call } = context;
     const operation = await this.#documents.find(parameters);
     if ('failedAt' in operation) {
-      // Nothing is known of it but what the client says.
+      // Only the client's name for it is known.
       call.operation = { name: parameters.operationName, fields: undefined };
       logErrors(operation.errors, request);
       return { ...operation, errors: operation.errors.map(formatError) };
@@ -58,7 +58,7 @@ export class Operations {
     const result = await this.#run(operation, parameters.variables ?? {}, context).catch(refused);
     if (result.errors) logErrors(result.errors, request);
     const errors = result.errors?.map(formatError);
-    // A stream goes on, and reports its own end.
+    // A stream continues, and reports its own end.
     if (!result.stream) for (const observer of this.#options.observers) observer.ended(observed, errors);
     await context.settle?.();
     return { ...result, errors, operation };
@@ -79,9 +79,9 @@ export class Operations {
   }
 
   /**
-   * Executes with graphql-jit: an operation is compiled to a function at its second use, because compiling costs more than
-   * one use saves, and an attacker could trigger it for free. Operations that it cannot compile, or rejects before anything
-   * has run, are left to graphql-js, which has the last word.
+   * Executes with graphql-jit. It compiles an operation at its second use, because compiling costs more than one use saves,
+   * and an attacker could trigger it for free. graphql-js executes operations that graphql-jit cannot compile or rejects
+   * before execution.
    */
   async #execute(
     operation: Operation,
@@ -95,8 +95,8 @@ export class Operations {
     if (result && result.data !== undefined) {
       return result.errors ? { data: result.data, errors: result.errors.map(asGraphQLError) } : result;
     }
-    // Without data nothing has run: graphql-jit rejected the variables. graphql-js supports more of them (defaults of
-    // non-null input fields, int64 as bigint), and reports errors in its own words.
+    // Without data, graphql-jit has rejected the variables. graphql-js accepts more of them (defaults of non-null input
+    // fields, int64 as bigint), and its error messages are the standard.
     return execute({
       schema,
       document: operation.document,
@@ -110,14 +110,14 @@ export class Operations {
   }
 }
 
-/** @param failure of an operation, nothing of which has run */
+/** @param failure of an operation that has not run */
 function refused(failure: Error): Result {
   const error =
     failure instanceof GraphQLError ? failure : new GraphQLError(failure.message, { originalError: failure });
   return { errors: [error], status: formatError(error).extensions?.status as number };
 }
 
-/** Only queries come by GET: a link must change nothing. A subscription does, if its client accepts events. */
+/** Rejects GET for mutations, because a link must not change data. Subscriptions may use GET if the client accepts events. */
 function assertMethod({ type }: Operation, { request, accepted }: GraphQLContext): void {
   if (type === 'query' || (type === 'subscription' && accepted.stream)) return;
   if (request.method !== 'POST') {
@@ -132,9 +132,8 @@ function assertMethod({ type }: Operation, { request, accepted }: GraphQLContext
 }
 
 /**
- * Charges what no root field charges itself: introspection; and the whole of an operation whose nested fields cost
- * something, because they are read after their root field has returned. What is not read is given back at the end. A
- * subscription is charged event by event.
+ * Charges work that no root field charges: introspection, and whole operations with costly nested fields, which are read
+ * after their root field has returned. Unused units are returned at the end. A subscription is charged per event.
  *
  * @throws StoreError TOO_MANY_REQUESTS
  */
@@ -143,7 +142,7 @@ async function charge({ type }: Operation, estimate: Estimate, context: GraphQLC
   const { meter } = context.request;
   if (introspection > 0) await meter?.take(introspection);
   if (!isNested || type === 'subscription') return;
-  // Each root field costs one, and the last of them all that is read.
+  // Each root field costs one; the last one also pays for all items read.
   if (rootFields > 1) await meter?.take(rootFields - 1);
   context.settle = await meter?.begin(cost - introspection - (rootFields - 1));
 }
@@ -154,7 +153,7 @@ function compile(schema: GraphQLSchema, operation: Operation): void {
 }
 
 /**
- * Whether graphql-jit returns the same as graphql-js (`test/deep/graphql/compiled.test.ts` compares them).
+ * True when graphql-jit returns the same as graphql-js (`test/deep/graphql/compiled.test.ts` compares them).
  *
  * - Where conditions meet fragments, it returns wrong data: a fragment counts as visited after its first spread, even a
  *   conditional one, and a field in a fragment loses the condition of its parent
@@ -165,8 +164,8 @@ function compile(schema: GraphQLSchema, operation: Operation): void {
  *   (https://github.com/zalando-incubator/graphql-jit/issues/230).
  * - It runs the mutations after a failed one, although the response says that there is no data.
  *
- * One document of two kilobytes may hold a hundred operations, whose compiled functions nothing would bound: it is
- * interpreted.
+ * A document with several operations is interpreted, because the number of its compiled functions would be unbounded: two
+ * kilobytes can contain a hundred operations.
  */
 export function isSuitable({ document, type, node, hasDirectives }: Operation): boolean {
   if (hasDirectives || /__proto__|__(?:schema|type)\b/.test(document.loc?.source.body ?? '')) return false;

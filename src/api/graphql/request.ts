@@ -9,7 +9,7 @@ import type { RequestCall } from '../http/lifecycle.ts';
 import { multipart, type StreamFormat, serverSentEvents } from '../subscriptions/stream-format.ts';
 import type { Operation } from './documents.ts';
 
-/** Reads the HTTP request of an operation: what its client accepts, and its parameters (GraphQL over HTTP, "Request"). */
+/** Reads the HTTP request of an operation: accepted media types and parameters (GraphQL over HTTP, "Request"). */
 
 /** The context of resolvers. */
 export interface GraphQLContext {
@@ -18,9 +18,9 @@ export interface GraphQLContext {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   readonly accepted: Accepted;
-  /** Set when it is about to be executed. */
+  /** Set before execution. */
   operation?: Operation;
-  /** Settles the quota of an operation that was charged as a whole; undefined when its fields are charged one by one. */
+  /** Settles the quota of an operation that is charged as a whole; undefined when its root fields charge themselves. */
   settle?: (() => Promise<void>) | undefined;
 }
 
@@ -30,13 +30,13 @@ export const mediaTypes = {
   response: 'application/graphql-response+json; charset=utf-8',
 } as const;
 
-/** What a client accepts. */
+/** The formats that a client accepts. */
 export interface Accepted {
   /** The media type of a result; undefined when it accepts none. */
   mediaType: string | undefined;
-  /** How a subscription is written; undefined when the client names no format: wildcards do not count. */
+  /** The format of a subscription; undefined when the client names none. Wildcards do not count. */
   stream: StreamFormat | undefined;
-  /** True when even a single result is to be a server-sent event. */
+  /** True when a single result must be a server-sent event, too. */
   prefersEvents: boolean;
 }
 
@@ -54,7 +54,7 @@ export function acceptedBy(request: Pick<FastifyRequest, 'headers'>): Accepted {
     const prefersEvents = types[0] === events;
     return { mediaType: prefersEvents ? mediaTypes.json : mediaType, stream: serverSentEvents, prefersEvents };
   }
-  // Its clients take a single result as JSON, also those that do not say so.
+  // Clients of multipart accept a single result as JSON, even if `Accept` does not list it.
   const isMultipart = /multipart\/mixed[^,]*;\s*subscriptionSpec="?1\.0\b/i.test(accept);
   if (isMultipart) return { mediaType: mediaType ?? mediaTypes.json, stream: multipart, prefersEvents: false };
   return { mediaType, stream: undefined, prefersEvents: false };
@@ -65,17 +65,17 @@ export function isNavigation({ method, headers }: FastifyRequest): boolean {
   return isRead(method) && !headers.authorization && /^text\/html\b/.test(headers.accept ?? '');
 }
 
-/** True for a client that wants to speak graphql-ws, for example. */
+/** True for a WebSocket upgrade, for example graphql-ws. */
 export function isWebSocket({ headers }: FastifyRequest): boolean {
   return headers.upgrade?.toLowerCase() === 'websocket';
 }
 
-/** A request that is JSON, but not a request of GraphQL over HTTP. */
+/** The error for JSON that is not a GraphQL over HTTP request. */
 export class MalformedRequest extends StoreError {}
 
 const malformed = (message: string) => new MalformedRequest('BAD_USER_INPUT', message);
 
-/** The parameters of a request; what is null or empty is absent. */
+/** The parameters of a request. Null and empty ones are absent. */
 export interface RequestParameters {
   query?: string | undefined;
   documentId?: unknown;
@@ -85,9 +85,9 @@ export interface RequestParameters {
 }
 
 /**
- * Reads the parameters of a request. Apollo Server's own part for HTTP is not used: it loses digits of an int64 in the
- * variables of a GET request, and costs as much as a small operation. Nor is its CSRF prevention needed: every request
- * has `Authorization`, which no foreign page can make a browser send without a preflight.
+ * Reads the parameters of a request. Apollo Server's HTTP layer is not used: it loses digits of int64 variables in GET
+ * requests, and costs as much as a small operation. Its CSRF prevention is not needed: every request has `Authorization`,
+ * which foreign pages cannot send without a preflight.
  *
  * @param trusted the only documents that may run; any may when undefined
  * @throws StoreError BAD_USER_INPUT, UNSUPPORTED_MEDIA_TYPE, OPERATION_NOT_TRUSTED
@@ -110,7 +110,7 @@ export function parametersOf(request: FastifyRequest, trusted: TrustedDocuments 
   if (trusted) return { ...parameters, query: trustedDocument(trusted, parameters), extensions: undefined };
   if (parameters.query !== undefined || parameters.extensions?.persistedQuery) return parameters;
   if (parameters.documentId === undefined) throw malformed('There is no `query`: it must be the text of an operation.');
-  // Clients send the text then. With a text a `documentId` is ignored, as all unknown parameters are.
+  // Clients then send the text. With a text, `documentId` is ignored like all unknown parameters.
   const message = 'No documents are registered here (TRUSTED_DOCUMENTS): send the text as `query`.';
   throw new MalformedRequest('PERSISTED_QUERY_NOT_SUPPORTED', message);
 }

@@ -12,7 +12,7 @@ import { acceptedBy, type GraphQLContext, MalformedRequest, mediaTypes } from '.
 // Node.js has no reason phrase for it yet.
 STATUS_CODES[294] ??= 'Partial Success';
 
-/** Messages of graphql-js quote names and values, which may be as long as a body, and there may be a hundred of them. */
+/** Maximum length, because graphql-js quotes names and values, which may be as long as a body, in up to 100 messages. */
 const longestMessage = 1000;
 
 /** Sends the outcome of an operation. */
@@ -22,19 +22,19 @@ export function sendOutcome(outcome: Outcome, { request, reply, call, accepted }
   const mediaType = accepted.mediaType ?? mediaTypes.json;
   const status = statusOf(outcome, mediaType);
   if (errors) call.code ??= `${errors[0]?.extensions?.code}`;
-  // The first of several mutations may have been executed: a retry of the request would execute it twice. An error
-  // without a path is about the operation: nothing of it has run.
+  // The first of several mutations may have been executed, so a retry would execute it twice. An error without a path
+  // concerns an operation that has not run.
   const isRisky = operation?.type === 'mutation' && !isSingleField(operation.node) && errors?.some(({ path }) => path);
   const mayRepeat = !isRisky || hasKey(request);
-  // The quota's 429 must not cause a retry either; the field's own error says how long to wait with that field. Nor may
-  // it be the status of data, where the media type says that there are some.
+  // The quota's 429 must not cause a retry either; the field's error contains its waiting time. Nor may 429 be the status
+  // of a response with data.
   const isPartial = data != null && mediaType === mediaTypes.response;
   if ((!mayRepeat || isPartial) && request.meter) request.meter.refusal = undefined;
   const text = JSON.stringify(errors ? { errors, data } : { data });
   if (accepted.prefersEvents && status < 400 && !request.meter?.refusal) return sendFramed(reply, text);
   for (const [name, value] of headers) reply.header(name, value);
   if (call.isReplay) reply.header('idempotent-replayed', 'true');
-  // The longest wait that any of the errors asks for, in seconds.
+  // The longest waiting time of all errors, in seconds.
   const seconds = Math.max(0, ...(errors ?? []).map(({ extensions }) => Number(extensions?.retryAfter ?? 0)));
   if (seconds > 0 && mayRepeat) reply.header('retry-after', `${seconds}`);
   return reply.code(status).type(mediaType).send(text);
@@ -51,7 +51,7 @@ export function hasKey({ headers }: FastifyRequest): boolean {
  * our response from an intermediary's, and existing clients rely on it.
  */
 function statusOf({ data, errors, status = 200, failedAt = 'operation' }: Outcome, mediaType: string): number {
-  // 500 is Apollo Server's for errors that ask for no status.
+  // Apollo Server uses 500 for errors without a status.
   const asked = status === 500 ? Number(errors?.[0]?.extensions?.status) : status;
   if (asked !== 200 && asked !== 400) return asked;
   if (mediaType === mediaTypes.json) return failedAt === 'request' ? asked : 200;
@@ -60,9 +60,9 @@ function statusOf({ data, errors, status = 200, failedAt = 'operation' }: Outcom
 }
 
 /**
- * The failure behind an error: the store's own, or an internal one.
+ * Returns the failure behind an error: a StoreError, or an internal error.
  *
- * @returns undefined for what graphql-js and Apollo Server say about a document, its operation or its variables
+ * @returns undefined for errors of graphql-js and Apollo Server about a document, an operation or variables
  */
 function failureOf(error: GraphQLError): StoreError | undefined {
   const { originalError, extensions, path, message } = error;
@@ -75,14 +75,14 @@ function failureOf(error: GraphQLError): StoreError | undefined {
   return internalError(originalError ?? error);
 }
 
-/** Formats an error: failures with code and status, internal ones without details, all others in graphql-js's words. */
+/** Formats an error: failures with code and status, internal ones without details, all others unchanged. */
 export function formatError(error: GraphQLError): GraphQLFormattedError {
   const { message, locations, path } = error;
   const place = { ...(locations && { locations }), ...(path && { path }) };
   const failure = failureOf(error);
   if (failure) return { ...toFormatted(failure), ...place };
   const { code = 'BAD_USER_INPUT' } = error.extensions;
-  // graphql-js has no other sign of it.
+  // graphql-js provides no other way to detect it.
   const isTooLong = /^Syntax Error: Document contains more tha[nt] \d+ tokens/.test(message);
   const known = (isTooLong ? 'TOO_MANY_TOKENS' : code) as ErrorCode;
   const extensions = { code: known, status: httpStatusOf[known] ?? 400 };
@@ -106,8 +106,8 @@ export function logErrors(errors: readonly GraphQLError[], request: FastifyReque
  * Sends a failure outside an operation (no key, no JSON) as a GraphQL response, with the media type that the client
  * prefers: with `application/json` it cannot know that the body of a 4xx is GraphQL's (GraphQL over HTTP, "Body").
  *
- * A client of events gets a refused key as an event: graphql-sse's client takes every status but 200 for a lost
- * connection, and would retry in silence.
+ * A client of events gets a rejected key as an event, because graphql-sse's client treats every status except 200 as a lost
+ * connection, and retries silently.
  */
 export function sendGraphQLError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const failure = toStoreError(error, request.routeOptions.bodyLimit);

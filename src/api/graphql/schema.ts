@@ -13,8 +13,8 @@ declare module 'fastify' {
 }
 
 /**
- * Charges a root field as an operation of its own, when there is a quota: its maximum cost, before it runs. Operations
- * whose nested fields cost something were charged as a whole.
+ * Charges a root field its maximum cost before it runs, when a quota is configured. Operations with costly nested fields
+ * are charged as a whole.
  */
 const metered: MiddlewareFn<GraphQLContext> = ({ context, args, info }, next) => {
   const { meter } = context.request;
@@ -37,7 +37,7 @@ const descriptions: Record<string, string> = {
   Subscription: 'Changes as they happen: send `Accept: text/event-stream`, or `multipart/mixed;subscriptionSpec=1.0`.',
 };
 
-/** A mutation needs the scope `write`. */
+/** Requires the scope `write` for mutations. */
 function requireWrite(mutations: GraphQLObjectType | null | undefined): void {
   for (const field of Object.values(mutations?.getFields() ?? {})) {
     const { resolve = defaultFieldResolver } = field;
@@ -46,9 +46,9 @@ function requireWrite(mutations: GraphQLObjectType | null | undefined): void {
   }
 }
 
-/** Of two root fields with one name type-graphql would serve the later one. @throws Error that names it */
+/** Rejects root fields with the same name, of which type-graphql would serve the last. @throws Error that names it */
 function assertDistinctFields(resolvers: Map<unknown, object>): void {
-  // Where type-graphql keeps what decorators declare. It exports no function for it.
+  // type-graphql keeps the decorators' declarations here, and exports no function to read them.
   const { TypeGraphQLMetadataStorage: metadata } = globalThis as unknown as {
     TypeGraphQLMetadataStorage: Record<string, Array<{ target: unknown; schemaName: string }>>;
   };

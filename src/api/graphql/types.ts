@@ -9,7 +9,7 @@ import { type Int64, int64FromText } from '../../storage/input/int64.ts';
 import { type Page, type PageQuery, pageLimit } from '../../storage/input/page.ts';
 import { countedAbove } from './cost.ts';
 
-/** The types that the modules share: ids, and lists, as arrays and as connections. */
+/** Types shared by all modules: ids, and lists as arrays and as connections. */
 
 /**
  * GraphQL's `ID`, extended to accept and return `bigint`, which graphql-js's own rejects in both directions. On the
@@ -22,7 +22,7 @@ export const ID = new GraphQLScalarType<string, string>({
   serialize: (value) => `${value}`,
   parseValue: (value) => {
     if (typeof value === 'string') return value;
-    // A number beyond 2^53 would have lost digits. The service's own parser returns a bigint instead.
+    // A number beyond 2^53 has lost digits. The service's JSON parser returns a bigint instead.
     if (typeof value === 'bigint' || Number.isSafeInteger(value)) return `${value}`;
     throw refusal(inspect(value));
   },
@@ -114,7 +114,7 @@ export function connectionOf(Node: ClassType, name: string, nouns: string): Clas
   return PageOfNodes;
 }
 
-/** A cursor is the id: the same position that `after` names in the other lists. */
+/** A cursor is the id, like `after` in other lists. */
 export function toConnection({ items, hasNext }: Page<{ id: Int64 }>): Connection {
   const edges = items.map((node) => ({ cursor: `${node.id}`, node }));
   const [startCursor, endCursor] = [edges.at(0)?.cursor ?? null, edges.at(-1)?.cursor ?? null];
@@ -122,8 +122,8 @@ export function toConnection({ items, hasNext }: Page<{ id: Int64 }>): Connectio
 }
 
 /**
- * Validates the arguments of a connection by the rules of the list, whose `limit` is called `first` here. Zero is a page
- * without items (GraphQL Cursor Connections Specification, "Pagination algorithm").
+ * Validates the arguments of a connection by the rules of the list, with `first` for `limit`. Zero means a page without
+ * items (GraphQL Cursor Connections Specification, "Pagination algorithm").
  */
 export function connectionChecker<Query extends PageQuery>(schema: TObject & { static?: Query }) {
   const { limit, after: _, ...others } = schema.properties;
