@@ -238,7 +238,7 @@ onServer('while the service runs (PostgreSQL only: the embedded store has one se
     const elsewhere = new URL(DATABASE_URL);
     elsewhere.pathname = '/postgres';
     const past = await node([], { DATABASE_URL: elsewhere.href, DATABASE_DIRECT_URL: DATABASE_URL });
-    await expect(past.database.migrate()).rejects.toThrow('is not the database that DATABASE_URL leads to');
+    await expect(past.database.migrate()).rejects.toThrow('but DATABASE_URL names another database');
     const both = await node([], { DATABASE_URL, DATABASE_DIRECT_URL: DATABASE_URL });
     expect(await both.database.migrate()).toEqual([]);
     const nowhere = await node([], { DATABASE_URL, DATABASE_DIRECT_URL: 'postgres://nobody@127.0.0.1:1/none' });
