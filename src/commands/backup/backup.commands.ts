@@ -36,6 +36,7 @@ export function backupCommands(program: Command): void {
       const { restore } = await import('./backup.ts');
       const { options, model } = await embeddedStore(`pg_restore --dbname="$DATABASE_URL" ${file}`);
       const result = await restore(file, options, model, progress);
+      await warn(result.tables);
       const migrated = result.applied.length > 0 ? `, and migrated: ${result.applied.join(', ')}` : '';
       show({ file, ...result }, flags, `${rowsOf(result.tables)}\nrestored and compared${migrated}`);
     });
@@ -51,6 +52,7 @@ export function backupCommands(program: Command): void {
       const source = await configuredStore({ ...others, DATABASE_URL: '' });
       const target = await configuredStore({ ...others, DATABASE_URL: url });
       const result = await promote(source.options, { ...target.options, url }, source.model, progress);
+      await warn(result.tables);
       const done = result.wasThere ? 'was copied before and is the same' : 'is the same';
       show(
         result,
@@ -68,6 +70,11 @@ async function embeddedStore(remedy: string) {
   const store = await configuredStore();
   if (!store.options.url) return store;
   throw new Error(`DATABASE_URL is set, and PostgreSQL has its own tools: ${remedy}`);
+}
+
+async function warn(contents: Contents[]): Promise<void> {
+  const { warningsOf } = await import('./tables.ts');
+  for (const warning of warningsOf(contents)) process.stderr.write(`animal-store: ${warning}\n`);
 }
 
 function rowsOf(contents: Contents[]): string {

@@ -30,7 +30,7 @@ import {
  *
  *   {"format":"animal-store backup 1","migrations":["2026_..."],"tables":[{"name":"pet","columns":{...},"key":["id"]}]}
  *   {"id":1,"name":"Rex","category_id":1,"status":"available"}
- *   {"tables":[{"table":"pet","rows":1,"sha256":"...","counter":"1"}],"sha256":"..."}
+ *   {"tables":[{"table":"pet","rows":1,"sha256":"...","counter":"1","greatest":"1"}],"sha256":"..."}
  */
 interface Head {
   format: string;

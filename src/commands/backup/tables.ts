@@ -26,6 +26,8 @@ export interface Contents {
   sha256: string;
   /** The last id that the counter issued; null when the table has no counter or no id was issued. */
   counter: string | null;
+  /** The greatest id; null in a table without rows or without a counter. */
+  greatest: string | null;
 }
 
 /** Called with the number of rows read or inserted so far. */
@@ -121,6 +123,10 @@ const foreignObjects = `
     else format('table or view %s', table_name) end as object
   from information_schema.columns where table_schema = current_schema()
     and table_name <> 'mikro_orm_migrations' and format('%s.%s', table_name, column_name) <> all($2)
+  union all select format('trigger %s', trigger_name) from information_schema.triggers
+    where trigger_schema = current_schema()
+  union all select format('function %s', routine_name) from information_schema.routines
+    where routine_schema = current_schema()
   order by object`;
 
 /** Number of rows per statement. With names of 1,000 characters they take about 2 MB. */
@@ -152,7 +158,7 @@ export async function readTable(
     progress(table.name, count);
   }
   await session.query('close stored');
-  return { table: table.name, rows: count, sha256: hash.digest('hex'), counter: await counterOf(session, table) };
+  return { table: table.name, rows: count, sha256: hash.digest('hex'), ...(await counterOf(session, table)) };
 }
 
 export async function readTables(session: ClientBase, tables: StoredTable[], progress: OnRows): Promise<Contents[]> {
@@ -179,22 +185,36 @@ export async function insertRows(session: ClientBase, table: StoredTable, lines:
 
 const sequence = 'pg_get_serial_sequence(quote_ident($1), $2)::regclass';
 
-/** Ignores rows near the end of the range, which do not advance the counter (`counters.ts`). */
-async function counterOf(session: ClientBase, { name, columns, counted }: StoredTable): Promise<string | null> {
-  if (!counted) return null;
+/** The counter ignores rows near the end of the range, which do not advance it (`counters.ts`). */
+async function counterOf(
+  session: ClientBase,
+  { name, columns, counted }: StoredTable,
+): Promise<Pick<Contents, 'counter' | 'greatest'>> {
+  if (!counted) return { counter: null, greatest: null };
   const end = endOfCounter(`${columns[counted]}`);
   const id = quoted(counted);
   const { rows } = await session.query(
     `select greatest(pg_sequence_last_value(${sequence}), max(${id}) filter (where ${id} between 1 and ${end}))::text
-      as counter from ${quoted(name)}`,
+      as counter, max(${id})::text as greatest from ${quoted(name)}`,
     [name, counted],
   );
-  return rows[0].counter;
+  return rows[0];
 }
 
 /** Continues the counter after a given id. */
 async function setCounter(session: ClientBase, table: StoredTable, { counter }: Contents): Promise<void> {
   if (counter !== null) await session.query(`select setval(${sequence}, $3)`, [table.name, table.counted, counter]);
+}
+
+/** Warnings about ids near the end of their range: new ids do not follow them. */
+export function warningsOf(contents: Contents[]): string[] {
+  return contents
+    .filter(({ counter, greatest }) => BigInt(greatest ?? 0) > BigInt(counter ?? 0))
+    .map(
+      ({ table, counter, greatest }) =>
+        `The greatest id of ${table}, ${greatest}, is near the end of its range, and new ids follow ${counter ?? 0}: ` +
+        'walks and live lists that have passed the greatest id miss them.',
+    );
 }
 
 /** Locks tables until the end of the transaction. @returns descriptions of the tables that are not empty */
