@@ -143,7 +143,7 @@ export async function announce(
   database: Database,
   address: string,
 ): Promise<void> {
-  const { ANIMAL_STORE_ENV_FILE: envFile } = process.env;
+  const envFile = process.env.ANIMAL_STORE_ENV_FILE || undefined;
   const about = { version: releasedVersion(), nodejs: process.version, address, envFile, config: config.shown };
   log.info(about, 'started');
   if (config.keys.bootstrapKey) log.warn({ key: 0 }, 'a bootstrap key is set: it has all rights and never expires');
