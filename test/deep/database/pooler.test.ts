@@ -83,11 +83,11 @@ where(
 
     test('what an operator should set on the role is said once, and no more when it is set', async () => {
       bouncer = await TestPgBouncer.start(postgres, { pool_mode: 'transaction' });
-      const text = 'alter role postgres set statement_timeout = 10000","alter role postgres set jit = off';
+      const text = 'alter role postgres set statement_timeout = 60000","alter role postgres set jit = off';
       const before = await start();
       await eventually(async () => said(before, text));
       expect(before.output.stdout.split(text)).toHaveLength(2);
-      await postgres.query('alter role postgres set statement_timeout = 10000');
+      await postgres.query('alter role postgres set statement_timeout = 60000');
       await postgres.query('alter role postgres set jit = off');
       await bouncer.stop();
       bouncer = await TestPgBouncer.start(postgres, { pool_mode: 'transaction' });

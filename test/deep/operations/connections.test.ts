@@ -86,7 +86,8 @@ test('more clients than file descriptors cost no request that is served, nor the
   const server = await startServer(env, { openFiles });
   const { statuses, closed } = await openAll(server, 2 * openFiles);
   expect(new Set(statuses)).toEqual(new Set(['200']));
-  expect(statuses.length).toBeGreaterThanOrEqual(16);
+  // At least 16 connections; the one that asked whether the server is ready may still be open.
+  expect(statuses.length).toBeGreaterThanOrEqual(15);
   expect(statuses.length + closed).toBe(2 * openFiles);
   // The pool must open its connections anew while the clients hold theirs.
   if (onPostgres) {
