@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
+import { freePort } from './process.ts';
 
 /** A way to a server, PostgreSQL where nothing is said, that can be cut and mended, and that can lose everything without closing a connection. */
 export class Road {
@@ -21,13 +23,10 @@ export class Road {
   }
 
   /** Opens it, or mends it: its port stays the same. */
-  open(): Promise<void> {
-    return new Promise((done) => {
-      this.#server.listen(this.#port, '127.0.0.1', () => {
-        this.#port = (this.#server.address() as { port: number }).port;
-        done();
-      });
-    });
+  async open(): Promise<void> {
+    // Not a port that the system gives to others while this road is cut.
+    this.#port ||= await freePort();
+    await once(this.#server.listen(this.#port, '127.0.0.1'), 'listening');
   }
 
   /** Ends all connections, and takes no others. */
