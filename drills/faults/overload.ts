@@ -12,6 +12,9 @@ import { lacksPostgres, openShop } from './shop.ts';
 /** Connections with which the service is at its best on two cores; and ten times as many. */
 const enough = 32;
 
+/** Half of what the examples of deployment give a node, in bytes. */
+const mostResident = 512 * 2 ** 20;
+
 /** Ten times as many clients as the service has a use for, in a process of their own. */
 export const overload: Drill = {
   name: 'overload (ten times the clients)',
@@ -29,7 +32,8 @@ export const overload: Drill = {
     const first = await run(10 * enough);
     const memory = memoryOf(service.pid);
     const second = await run(10 * enough);
-    const grown = memoryOf(service.pid) / memory - 1;
+    const resident = memoryOf(service.pid);
+    const grown = resident / memory - 1;
     const slowest = await health.stop();
     const tally = await load.stop();
     const [over] = [first, second].sort((one, other) => other.perSecond - one.perSecond) as [LoadResult, LoadResult];
@@ -47,11 +51,12 @@ export const overload: Drill = {
       verdict: await verify(tally, database, [service]),
       allowed: [refused],
       recovery: `${percent(after)}% of the best a second later`,
-      note: `${Math.round(before.perSecond)}/s with ${enough} clients, ${percent(over)}% of it with ${10 * enough}; /livez and /readyz within ${Math.round(slowest)} ms; resident memory ${grown < 0 ? '' : '+'}${Math.round(100 * grown)}%`,
+      note: `${Math.round(before.perSecond)}/s with ${enough} clients, ${percent(over)}% of it with ${10 * enough}; /livez and /readyz within ${Math.round(slowest)} ms; resident memory ${grown < 0 ? '' : '+'}${Math.round(100 * grown)}%, ${Math.round(resident / 2 ** 20)} MiB`,
       faults: [
         ...(percent(over) < 80 ? [`only ${percent(over)}% of the best under overload`] : []),
         ...(percent(after) < 80 ? [`only ${percent(after)}% of the best afterwards`] : []),
-        ...(grown > 0.2 ? ['memory grows under overload'] : []),
+        // In rounds of a second V8 may still enlarge a small heap. "Flat heap" looks for leaks.
+        ...(grown > 0.2 && resident > mostResident ? ['memory grows under overload'] : []),
         ...(slowest > (first.othersBusy + second.othersBusy > 0.4 ? 10_000 : 2000)
           ? [`health took ${Math.round(slowest)} ms`]
           : []),
