@@ -33,10 +33,16 @@ export const replicas: Drill = {
       await begin();
       const before = services.map((service) => service.lines().length);
       await pause((seconds * 1000) / phases.length);
-      const lines = services.flatMap((service, at) => service.lines().slice(before[at]));
-      const shares = sharesOf(nodesOf(lines, [a, b]));
-      notes.push(`${name}: ${shares.map(([node, share]) => `${node} ${share}%`).join(' ')}`);
       const mustServe = { balance: [a, b], 'return of b': [b] }[name] ?? [];
+      const look = () => {
+        const lines = services.flatMap((service, at) => service.lines().slice(before[at]));
+        return sharesOf(nodesOf(lines, [a, b]));
+      };
+      const serves = (node: string) => look().some(([served]) => served === node);
+      // On a busy machine a node may need longer than a short phase to take its first read.
+      for (let more = 0; more < 100 && !mustServe.every(({ name }) => serves(name)); more += 1) await pause(100);
+      const shares = look();
+      notes.push(`${name}: ${shares.map(([node, share]) => `${node} ${share}%`).join(' ')}`);
       for (const { name: node } of mustServe) {
         if (!shares.some(([served]) => served === node)) faults.push(`${node} served nothing at: ${name}`);
       }
