@@ -21,7 +21,7 @@ import { lifecycle } from './api/http/lifecycle.ts';
 import { MemoryBudget } from './api/http/memory-budget.ts';
 import { overload } from './api/http/overload.ts';
 import { routes } from './api/http/routes.ts';
-import { serverOptions } from './api/http/server.ts';
+import { serverOptions } from './api/http/server-options.ts';
 import { graphiQL, sandboxPage } from './api/pages/explorers.ts';
 import { pages } from './api/pages/pages.ts';
 import { openApi, section } from './api/rest/openapi.ts';

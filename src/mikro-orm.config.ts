@@ -7,8 +7,8 @@ import { ApiKey, KeyEvent } from './access/keys/api-key.entity.ts';
 import { loadConfig } from './config.ts';
 import type { Module } from './module.ts';
 import { modules } from './modules.ts';
-import { openEmbedded, sessionsFor } from './storage/database/connections.ts';
 import { type Model, ormOptions } from './storage/database/options.ts';
+import { openEmbedded, sessionsFor } from './storage/database/sessions.ts';
 
 /** The tables and migrations of all modules, and of the code that they share. */
 export function modelOf(modules: Module[]): Model {

@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { ApiKeyService, actorOf, type IssuedKey, welcome } from './access/keys/api-key.service.ts';
 import { secretPrefix } from './access/keys/secret.ts';
 import { backlog } from './api/http/connections.ts';
-import { sendError } from './api/http/errors.ts';
+import { sendError } from './api/http/failures.ts';
 import { dataHeaders } from './api/http/headers.ts';
 import type { Config } from './config.ts';
 import { tryAgain } from './errors.ts';

@@ -1,5 +1,5 @@
 import { StoreError } from './errors.ts';
-import { isUnmigrated } from './storage/database/errors.ts';
+import { isUnmigrated } from './storage/database/database-errors.ts';
 
 /** Why the service did not start, in one readable line (an invalid configuration has a line for every mistake). */
 export function startFailure(error: unknown): string {

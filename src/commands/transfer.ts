@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { Type } from 'typebox';
 import { StoreError } from '../errors.ts';
 import type { Collection } from '../module.ts';
-import { isDataError } from '../storage/database/errors.ts';
+import { isDataError } from '../storage/database/database-errors.ts';
 import { checker } from '../storage/input/check.ts';
 import type { Int64 } from '../storage/input/int64.ts';
 import { pageLimit, pageQueryMembers } from '../storage/input/page.ts';

@@ -1,7 +1,7 @@
 import type { Deadline } from '../../src/deadline.ts';
 import type { StoreError } from '../../src/errors.ts';
-import { busy, late, outcomeUnknown } from '../../src/storage/database/errors.ts';
-import { Batches, type BatchOptions } from '../../src/storage/records/batches.ts';
+import { Batches, type BatchOptions } from '../../src/storage/database/batches.ts';
+import { busy, late, outcomeUnknown } from '../../src/storage/database/database-errors.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { eventually } from '../support/process.ts';
 import { rest } from '../support/rest.ts';

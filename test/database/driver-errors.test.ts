@@ -7,7 +7,7 @@ import {
   late,
   outcomeUnknown,
   unavailable,
-} from '../../src/storage/database/errors.ts';
+} from '../../src/storage/database/database-errors.ts';
 import { describe, expect, test } from '../support/jest.ts';
 
 /** What pg throws: an error of PostgreSQL with its SQLSTATE, of the system with its name, or of its own with words alone. */

@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { StoreError } from '../../errors.ts';
 import type { Database } from '../../storage/database/database.ts';
-import type { Statement } from '../../storage/records/sql.ts';
+import type { Statement } from '../../storage/database/sql.ts';
 
 const idempotencyKeySchema = defineEntity({
   name: 'IdempotencyKey',

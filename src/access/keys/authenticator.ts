@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
 import { type Deadline, noDeadline } from '../../deadline.ts';
 import type { KeyObserver } from '../../runtime/telemetry/observers.ts';
+import type { Batches } from '../../storage/database/batches.ts';
 import type { Database } from '../../storage/database/database.ts';
-import type { Batches } from '../../storage/records/batches.ts';
-import type { Statement } from '../../storage/records/sql.ts';
+import type { Statement } from '../../storage/database/sql.ts';
 import { WriteBehind } from '../write-behind.ts';
 import { KeyScope } from './api-key.entity.ts';
 import type { FailureLimit } from './failure-limit.ts';

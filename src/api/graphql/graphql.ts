@@ -4,7 +4,7 @@ import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
 import { StoreError } from '../../errors.ts';
 import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
 import { varyBy } from '../http/headers.ts';
-import { type Page, sendPage } from '../pages/page.ts';
+import { type Page, sendPage } from '../pages/html.ts';
 import { Documents } from './documents.ts';
 import type { OperationLimits } from './limits.ts';
 import { Operations } from './operations.ts';

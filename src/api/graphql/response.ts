@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import { idempotencyKey } from '../../access/idempotency/idempotency-key.ts';
 import { type ErrorCode, httpStatusOf, internalError, StoreError } from '../../errors.ts';
-import { logFailure, toStoreError } from '../http/errors.ts';
+import { logFailure, toStoreError } from '../http/failures.ts';
 import { sendFramed } from '../subscriptions/event-stream.ts';
 import { isSingleField } from './documents.ts';
 import type { Outcome } from './operations.ts';

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from
 import fastifyPlugin from 'fastify-plugin';
 import createRouter, { type HTTPMethod } from 'find-my-way';
 import { StoreError } from '../../errors.ts';
-import { isHost } from './server.ts';
+import { isHost } from './server-options.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import type { Deadline, RequestTrace } from '../../deadline.ts';
 import type { ObservedRoute, RequestObserver } from '../../runtime/telemetry/observers.ts';
-import { sendError } from './errors.ts';
+import { sendError } from './failures.ts';
 import { dataHeaders, isRead } from './headers.ts';
 import { large, MemoryBudget } from './memory-budget.ts';
 

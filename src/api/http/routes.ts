@@ -8,7 +8,7 @@ import { quotaHooks } from '../../access/quotas/meter.ts';
 import { describeRoute } from '../rest/describe-route.ts';
 import { bodyHooks, inputHooks, parseJsonBodies } from './input.ts';
 import type { MemoryBudget } from './memory-budget.ts';
-import { origin } from './server.ts';
+import { origin } from './server-options.ts';
 
 export interface RoutesOptions {
   usage: DeprecationUsage;

@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import fastifyStatic from '@fastify/static';
 import type { FastifyInstance } from 'fastify';
-import { asset, dataElement, fill, hashOf, type Page, pageHeaders, policyOf, root, servePage } from './page.ts';
+import { asset, dataElement, fill, hashOf, type Page, pageHeaders, policyOf, root, servePage } from './html.ts';
 
 /** An operation to try in the explorers. */
 export interface Example {

@@ -1,9 +1,9 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type GraphQLSchema, printSchema } from 'graphql';
 import { acceptedTypes, varyBy } from '../http/headers.ts';
-import { origin } from '../http/server.ts';
+import { origin } from '../http/server-options.ts';
 import { info } from '../rest/openapi.ts';
-import { asset, fill, hashOf, open, policyOf, sendPage } from './page.ts';
+import { asset, fill, hashOf, open, policyOf, sendPage } from './html.ts';
 import { reference } from './reference.ts';
 
 export interface PagesOptions {

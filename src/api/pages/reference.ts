@@ -3,7 +3,7 @@ import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { FastifyInstance } from 'fastify';
 import { contentTag } from '../http/caching.ts';
-import { asset, open, policyOf, servePage } from './page.ts';
+import { asset, open, policyOf, servePage } from './html.ts';
 
 /** Swagger UI's files from @fastify/swagger-ui, because swagger-ui-dist has a postinstall script. */
 const swaggerUi = fileURLToPath(new URL('.', import.meta.resolve('@fastify/swagger-ui/static/swagger-ui-bundle.js')));

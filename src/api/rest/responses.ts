@@ -4,7 +4,7 @@ import { type ErrorCode, httpStatusOf, restCodes, StoreError } from '../../error
 import type { Int64 } from '../../storage/input/int64.ts';
 import { type Page, pageLimit, serialiseOnce } from '../../storage/input/page.ts';
 import { contentTag } from '../http/caching.ts';
-import { origin } from '../http/server.ts';
+import { origin } from '../http/server-options.ts';
 
 /** The specification's Error. */
 const ErrorSchema = Type.Object(

@@ -15,7 +15,7 @@ import type { Addition } from '../../storage/records/live-list.ts';
 import type { Operation } from '../graphql/documents.ts';
 import type { GraphQLContext } from '../graphql/request.ts';
 import { formatError, logErrors } from '../graphql/response.ts';
-import { logFailure, toStoreError } from '../http/errors.ts';
+import { logFailure, toStoreError } from '../http/failures.ts';
 import { type StreamFormat, serverSentEvents } from './stream-format.ts';
 
 /** Intermediaries must not store, compress or buffer (nginx) a stream. */

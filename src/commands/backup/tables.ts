@@ -5,7 +5,7 @@ import type { ClientBase } from 'pg';
 import { endOfCounter } from '../../storage/database/counters.ts';
 import { withoutLimits } from '../../storage/database/exclusive.ts';
 import { type Model, ormOptions } from '../../storage/database/options.ts';
-import { quoted } from '../../storage/records/sql.ts';
+import { quoted } from '../../storage/database/sql.ts';
 
 /** A table of the model. A backup stores this description, because a later release may have changed the table. */
 export interface StoredTable {

@@ -1,6 +1,6 @@
 import type { MikroORM } from '@mikro-orm/postgresql';
-import { literal, quoted, type Rows } from '../records/sql.ts';
 import type { Log } from './options.ts';
+import { literal, quoted, type Rows } from './sql.ts';
 
 /** A table whose ids come from a counter. */
 export interface CountedTable {

@@ -3,25 +3,17 @@ import { Client } from 'pg';
 import { StoreError, tryAgain } from '../../errors.ts';
 import { retry } from '../../runtime/retry.ts';
 import type { PoolState, QueueState } from '../../runtime/telemetry/observers.ts';
-import { Batches, type BatchOptions, type Run } from '../records/batches.ts';
-import type { Statement } from '../records/sql.ts';
-import {
-  createPool,
-  detectSessions,
-  endPool,
-  openEmbedded,
-  poolOf,
-  type Sessions,
-  sessionsFor,
-} from './connections.ts';
+import { Batches, type BatchOptions, type Run } from './batches.ts';
 import { advanceCounters } from './counters.ts';
-import { isUnmigrated, unavailable } from './errors.ts';
+import { isUnmigrated, unavailable } from './database-errors.ts';
 import { type AssertHeld, exclusivelyIn } from './exclusive.ts';
 import { applyMigrations, lacksMigration, migrationRetries } from './migrations.ts';
 import { type DatabaseOptions, type EmbeddedPostgres, type Model, ormOptions } from './options.ts';
+import { Server } from './postgres-server.ts';
 import { assertServable, pendingMigrations } from './readiness.ts';
 import { Replicas } from './replicas.ts';
-import { Server } from './server.ts';
+import { createPool, detectSessions, endPool, openEmbedded, poolOf, type Sessions, sessionsFor } from './sessions.ts';
+import type { Statement } from './sql.ts';
 
 /** PostgreSQL through MikroORM for entities and migrations. Hot-path statements use the same connection pool. */
 export class Database {

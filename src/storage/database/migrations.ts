@@ -2,10 +2,10 @@ import type { Constructor, MigrationObject } from '@mikro-orm/core';
 import type { Migration } from '@mikro-orm/migrations';
 import { MikroORM } from '@mikro-orm/postgresql';
 import { retry } from '../../runtime/retry.ts';
-import { endPool, poolOf, sessionsFor } from './connections.ts';
-import { sqlState } from './errors.ts';
+import { sqlState } from './database-errors.ts';
 import { type AssertHeld, withoutLimits } from './exclusive.ts';
 import { type DatabaseOptions, type EmbeddedPostgres, type Log, type Model, ormOptions } from './options.ts';
+import { endPool, poolOf, sessionsFor } from './sessions.ts';
 
 /** How a migration waits for its locks. */
 export interface MigrationRetries {

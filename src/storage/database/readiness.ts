@@ -1,10 +1,10 @@
 import type { MikroORM } from '@mikro-orm/postgresql';
 import { tryAgain } from '../../errors.ts';
-import { literal, quoted, type Statement } from '../records/sql.ts';
 import { countedTables, counterOf } from './counters.ts';
-import { isUnmigrated, sqlState } from './errors.ts';
+import { isUnmigrated, sqlState } from './database-errors.ts';
 import type { Model } from './options.ts';
-import type { Server } from './server.ts';
+import type { Server } from './postgres-server.ts';
+import { literal, quoted, type Statement } from './sql.ts';
 
 type Readiness = [isReadOnly: string, mayWrite: string | null, applied: string, behind: string | null];
 

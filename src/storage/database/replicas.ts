@@ -1,11 +1,11 @@
 import { tryAgain } from '../../errors.ts';
 import type { PoolState } from '../../runtime/telemetry/observers.ts';
 import { withTimeout } from '../../runtime/with-timeout.ts';
-import type { Rows, Statement } from '../records/sql.ts';
-import { createPool, detectSessions, sessionsTo } from './connections.ts';
-import { isWorthAnotherServer } from './errors.ts';
+import { isWorthAnotherServer } from './database-errors.ts';
 import type { DatabaseOptions } from './options.ts';
-import { Server } from './server.ts';
+import { Server } from './postgres-server.ts';
+import { createPool, detectSessions, sessionsTo } from './sessions.ts';
+import type { Rows, Statement } from './sql.ts';
 
 /** How long (ms) a server may take to open a session or to report its position. */
 const timeoutMs = 1000;

@@ -2,10 +2,10 @@ import { hash } from 'node:crypto';
 import { type Deadline, noDeadline } from '../../deadline.ts';
 import { StoreError } from '../../errors.ts';
 import { withTimeout } from '../../runtime/with-timeout.ts';
+import type { Batches } from '../database/batches.ts';
 import type { Database } from '../database/database.ts';
-import { isDataError, outcomeUnknown, outcomeUnknownWithKey } from '../database/errors.ts';
-import type { Batches } from './batches.ts';
-import { parameterOf } from './sql.ts';
+import { isDataError, outcomeUnknown, outcomeUnknownWithKey } from '../database/database-errors.ts';
+import { parameterOf } from '../database/sql.ts';
 import type { Statements } from './statements.ts';
 import type { Table } from './table.ts';
 

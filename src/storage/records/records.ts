@@ -1,12 +1,12 @@
 import type { EntityName } from '@mikro-orm/core';
 import { type Deadline, noDeadline } from '../../deadline.ts';
+import type { Batches } from '../database/batches.ts';
 import type { Database } from '../database/database.ts';
-import { isUnsupported, isWorthAnotherTry } from '../database/errors.ts';
+import { isUnsupported, isWorthAnotherTry } from '../database/database-errors.ts';
+import { parameterOf } from '../database/sql.ts';
 import { type Int64, int64, int64FromDigits } from '../input/int64.ts';
 import { type Page, type PageQuery, shared } from '../input/page.ts';
-import type { Batches } from './batches.ts';
 import { type IdempotencyClaim, Insertions } from './insertions.ts';
-import { parameterOf } from './sql.ts';
 import { type Statements, statementsFor } from './statements.ts';
 import { type Column, Table, textsOf } from './table.ts';
 

@@ -1,5 +1,5 @@
+import { literal, quoted, type Statement } from '../database/sql.ts';
 import { int64 } from '../input/int64.ts';
-import { literal, quoted, type Statement } from './sql.ts';
 import type { Column, Table } from './table.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { EntityMetadata, EntityProperty } from '@mikro-orm/core';
+import { quoted } from '../database/sql.ts';
 import { int64FromDigits } from '../input/int64.ts';
-import { quoted } from './sql.ts';
 
 /** How the values of a column are transferred as PostgreSQL's text, and parsed. */
 interface Codec {

@@ -1,6 +1,6 @@
 import { type Deadline, noDeadline } from '../../deadline.ts';
 import type { DatabaseFailure, DatabaseObserver, QueueState } from '../../runtime/telemetry/observers.ts';
-import { busy, failureOf, late } from '../database/errors.ts';
+import { busy, failureOf, late } from './database-errors.ts';
 
 /** Runs a batch, and may report which server answered. @returns results in the order of the inputs */
 export type Run<In, Out> = (inputs: In[], servedBy: (node: string) => void) => Promise<Array<Out | Error>>;

@@ -2,8 +2,6 @@ import type { Pool, PoolClient, QueryArrayResult } from 'pg';
 import { Incident } from '../../runtime/log/incident.ts';
 import { retry } from '../../runtime/retry.ts';
 import type { PoolState } from '../../runtime/telemetry/observers.ts';
-import type { Rows, Statement } from '../records/sql.ts';
-import type { Sessions } from './connections.ts';
 import {
   codeOf,
   isConflict,
@@ -12,8 +10,10 @@ import {
   outcomeUnknown,
   sqlState,
   unavailable,
-} from './errors.ts';
+} from './database-errors.ts';
 import type { Log } from './options.ts';
+import type { Sessions } from './sessions.ts';
+import type { Rows, Statement } from './sql.ts';
 
 /** Maximum number of retries after a conflict, and the average length (ms) of the first pause. */
 const retries = 3;
