@@ -7,7 +7,7 @@ import { Authenticator } from './access/keys/authenticator.ts';
 import { authenticate, bearer, presentedHint } from './access/keys/bearer.ts';
 import { FailureLimit } from './access/keys/failure-limit.ts';
 import { secretPrefix } from './access/keys/secret.ts';
-import { CountingInRedis, inMemory } from './access/quotas/limiter.ts';
+import { CountingInRedis, inMemory, inParent } from './access/quotas/limiter.ts';
 import { meter } from './access/quotas/meter.ts';
 import { Quota } from './access/quotas/quota.ts';
 import { flushing } from './access/write-behind.ts';
@@ -62,7 +62,7 @@ const none: Observers = { requests: [], operations: [], databases: [] };
 /** Assembles the service. Read from top to bottom, it lists everything the service consists of. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { config, database, modules, worker, observers = none, log = new Log(config.log) } = options;
-  const counting = worker ?? inMemory;
+  const counting = worker ? inParent : inMemory;
   const usage = new DeprecationUsage(database, observers.keys);
   const { bootstrapKey, failuresPerMinute } = config.keys;
   const keys = new Authenticator(database, {

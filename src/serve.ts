@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
-import { ApiKeyService, actorOf, type IssuedKey, welcome } from './access/keys/api-key.service.ts';
+import { ApiKeyService, actorOf, type IssuedKey } from './access/keys/api-key.service.ts';
 import { secretPrefix } from './access/keys/secret.ts';
 import { backlog } from './api/http/connections.ts';
 import { sendError } from './api/http/failures.ts';
@@ -158,4 +158,26 @@ export async function announce(
 function firstKey(database: Database): Promise<IssuedKey | undefined> {
   const actor = actorOf('start', process.env.SUDO_USER);
   return database.exclusively(() => new ApiKeyService(database, actor).issueFirst());
+}
+
+/** The message for a new user, with commands to paste into a shell. */
+function welcome(address: string, key: string): string {
+  return `
+The animal store is open at ${address}. This is its first API key; it is shown only now:
+
+  ${key}
+
+Try it:
+
+  curl -H 'Authorization: Bearer ${key}' ${address}/v1/pets
+
+  curl -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\
+    -d '{"name":"Rex","categoryId":5}' ${address}/v1/pets
+
+  curl -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\
+    -d '{"query":"{ pets(limit: 5) { id name categoryId status } }"}' ${address}/graphql
+
+Explore:  ${address} (all there is)   ${address}/graphiql (GraphiQL)   ${address}/docs (REST reference)
+
+`;
 }

@@ -21,7 +21,7 @@ export class PetService {
   /**
    * Lists pets by ascending id, all or those with one status.
    *
-   * @throws StoreError BAD_USER_INPUT for a page that is too large; SERVICE_UNAVAILABLE
+   * @throws StoreError SERVICE_UNAVAILABLE
    */
   list(query: PetQuery, deadline?: Deadline): Promise<Page<Pet>> {
     return this.#pets.list(query, deadline);

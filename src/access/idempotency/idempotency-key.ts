@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import type { FastifyRequest, onSendHookHandler, preValidationHookHandler, RouteOptions } from 'fastify';
 import { StoreError } from '../../errors.ts';
 import type { IdempotencyClaim } from '../../storage/records/insertions.ts';
+import { mayWrite } from '../keys/bearer.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -63,14 +64,12 @@ export function notRepeatable(): StoreError {
   return new StoreError('BAD_USER_INPUT', message);
 }
 
-const readMethods = ['GET', 'HEAD', 'OPTIONS'];
-
 /** Reads the key for a repeatable route; other routes that write reject it. */
 export function idempotencyHooks({ method, url, schema, config }: RouteOptions): {
   preValidation?: preValidationHookHandler;
   onSend?: onSendHookHandler;
 } {
-  if (config?.checksItself || [method].flat().every((one) => readMethods.includes(one))) return {};
+  if (config?.checksItself || !mayWrite({ method })) return {};
   if (!config?.isRepeatable) {
     return {
       preValidation({ headers }, _reply, done) {

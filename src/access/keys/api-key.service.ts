@@ -134,25 +134,3 @@ export class ApiKeyService {
     em.create(KeyEvent, { keyId, hint, change, ...this.#actor });
   }
 }
-
-/** The message for a new user, with commands to paste into a shell. */
-export function welcome(address: string, key: string): string {
-  return `
-The animal store is open at ${address}. This is its first API key; it is shown only now:
-
-  ${key}
-
-Try it:
-
-  curl -H 'Authorization: Bearer ${key}' ${address}/v1/pets
-
-  curl -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\
-    -d '{"name":"Rex","categoryId":5}' ${address}/v1/pets
-
-  curl -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\
-    -d '{"query":"{ pets(limit: 5) { id name categoryId status } }"}' ${address}/graphql
-
-Explore:  ${address} (all there is)   ${address}/graphiql (GraphiQL)   ${address}/docs (REST reference)
-
-`;
-}

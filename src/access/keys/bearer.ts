@@ -20,10 +20,13 @@ declare module 'fastify' {
 
 const readMethods = ['GET', 'HEAD', 'OPTIONS', 'QUERY'];
 
+export function mayWrite({ method }: Pick<RouteOptions, 'method'>): boolean {
+  return [method].flat().some((one) => !readMethods.includes(one));
+}
+
 /** Sets the default scope of a route. */
 export function requireScope(route: RouteOptions): void {
-  const isWrite = [route.method].flat().some((method) => !readMethods.includes(method));
-  if (isWrite) route.config = { scope: 'write', ...route.config };
+  if (mayWrite(route)) route.config = { scope: 'write', ...route.config };
 }
 
 /** Authenticates every request, also for unknown routes: sets `request.caller`, or fails with 401, 403 or 429. */

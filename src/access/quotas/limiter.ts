@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis';
 import {
   type IRateLimiterOptions,
   type RateLimiterAbstract,
+  RateLimiterCluster,
   RateLimiterMemory,
   RateLimiterRedis,
   type RateLimiterRes,
@@ -27,6 +28,28 @@ export interface Counting {
 /** Counts in this process, for a service without workers. */
 export const inMemory: Counting = { limiter: (budget) => new RateLimiterMemory(budget) };
 
+/** How long (ms) the parent or Redis may take to answer. */
+const timeout = 500;
+
+/** Counts in the parent for all workers, and in this worker while the parent does not answer. */
+export const inParent: Counting = {
+  limiter: (budget) =>
+    withFallback(budget, new RateLimiterCluster({ ...budget, timeoutMs: timeout }), () => process.connected),
+};
+
+/** Uses a shared limiter, and one of this process while the shared one fails. */
+function withFallback(budget: IRateLimiterOptions, shared: Limiter, isUsable = () => true): Limiter {
+  const own = new RateLimiterMemory(budget);
+  const ask = <T>(work: (limiter: Limiter) => Promise<T>): Promise<T> =>
+    isUsable() ? work(shared).catch(() => work(own)) : work(own);
+  return {
+    get: (key) => ask((limiter) => limiter.get(key)),
+    penalty: (key, points) => ask((limiter) => limiter.penalty(key, points)),
+    reward: (key, points) => ask((limiter) => limiter.reward(key, points)),
+    delete: (key) => ask((limiter) => limiter.delete(key)),
+  };
+}
+
 type Log = Record<'info' | 'warn', (fields: object, message: string) => void>;
 
 /** Counts in Redis for all nodes, and in this process while Redis fails or returns invalid counts. */
@@ -51,15 +74,14 @@ export class CountingInRedis implements Counting {
       connectTimeout: 2000,
       // A Redis that does not answer counts as unreachable, so that no request waits for it. The socket times out first:
       // otherwise the next command would wait on the same connection.
-      socketTimeout: 500,
-      commandTimeout: 600,
+      socketTimeout: timeout,
+      commandTimeout: timeout + 100,
     });
     return new CountingInRedis(redis, log);
   }
 
   limiter(budget: IRateLimiterOptions): Limiter {
     const shared = new RateLimiterRedis({ ...budget, storeClient: this.#redis });
-    const own = new RateLimiterMemory(budget);
     const count = (name: 'penalty' | 'reward') => async (key: string | number, points?: number) => {
       try {
         const used = await shared[name](key, points);
@@ -69,15 +91,15 @@ export class CountingInRedis implements Counting {
         return used;
       } catch (error) {
         this.#fail(error);
-        return own[name](key, points);
+        throw error;
       }
     };
-    return {
-      get: (key) => shared.get(key).catch(() => own.get(key)),
+    return withFallback(budget, {
+      get: (key) => shared.get(key),
       penalty: count('penalty'),
       reward: count('reward'),
-      delete: (key) => shared.delete(key).catch(() => own.delete(key)),
-    };
+      delete: (key) => shared.delete(key),
+    });
   }
 
   /** False while each node counts for itself. */

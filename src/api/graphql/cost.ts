@@ -4,6 +4,7 @@ import {
   GraphQLError,
   type GraphQLField,
   type GraphQLNamedType,
+  type GraphQLObjectType,
   type GraphQLSchema,
   getNamedType,
   getNullableType,
@@ -49,9 +50,15 @@ export function costOf(field: Field, isRoot: boolean): FieldCost {
   return ({ childComplexity }) => complexity + items * childComplexity;
 }
 
+/** The types `Query`, `Mutation` and `Subscription`. */
+export function rootTypesOf(schema: GraphQLSchema): GraphQLObjectType[] {
+  const types = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];
+  return types.filter((type) => type != null);
+}
+
 /** @throws Error for a list with a resolver but without pages or `complexity`, which would have no limit */
 export function assertCosts(schema: GraphQLSchema): void {
-  const roots = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];
+  const roots = rootTypesOf(schema);
   for (const owner of Object.values(schema.getTypeMap())) {
     if (!isObjectType(owner) || owner.name.startsWith('__')) continue;
     for (const field of Object.values(owner.getFields())) {

@@ -64,7 +64,7 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
   async function answer(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const accepted = acceptedBy(request);
     if (!accepted.mediaType) throw notAcceptable();
-    const context = { caller: request.caller, call: request.call, request, reply, accepted };
+    const context = { call: request.call, request, reply, accepted };
     return sendOutcome(await operations.answer(parametersOf(request, trusted), context), context);
   }
 }

@@ -66,12 +66,14 @@ export class Operations {
 
   async #run(operation: Operation, variables: Record<string, unknown>, context: GraphQLContext): Promise<Result> {
     const { schema, usage, observers } = this.#options;
-    const { request, caller } = context;
+    const { request } = context;
     assertMethod(operation, context);
     if (hasKey(request)) assertRepeatable(schema, operation);
     const estimate = operation.estimate(variables);
     if (request.meter && (estimate.introspection > 0 || estimate.isNested)) await charge(operation, estimate, context);
-    if (caller) for (const [field, removal] of operation.deprecated) usage.called(caller, field, removal);
+    if (request.caller) {
+      for (const [field, removal] of operation.deprecated) usage.called(request.caller, field, removal);
+    }
     context.operation = operation;
     if (operation.type !== 'subscription') return this.#execute(operation, variables, context);
     const format = context.accepted.stream ?? serverSentEvents;

@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Caller } from '../../access/keys/authenticator.ts';
 import { StoreError } from '../../errors.ts';
 import { isRecord, parseExactJson } from '../../storage/input/json.ts';
 import { acceptedTypes, isRead } from '../http/headers.ts';
@@ -13,7 +12,6 @@ import type { Operation } from './documents.ts';
 
 /** The context of resolvers. */
 export interface GraphQLContext {
-  readonly caller: Caller | null;
   readonly call: RequestCall;
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;

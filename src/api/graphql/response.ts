@@ -3,8 +3,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import { idempotencyKey } from '../../access/idempotency/idempotency-key.ts';
 import { type ErrorCode, httpStatusOf, internalError, StoreError } from '../../errors.ts';
-import { logFailure, toStoreError } from '../http/failures.ts';
-import { sendFramed } from '../subscriptions/event-stream.ts';
+import { fail, logFailure } from '../http/failures.ts';
+import { sendFramed } from '../subscriptions/stream-format.ts';
 import { isSingleField } from './documents.ts';
 import type { Outcome } from './operations.ts';
 import { acceptedBy, type GraphQLContext, MalformedRequest, mediaTypes } from './request.ts';
@@ -110,9 +110,7 @@ export function logErrors(errors: readonly GraphQLError[], request: FastifyReque
  * connection, and retries silently.
  */
 export function sendGraphQLError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  const failure = toStoreError(error, request.routeOptions.bodyLimit);
-  logFailure(failure, request);
-  if (request.call) request.call.code ??= failure.code;
+  const failure = fail(error, request);
   reply.headers(failure.headers);
   const { prefersEvents, mediaType = mediaTypes.json } = acceptedBy(request);
   if (prefersEvents && (failure.status === 401 || failure.status === 403)) {

@@ -1,7 +1,7 @@
-import { defaultFieldResolver, type GraphQLObjectType, type GraphQLResolveInfo, type GraphQLSchema } from 'graphql';
+import { defaultFieldResolver, type GraphQLObjectType, type GraphQLSchema } from 'graphql';
 import { buildSchema, type MiddlewareFn, type NonEmptyArray } from 'type-graphql';
 import { forbidden, hasScope } from '../../access/keys/bearer.ts';
-import { assertCosts, costOf } from './cost.ts';
+import { assertCosts, costOf, rootTypesOf } from './cost.ts';
 import { makeLive, noPubSub } from './decorators.ts';
 import type { GraphQLContext } from './request.ts';
 
@@ -18,18 +18,10 @@ declare module 'fastify' {
  */
 const metered: MiddlewareFn<GraphQLContext> = ({ context, args, info }, next) => {
   const { meter } = context.request;
-  const field = !context.settle && isRootType(info) && info.parentType.getFields()[info.fieldName];
+  const isRoot = rootTypesOf(info.schema).includes(info.parentType);
+  const field = !context.settle && isRoot && info.parentType.getFields()[info.fieldName];
   return meter && field ? meter.run(costOf(field, true)({ args, childComplexity: 0 }), next) : next();
 };
-
-function isRootType({ parentType, schema }: GraphQLResolveInfo): boolean {
-  return rootTypesOf(schema).includes(parentType);
-}
-
-function rootTypesOf(schema: GraphQLSchema): GraphQLObjectType[] {
-  const types = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];
-  return types.filter((type) => type != null);
-}
 
 const descriptions: Record<string, string> = {
   Query: 'What can be read. Every operation needs an API key.',
@@ -42,7 +34,9 @@ function requireWrite(mutations: GraphQLObjectType | null | undefined): void {
   for (const field of Object.values(mutations?.getFields() ?? {})) {
     const { resolve = defaultFieldResolver } = field;
     field.resolve = (root, args, context: GraphQLContext, info) =>
-      hasScope(context.caller, 'write') ? resolve(root, args, context, info) : Promise.reject(forbidden('write'));
+      hasScope(context.request.caller, 'write')
+        ? resolve(root, args, context, info)
+        : Promise.reject(forbidden('write'));
   }
 }
 

@@ -57,9 +57,8 @@ export const addresses = fastifyPlugin(
       }
       const allow = methods.join(', ');
       if (request.method === 'OPTIONS') return reply.code(204).header('allow', allow).send();
-      throw new StoreError('METHOD_NOT_ALLOWED', `${request.method} is not possible here. Allowed: ${allow}.`, {
-        headers: { allow },
-      });
+      // `lifecycle` adds `Allow` to every 405.
+      throw new StoreError('METHOD_NOT_ALLOWED', `${request.method} is not possible here. Allowed: ${allow}.`);
     };
     app.setNotFoundHandler(answer);
     app.decorate('answerNotFound', answer);

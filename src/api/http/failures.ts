@@ -1,18 +1,24 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorCode, internalError, StoreError } from '../../errors.ts';
 
-/** Logs a failure, and sends its Error body. */
+/** Sends an Error body. */
 export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  const failure = toStoreError(error, request.routeOptions.bodyLimit);
-  logFailure(failure, request);
-  // Requests on the operations port have no context.
-  if (request.call) request.call.code ??= failure.code;
+  const failure = fail(error, request);
   reply
     .code(failure.status)
     .headers(failure.headers)
     .type('application/json; charset=utf-8')
     .serializer(JSON.stringify)
     .send(failure.toBody());
+}
+
+/** Converts an error to one that a client may see, logs it, and notes its code for the observers. */
+export function fail(error: unknown, request: FastifyRequest): StoreError {
+  const failure = toStoreError(error, request.routeOptions.bodyLimit);
+  logFailure(failure, request);
+  // Requests on the operations port have no context.
+  if (request.call) request.call.code ??= failure.code;
+  return failure;
 }
 
 /**
@@ -30,12 +36,8 @@ export function logFailure(
   else log.error({ err: cause, code }, message);
 }
 
-/**
- * Converts any error to one that a client may see: a StoreError as it is, Fastify's by status, all others to a 500.
- *
- * @param bodyLimit in bytes
- */
-export function toStoreError(error: unknown, bodyLimit?: number): StoreError {
+/** A StoreError stays as it is, Fastify's are converted by status, all others to a 500. @param bodyLimit in bytes */
+function toStoreError(error: unknown, bodyLimit: number): StoreError {
   if (error instanceof StoreError) return error;
   const { code, statusCode = 500 } = error as Partial<FastifyError>;
   const refusal = (code: ErrorCode, message: string) => new StoreError(code, message, { cause: error });

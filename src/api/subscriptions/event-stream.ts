@@ -15,20 +15,8 @@ import type { Addition } from '../../storage/records/live-list.ts';
 import type { Operation } from '../graphql/documents.ts';
 import type { GraphQLContext } from '../graphql/request.ts';
 import { formatError, logErrors } from '../graphql/response.ts';
-import { logFailure, toStoreError } from '../http/failures.ts';
-import { type StreamFormat, serverSentEvents } from './stream-format.ts';
-
-/** Intermediaries must not store, compress or buffer (nginx) a stream. */
-const headers = { 'cache-control': 'no-store, no-transform', 'x-accel-buffering': 'no' };
-
-/** Sends a single result as a stream with one event. It cannot be resumed or cached. */
-export function sendFramed(reply: FastifyReply, result: string): FastifyReply {
-  reply.contentTag = null;
-  return reply
-    .headers(headers)
-    .type(serverSentEvents.mediaType)
-    .send(serverSentEvents.next(result) + serverSentEvents.complete);
-}
+import { fail } from '../http/failures.ts';
+import { type StreamFormat, serverSentEvents, streamHeaders } from './stream-format.ts';
 
 /** Pause (ms) without writes before a connection is cut. */
 export const silenceBeforeCut = 100;
@@ -104,7 +92,7 @@ export class EventStream {
   send(): FastifyReply {
     const { operation, observers, context, format } = this.#subscription;
     const { reply, request, call } = context;
-    reply.headers(headers).type(format.mediaType);
+    reply.headers(streamHeaders).type(format.mediaType);
     reply.raw.once('close', () => {
       this.#wake();
       void this.#additions.return?.();
@@ -201,10 +189,7 @@ export class EventStream {
   /** Sends the reason for the end of the subscription. */
   #last(cause: unknown): string {
     const { context, format } = this.#subscription;
-    const { call, request } = context;
-    const failure = toStoreError(cause);
-    logFailure(failure, request);
-    call.code ??= failure.code;
+    const failure = fail(cause, context.request);
     this.#errors = [formatError(new GraphQLError(failure.message, { originalError: failure }))];
     return format.fail(JSON.stringify(this.#errors)) + format.complete;
   }

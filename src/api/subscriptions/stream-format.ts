@@ -1,3 +1,4 @@
+import type { FastifyReply } from 'fastify';
 import type { Int64 } from '../../storage/input/int64.ts';
 
 /** The format of a stream of results. */
@@ -44,3 +45,15 @@ export const multipart: StreamFormat = {
   heartbeat: part('{}'),
   complete: '--\r\n',
 };
+
+/** Intermediaries must not store, compress or buffer (nginx) a stream. */
+export const streamHeaders = { 'cache-control': 'no-store, no-transform', 'x-accel-buffering': 'no' };
+
+/** Sends a single result as a stream with one event. It cannot be resumed or cached. */
+export function sendFramed(reply: FastifyReply, result: string): FastifyReply {
+  reply.contentTag = null;
+  return reply
+    .headers(streamHeaders)
+    .type(serverSentEvents.mediaType)
+    .send(serverSentEvents.next(result) + serverSentEvents.complete);
+}

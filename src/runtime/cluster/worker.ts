@@ -1,5 +1,4 @@
 import cluster from 'node:cluster';
-import { type RateLimiterAbstract, RateLimiterCluster, RateLimiterMemory } from 'rate-limiter-flexible';
 import type { LogSettings } from '../log/log.ts';
 
 /** Environment variable with a worker's number and the number of workers, like `1/4`. Not configurable. */
@@ -61,33 +60,4 @@ export class ClusterWorker {
   ready(address: string): void {
     process.send?.({ ready: address } satisfies WorkerReady);
   }
-
-  readonly limiter = limiterInParent;
-}
-
-export interface Budget {
-  points: number;
-  /** Seconds. */
-  duration: number;
-  /** Separates limiters that share a store. */
-  keyPrefix: string;
-}
-
-type Limiter = Pick<RateLimiterAbstract, 'get' | 'penalty' | 'reward' | 'delete'>;
-
-/** How long (ms) the parent may listener to answer. The limit for Redis is the same. */
-const timeoutMs = 500;
-
-/** Counts in the parent, for all workers. While the parent does not answer, each worker counts for itself. */
-function limiterInParent(budget: Budget): Limiter {
-  const shared = new RateLimiterCluster({ ...budget, timeoutMs });
-  const own = new RateLimiterMemory(budget);
-  const withFallback = <T>(ask: (limiter: Limiter) => Promise<T>): Promise<T> =>
-    process.connected ? ask(shared).catch(() => ask(own)) : ask(own);
-  return {
-    get: (key) => withFallback((limiter) => limiter.get(key)),
-    penalty: (key, points) => withFallback((limiter) => limiter.penalty(key, points)),
-    reward: (key, points) => withFallback((limiter) => limiter.reward(key, points)),
-    delete: (key) => withFallback((limiter) => limiter.delete(key)),
-  };
 }

@@ -35,7 +35,7 @@ interface Entry<New> {
 // One batch in flight per process: the next one fills while this one becomes durable.
 const writes = { maxBatch: 256, maxInFlight: 1, blockTime: 1000, isRetryable: isDataError };
 
-/** The maxDelay delay of `setTimeout`. */
+/** The longest delay (ms) of `setTimeout`. */
 const maxDelay = 2 ** 31 - 1;
 
 /** Inserts rows; concurrent insertions share one statement. */

@@ -8,7 +8,7 @@ import { linesOf, startWorkers } from '../../support/workers.ts';
 
 /** A log that cannot be written costs no request, and no end. */
 const database = databaseForEach();
-// With a key of the operator's no welcome is printed.
+// With a bootstrap key, no welcome is printed.
 const env = () => ({ ...database.env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others' });
 
 /** Sends requests on connections, one for each worker at least, for each of which there is a line of some 350 characters. */
