@@ -1,6 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { printSchema } from 'graphql';
+import { toOpenApi30 } from './api/rest/openapi.ts';
 import { buildApp } from './app.ts';
 import { loadConfig, variables } from './config.ts';
 import { modelOf } from './mikro-orm.config.ts';
@@ -16,6 +17,7 @@ export async function contracts(modules: Module[]): Promise<Record<string, strin
     await app.ready();
     return {
       'openapi.json': `${JSON.stringify(app.swagger(), null, 2)}\n`,
+      'openapi-3.0.json': `${JSON.stringify(toOpenApi30(app.swagger()), null, 2)}\n`,
       'schema.graphql': `${printSchema(app.graphqlSchema)}\n`,
     };
   } finally {

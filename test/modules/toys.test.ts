@@ -225,6 +225,9 @@ test('both contracts have it, beside the pets', async () => {
   ]);
   expect(tags.map(({ name }: { name: string }) => name)).toContain('Toys');
   expect(paths['/toys'].get.tags).toEqual(['Toys']);
+  const { Toy, NewToy } = JSON.parse(both['openapi-3.0.json'] as string).components.schemas;
+  expect(Toy.properties.note).toEqual({ type: 'string', nullable: true });
+  expect(NewToy.properties.note).toMatchObject({ type: 'string', nullable: true, maxLength: 1000 });
   expect(both['schema.graphql']).toContain('createToy(');
   expect(both['schema.graphql']).toContain('toys(');
 });

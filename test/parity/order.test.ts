@@ -81,6 +81,7 @@ test.each([
   '/livez',
   '/readyz',
   '/v1/openapi.json',
+  '/v1/openapi-3.0.json',
   '/schema.graphql',
   '/docs',
   '/docs/static/swagger-ui.css',

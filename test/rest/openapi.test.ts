@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import fc from 'fast-check';
+import { toOpenApi30 } from '../../src/api/rest/openapi.ts';
 import { cases } from '../support/cases.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
@@ -44,6 +45,43 @@ describe('the OpenAPI document', () => {
   test('marks getPet, and only it, as deprecated, with the day of its removal', () => {
     expect(operations.filter(({ deprecated }) => deprecated).map(({ operationId }) => operationId)).toEqual(['getPet']);
     expect(committed.paths['/pets/{petId}'].get.description).toContain('5 December 2030');
+  });
+});
+
+describe('the document in OpenAPI 3.0', () => {
+  test('is served, without a key, as it is committed', async () => {
+    const response = await fetch(`${store.origin}/v1/openapi-3.0.json`);
+    expect(response.headers.get('content-type')).toMatch(/^application\/json/);
+    expect(await response.json()).toEqual(JSON.parse(await readFile('schema/openapi-3.0.json', 'utf8')));
+  });
+
+  test('replaces what 3.0 lacks, and neither data nor names', () => {
+    const reference = { $ref: '#/components/schemas/Kind' };
+    const properties = {
+      type: { type: ['string', 'null'], examples: ['type', 'const'], maxLength: 5 },
+      examples: { type: 'integer', exclusiveMinimum: 0, exclusiveMaximum: 9, example: 1 },
+      const: { type: 'string', const: 'ball' },
+      kind: { ...reference, description: 'Its kind.', default: { type: ['null'], const: 1 } },
+      plain: reference,
+      orNull: { anyOf: [reference, { type: 'null' }], description: 'Perhaps.' },
+      either: { anyOf: [reference, { type: ['integer', 'null'] }] },
+    };
+    const document = { openapi: '3.1.0', info: { license: { identifier: 'MIT' } } };
+    const replaced = {
+      type: { type: 'string', nullable: true, example: 'type', maxLength: 5 },
+      examples: { type: 'integer', minimum: 0, exclusiveMinimum: true, maximum: 9, exclusiveMaximum: true, example: 1 },
+      const: { type: 'string', enum: ['ball'] },
+      kind: { allOf: [reference], description: 'Its kind.', default: { type: ['null'], const: 1 } },
+      plain: reference,
+      orNull: { allOf: [reference], nullable: true, description: 'Perhaps.' },
+      either: { anyOf: [reference, { type: 'integer', nullable: true }] },
+    };
+    const schema = (members: object) => ({ ...document, components: { schemas: { const: { properties: members } } } });
+    expect(toOpenApi30(schema(properties))).toEqual({
+      ...schema(replaced),
+      openapi: '3.0.3',
+      info: { license: { url: 'https://spdx.org/licenses/MIT.html' } },
+    });
   });
 });
 

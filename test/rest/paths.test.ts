@@ -149,6 +149,7 @@ describe.each([
   ['/v1/pets/rex', 'GET, HEAD, OPTIONS'],
   ['/v1/store/orders', 'GET, HEAD, OPTIONS'],
   ['/v1/openapi.json', 'GET, HEAD, OPTIONS'],
+  ['/v1/openapi-3.0.json', 'GET, HEAD, OPTIONS'],
   ['/', 'GET, HEAD, OPTIONS'],
   ['/favicon.ico', 'GET, HEAD, OPTIONS'],
   ['/robots.txt', 'GET, HEAD, OPTIONS'],

@@ -97,9 +97,9 @@ test('the tag changes with the animals, with the page, and when a further page c
   tag = `${all.headers.etag}`;
 });
 
-test('one animal and the OpenAPI document have tags as well', async () => {
+test('one animal and the OpenAPI documents have tags as well', async () => {
   const [first] = (await rest(store, '/v1/pets?limit=1')).json;
-  for (const path of [`/v1/pets/${first.id}`, '/v1/openapi.json']) {
+  for (const path of [`/v1/pets/${first.id}`, '/v1/openapi.json', '/v1/openapi-3.0.json']) {
     const headers = { authorization: `Bearer ${store.key}` };
     const { etag = '' } = (await send(store.origin, { path, headers })).headers;
     const again = await send(store.origin, { path, headers: { ...headers, 'if-none-match': etag } });
