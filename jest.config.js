@@ -18,5 +18,7 @@ export default {
   globalTeardown: '<rootDir>/dist/test/support/run-end.js',
   reporters: ['default', '<rootDir>/dist/test/support/skipped.js'],
   transform: {},
+  // The package that is made of the client has the client's name.
+  modulePathIgnorePatterns: ['<rootDir>/clients/typescript/dist', '<rootDir>/release'],
   maxWorkers: Math.max(2, availableParallelism()),
 };

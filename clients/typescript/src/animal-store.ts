@@ -1,12 +1,15 @@
+import { type AddedOptions, added } from './added.ts';
 import { type Answer, dataOf, readAs } from './answer.ts';
 import type { paths } from './generated/openapi.ts';
 import { readRest, requireExactJson, writeGraphQL, writeRest } from './json.ts';
 import { nextAfter } from './link.ts';
-import { type Int64, int64, isPet, isPets, type NewPet, type Pet } from './pet.ts';
+import { type Id, type IdType, type Int64, idAs, int64, isPet, isPets, type NewPet, type Pet, withIds } from './pet.ts';
 import { type CallOptions, succeeded, Transport, type TransportOptions } from './transport.ts';
 import { type Following, type TypedDocument, textOf } from './typed-document.ts';
 
-export interface AnimalStoreOptions extends TransportOptions {
+export interface AnimalStoreOptions<Ids extends IdType = 'bigint'> extends TransportOptions {
+  /** What the ids of animals are: `bigint` unless it says `string`, for programs that only show them. Both are exact. */
+  ids?: Ids | undefined;
   /** `print` of `graphql`, for documents that are syntax trees (`TypedDocumentNode`). */
   print?: ((document: never) => string) | undefined;
 }
@@ -24,40 +27,46 @@ export interface PageOptions extends Omit<ListQuery, 'after'> {
   after?: Int64 | undefined;
 }
 
-export interface Page {
+export interface Page<Ids extends IdType = 'bigint'> {
   /** Ascending by id. */
-  items: Pet[];
+  items: Pet<Ids>[];
   /** What `after` is on the next page; undefined when there is none. */
-  next: bigint | undefined;
+  next: Id<Ids> | undefined;
 }
 
 /** The animal store, by REST and GraphQL. Every call may throw a `StoreError`. */
-export class AnimalStore {
+export class AnimalStore<Ids extends IdType = 'bigint'> {
   readonly #transport: Transport;
+  readonly #ids: Ids;
   readonly #print: AnimalStoreOptions['print'];
 
   /** @throws Error when this JavaScript engine cannot keep int64 exact; TypeError for a URL or key that cannot be one */
-  constructor({ print, ...options }: AnimalStoreOptions) {
+  constructor({ ids = 'bigint' as Ids, print, ...options }: AnimalStoreOptions<Ids>) {
     requireExactJson();
+    this.#ids = ids;
     this.#transport = new Transport(options);
     this.#print = print;
   }
 
   /** One page of the list; `limit` is 1 to 100, 20 when omitted. */
-  async page({ status, limit, after }: PageOptions = {}, options?: CallOptions): Promise<Page> {
+  async page({ status, limit, after }: PageOptions = {}, options?: CallOptions): Promise<Page<Ids>> {
+    const seen = after === undefined ? undefined : int64('after', after);
     const query = new URLSearchParams();
     if (status !== undefined) query.set('status', status);
     if (limit !== undefined) query.set('limit', `${limit}`);
-    if (after !== undefined) query.set('after', `${int64('after', after)}`);
+    if (seen !== undefined) query.set('after', `${seen}`);
     return this.#transport.send(
       { path: `v1/pets${query.size > 0 ? `?${query}` : ''}` },
-      (answer) => pageOf(answer, after),
+      (answer) => this.#pageOf(answer, seen),
       options,
     );
   }
 
   /** All animals, page by page as they are consumed; `limit` is the size of a page, 100 when omitted. */
-  async *pets({ limit = 100, ...rest }: PageOptions = {}, options?: CallOptions): AsyncGenerator<Pet, void, undefined> {
+  async *pets(
+    { limit = 100, ...rest }: PageOptions = {},
+    options?: CallOptions,
+  ): AsyncGenerator<Pet<Ids>, void, undefined> {
     for (let after = rest.after; ; ) {
       const { items, next } = await this.page({ ...rest, limit, after }, options);
       yield* items;
@@ -66,10 +75,18 @@ export class AnimalStore {
     }
   }
 
+  /**
+   * Animals as they are added, each once, by ascending id, from the first `next` on. It ends when the caller breaks off
+   * or gives up; a lost connection is resumed after the last animal, as long as `timeoutMs` do not pass without one.
+   */
+  async *added(at: AddedOptions = {}, options: CallOptions = {}): AsyncGenerator<Pet<Ids>, void, undefined> {
+    for await (const pet of added(this.#transport, at, options)) yield withIds(this.#ids, pet);
+  }
+
   /** Adds an animal, once, however often it has to be sent. @returns it with its id */
-  async create(pet: NewPet, { idempotencyKey, ...limits }: WriteOptions = {}): Promise<Pet> {
+  async create(pet: NewPet, { idempotencyKey, ...limits }: WriteOptions = {}): Promise<Pet<Ids>> {
     const body = writeRest({ ...pet, categoryId: int64('categoryId', pet.categoryId) });
-    return this.#transport.send({ path: 'v1/pets', headers: written(idempotencyKey), body }, petOf, limits);
+    return this.#transport.send({ path: 'v1/pets', headers: written(idempotencyKey), body }, this.#petOf, limits);
   }
 
   /**
@@ -78,8 +95,8 @@ export class AnimalStore {
    * @deprecated Use `pets` with a `status`; the service removes this operation on 5 December 2030.
    * @throws StoreError NOT_FOUND when there is none
    */
-  async pet(id: Int64, options?: CallOptions): Promise<Pet> {
-    return this.#transport.send({ path: `v1/pets/${int64('id', id)}` }, petOf, options);
+  async pet(id: Int64, options?: CallOptions): Promise<Pet<Ids>> {
+    return this.#transport.send({ path: `v1/pets/${int64('id', id)}` }, this.#petOf, options);
   }
 
   /**
@@ -97,6 +114,14 @@ export class AnimalStore {
     const headers = { ...written(idempotencyKey), accept };
     return this.#transport.send({ path: 'graphql', headers, body }, dataOf<Data>, limits);
   }
+
+  readonly #petOf = (answer: Answer): Pet<Ids> => withIds(this.#ids, readAs(succeeded(answer), readRest, isPet));
+
+  #pageOf(answer: Answer, after: bigint | undefined): Page<Ids> {
+    const pets = readAs(succeeded(answer), readRest, isPets);
+    const next = idAs(this.#ids, nextAfter(answer, after)) as Page<Ids>['next'];
+    return { items: pets.map((pet) => withIds(this.#ids, pet)), next };
+  }
 }
 
 /** Without `crypto.randomUUID`, which pages have over HTTPS only; the service takes any name. */
@@ -104,11 +129,4 @@ function written(
   idempotencyKey = Array.from(crypto.getRandomValues(new Uint32Array(4)), (n) => n.toString(36)).join('-'),
 ) {
   return { 'content-type': 'application/json', 'idempotency-key': idempotencyKey };
-}
-
-const petOf = (answer: Answer): Pet => readAs(succeeded(answer), readRest, isPet);
-
-function pageOf(answer: Answer, after: Int64 | undefined): Page {
-  const items = readAs(succeeded(answer), readRest, isPets);
-  return { items, next: nextAfter(answer, after) };
 }

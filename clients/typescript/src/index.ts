@@ -1,3 +1,4 @@
+export type { AddedOptions } from './added.ts';
 export {
   AnimalStore,
   type AnimalStoreOptions,
@@ -5,7 +6,7 @@ export {
   type PageOptions,
   type WriteOptions,
 } from './animal-store.ts';
-export type { Int64, NewPet, Pet, PetStatus } from './pet.ts';
+export type { IdType, Int64, NewPet, Pet, PetStatus } from './pet.ts';
 export { type Code, errorCodes, type GraphQLFailure, StoreError } from './store-error.ts';
 export type { CallOptions } from './transport.ts';
 export type { TypedDocument } from './typed-document.ts';

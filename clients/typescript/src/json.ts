@@ -29,6 +29,12 @@ export function readRest(text: string): unknown {
   );
 }
 
+/** What the contract calls an int64 becomes a `bigint`, in an object of GraphQL, which has it as text. */
+export function readIds(object: object): unknown {
+  const read = ([name, value]: [string, unknown]) => [name, isInt64Member.has(name) ? BigInt(String(value)) : value];
+  return Object.fromEntries(Object.entries(object).map(read));
+}
+
 /** Writes a body of REST: a `bigint` as a JSON number of all its digits. */
 export function writeRest(value: unknown): string {
   return write(value, (_key, member) => (typeof member === 'bigint' ? json.rawJSON?.(`${member}`) : member));

@@ -1,5 +1,4 @@
 import type { Answer } from './answer.ts';
-import type { Int64 } from './pet.ts';
 import { unexpected } from './store-error.ts';
 
 /**
@@ -8,7 +7,7 @@ import { unexpected } from './store-error.ts';
  *
  * @throws StoreError when it does not lead forward, which would never end
  */
-export function nextAfter({ status, headers }: Answer, before: Int64 | undefined): bigint | undefined {
+export function nextAfter({ status, headers }: Answer, before: bigint | undefined): bigint | undefined {
   const target = /<([^>]*)>\s*;\s*rel="?next"?/i.exec(headers.get('link') ?? '')?.[1];
   if (target === undefined) return undefined;
   const digits = /[?&]after=(-?\d+)(?:&|$)/.exec(target)?.[1];

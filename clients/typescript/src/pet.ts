@@ -1,24 +1,40 @@
 import type { components } from './generated/openapi.ts';
 
-/** An animal of the catalogue. `id` and `categoryId` are always `bigint`, small ones too. */
-export type Pet = components['schemas']['Pet'];
+interface IdTypes {
+  bigint: bigint;
+  string: string;
+}
+
+/** What ids are: `bigint`, or `string`, of decimal digits. */
+export type IdType = keyof IdTypes;
+
+export type Id<Ids extends IdType> = IdTypes[Ids];
+
+type PetOfContract = components['schemas']['Pet'];
+
+/** An animal of the catalogue. All its ids are `bigint`, small ones too, or all are strings. */
+export type Pet<Ids extends IdType = 'bigint'> = {
+  [Member in keyof PetOfContract]: PetOfContract[Member] extends bigint ? Id<Ids> : PetOfContract[Member];
+};
 
 /** Availability of an animal. */
 export type PetStatus = components['schemas']['PetStatus'];
 
-/** An int64. A `number` is taken up to 2^53 - 1: beyond, it may have been rounded already. */
-export type Int64 = bigint | number;
+/** An int64: a string has its digits, and a `number` is taken up to 2^53 - 1: beyond, it may have been rounded already. */
+export type Int64 = bigint | number | string;
 
 type Input = components['schemas']['NewPet'];
 
 /** An animal to be added; `status` is `available` when omitted. */
 export type NewPet = Omit<Input, 'categoryId' | 'status'> & { categoryId: Int64 } & Partial<Pick<Input, 'status'>>;
 
-/** @throws RangeError for a number that is not a safe integer */
+/** @throws RangeError for a number that is not a safe integer, and text that is not digits */
 export function int64(name: string, value: Int64): bigint {
-  if (typeof value === 'bigint') return value;
-  if (Number.isSafeInteger(value)) return BigInt(value);
-  throw new RangeError(`${name} is not a whole number up to 2^53 - 1: pass a bigint, for example 9007199254740993n.`);
+  if (typeof value === 'string' ? /^-?\d+$/.test(value) : typeof value === 'bigint' || Number.isSafeInteger(value)) {
+    return BigInt(value);
+  }
+  const exact = 'pass a bigint, for example 9007199254740993n, or its digits as a string';
+  throw new RangeError(`${name} is not a whole number up to 2^53 - 1: ${exact}.`);
 }
 
 /** Whether it is one, by what a caller would compute with. */
@@ -26,3 +42,13 @@ export const isPet = (it: unknown): it is Pet =>
   typeof Object(it).id === 'bigint' && typeof Object(it).categoryId === 'bigint';
 
 export const isPets = (it: unknown): it is Pet[] => Array.isArray(it) && it.every(isPet);
+
+/** The animal with its ids as the caller wants them. */
+export function withIds<Ids extends IdType>(ids: Ids, pet: Pet): Pet<Ids> {
+  return Object.fromEntries(Object.entries(pet).map(([name, value]) => [name, idAs(ids, value)])) as Pet<Ids>;
+}
+
+/** Anything but a `bigint` stays as it is. */
+export function idAs(ids: IdType, value: unknown): unknown {
+  return ids === 'string' && typeof value === 'bigint' ? `${value}` : value;
+}

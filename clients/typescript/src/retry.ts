@@ -4,7 +4,7 @@ import { StoreError } from './store-error.ts';
  * Whether the same request may succeed a little later. Every request of this client may be repeated: it only reads, or
  * has an `Idempotency-Key`, under which the service carries it out once, whatever became of the first attempt.
  */
-export function isTransient(error: unknown): error is StoreError {
+function isTransient(error: unknown): error is StoreError {
   if (!(error instanceof StoreError)) return false;
   return error.errors ? error.errors.every(({ extensions }) => isLater(extensions?.code)) : isLater(error.code, error);
 }
@@ -24,9 +24,34 @@ const most = 5_000;
  * How long to wait before the next attempt, in milliseconds: what the service said and a little more, so that not all
  * clients come back at once; else twice as long each time, at random ("full jitter").
  */
-export function pauseBefore(attempt: number, { retryAfter }: StoreError): number {
+function pauseBefore(attempt: number, { retryAfter }: StoreError): number {
   const backoff = Math.random() * Math.min(most, first * 2 ** attempt);
   return retryAfter === undefined ? backoff : retryAfter * 1000 + Math.min(backoff, 1_000);
+}
+
+/** The attempts of one call, bounded in number and time. */
+export class Attempts {
+  readonly #end: number;
+  readonly #repetitions: number;
+  #made = 0;
+
+  constructor(repetitions: number, milliseconds: number) {
+    this.#repetitions = repetitions;
+    this.#end = performance.now() + milliseconds;
+  }
+
+  /** In milliseconds. */
+  get left(): number {
+    return Math.max(0, this.#end - performance.now());
+  }
+
+  /** Waits for the next one. @throws the error when it will not pass, or there is no next one; the signal's reason */
+  async next(error: unknown, signal: AbortSignal | undefined): Promise<void> {
+    if (!isTransient(error) || this.#made >= this.#repetitions) throw error;
+    const pause = pauseBefore(this.#made++, error);
+    if (pause >= this.left) throw error;
+    await sleep(pause, signal);
+  }
 }
 
 /** Of a longer time timers make a millisecond. */
@@ -44,7 +69,7 @@ export function retryAfterOf(headers: Headers): number | undefined {
 }
 
 /** @throws the signal's reason */
-export function sleep(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+function sleep(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((done, reject) => {
     signal?.throwIfAborted();
     const abort = () => {

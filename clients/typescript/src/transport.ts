@@ -1,5 +1,5 @@
 import { type Answer, failureOf } from './answer.ts';
-import { isTransient, longestTimer, pauseBefore, sleep } from './retry.ts';
+import { Attempts, longestTimer } from './retry.ts';
 import { StoreError, unexpected } from './store-error.ts';
 
 export interface TransportOptions {
@@ -54,65 +54,120 @@ export class Transport {
     this.#fetch = fetch ?? ((input, init) => globalThis.fetch(input, init));
   }
 
+  /** For a call. @param most how often it is repeated */
+  attempts({ timeoutMs = this.#timeoutMs }: CallOptions, most = this.#retries): Attempts {
+    return new Attempts(most, timeoutMs);
+  }
+
   /**
    * @param read takes what it needs from an answer, and throws what it refuses
    * @throws StoreError when the last attempt failed; the signal's reason when the caller gave up
    */
-  async send<T>(
-    request: StoreRequest,
-    read: (answer: Answer) => T,
-    { signal, timeoutMs }: CallOptions = {},
-  ): Promise<T> {
-    const end = performance.now() + (timeoutMs ?? this.#timeoutMs);
-    for (let attempt = 0; ; attempt++) {
+  async send<T>(request: StoreRequest, read: (answer: Answer) => T, options: CallOptions = {}): Promise<T> {
+    for (const attempts = this.attempts(options); ; ) {
       try {
-        return read(await this.#attempt(request, Math.max(0, end - performance.now()), signal));
+        return read(await this.#answerTo(request, attempts.left, options.signal));
       } catch (error) {
-        if (!isTransient(error) || attempt >= this.#retries) throw error;
-        const pause = pauseBefore(attempt, error);
-        if (performance.now() + pause >= end) throw error;
-        await sleep(pause, signal);
+        await attempts.next(error, options.signal);
       }
     }
   }
 
-  async #attempt({ path, headers, body }: StoreRequest, left: number, signal?: AbortSignal): Promise<Answer> {
-    signal?.throwIfAborted();
+  async #answerTo(request: StoreRequest, left: number, signal?: AbortSignal): Promise<Answer> {
+    const attempt = new Attempt(this.#base.origin, signal);
+    const fetched = this.#fetched(request);
+    try {
+      const whole = async (ending: AbortSignal) => answerOf(await fetched(ending));
+      return await attempt.wait(Math.min(left, this.#attemptTimeoutMs), whole);
+    } finally {
+      attempt.end();
+    }
+  }
+
+  /**
+   * The text of server-sent events, as it comes, for as long as no pause is longer than an attempt may be.
+   *
+   * @throws StoreError when it ends, however it does, as it has no end of its own; the signal's reason
+   */
+  async *events(request: StoreRequest, signal?: AbortSignal, left = longestTimer): AsyncGenerator<string, void> {
+    const attempt = new Attempt(this.#base.origin, signal);
+    const fetched = this.#fetched(request);
+    try {
+      const response = await attempt.wait(Math.min(left, this.#attemptTimeoutMs), fetched);
+      if (!response.headers.get('content-type')?.startsWith('text/event-stream')) {
+        throw failureOf(await attempt.wait(this.#attemptTimeoutMs, () => answerOf(response)));
+      }
+      const reader = response.body?.getReader();
+      for (const decoder = new TextDecoder(); ; ) {
+        const piece = await attempt.wait(this.#attemptTimeoutMs, async () => reader?.read());
+        if (!piece || piece.done)
+          throw new StoreError('NETWORK_ERROR', `${this.#base.origin} has ended the connection.`);
+        yield decoder.decode(piece.value, { stream: true });
+      }
+    } finally {
+      attempt.end();
+    }
+  }
+
+  #fetched({ path, headers, body }: StoreRequest): (ending: AbortSignal) => Promise<Response> {
     // Here, as `fetch` would refuse what is no header as if it were the network.
     const sent = new Headers({ ...headers, authorization: `Bearer ${this.#key}` });
-    const milliseconds = Math.ceil(Math.min(left, this.#attemptTimeoutMs, longestTimer));
-    const { origin } = this.#base;
-    const ending = new AbortController();
-    const late = () => ending.abort(new StoreError('TIMEOUT', `No answer from ${origin} in ${milliseconds} ms.`));
-    const clock = setTimeout(late, milliseconds);
-    // Not AbortSignal.any: on Node.js each leaves something at a signal that outlives it.
-    const giveUp = () => ending.abort(signal?.reason);
-    signal?.addEventListener('abort', giveUp);
-    try {
-      const response = await this.#fetch(new URL(path, this.#base), {
+    return (signal) =>
+      this.#fetch(new URL(path, this.#base), {
         method: body === undefined ? 'GET' : 'POST',
         headers: sent,
         body: body ?? null,
-        signal: ending.signal,
+        signal,
         redirect: 'manual',
       });
-      return { status: response.status, headers: response.headers, text: await textOf(response) };
+  }
+}
+
+/** One request, which ends when the caller gives up, and when what is waited for takes too long. */
+class Attempt {
+  readonly #origin: string;
+  readonly #signal: AbortSignal | undefined;
+  readonly #ending = new AbortController();
+  // Not AbortSignal.any: on Node.js each leaves something at a signal that outlives it.
+  readonly #giveUp = () => this.#ending.abort(this.#signal?.reason);
+
+  constructor(origin: string, signal: AbortSignal | undefined) {
+    signal?.throwIfAborted();
+    signal?.addEventListener('abort', this.#giveUp);
+    this.#origin = origin;
+    this.#signal = signal;
+  }
+
+  async wait<T>(most: number, work: (ending: AbortSignal) => Promise<T>): Promise<T> {
+    const milliseconds = Math.ceil(Math.min(most, longestTimer));
+    const late = () =>
+      this.#ending.abort(new StoreError('TIMEOUT', `No answer from ${this.#origin} in ${milliseconds} ms.`));
+    const clock = setTimeout(late, milliseconds);
+    try {
+      return await work(this.#ending.signal);
     } catch (cause) {
-      ending.signal.throwIfAborted();
+      this.#ending.signal.throwIfAborted();
       if (cause instanceof StoreError) throw cause;
-      throw new StoreError('NETWORK_ERROR', `${origin} cannot be reached, or broke off.`, { cause });
+      throw new StoreError('NETWORK_ERROR', `${this.#origin} cannot be reached, or broke off.`, { cause });
     } finally {
       clearTimeout(clock);
-      signal?.removeEventListener('abort', giveUp);
     }
+  }
+
+  /** Gives back the connection of an answer that was not read to its end. */
+  end(): void {
+    this.#signal?.removeEventListener('abort', this.#giveUp);
+    this.#ending.abort();
   }
 }
 
 /** @throws StoreError for a redirect: it would take the key to somebody else */
-function textOf(response: Response): Promise<string> {
-  const { status, type } = response;
+async function answerOf(response: Response): Promise<Answer> {
+  const { status, headers, type } = response;
   // Browsers tell nothing of a redirect, its status is 0.
-  if (type !== 'opaqueredirect' && (status < 300 || status > 399)) return response.text();
+  if (type !== 'opaqueredirect' && (status < 300 || status > 399)) {
+    return { status, headers, text: await response.text() };
+  }
   throw unexpected('The answer is a redirect, which this client does not follow: is the URL the right one?', status);
 }
 

@@ -122,6 +122,8 @@ inBrowser('in a real browser (skipped where there is no Chromium: CHROMIUM, or /
         for (const name of ['a', 'b', 'c']) await store.create({ name, categoryId: 9223372036854775807n });
         const walked: string[] = [];
         for await (const pet of store.pets({ limit: 2 })) walked.push(`${pet.name} ${pet.categoryId}`);
+        const added: string[] = [];
+        for await (const { name } of store.added({ after: 0 })) if (added.push(name) === 3) break;
         const { pets } = await store.graphql<{ pets: Array<{ categoryId: string }> }>('{ pets { categoryId } }');
         const refused = await store.page({ limit: 0 }).catch(({ code }) => code);
         // The same animals from the browser's cache, now with a page after them.
@@ -129,12 +131,13 @@ inBrowser('in a real browser (skipped where there is no Chromium: CHROMIUM, or /
         await store.create({ name: 'd', categoryId: 1 });
         const { items, next } = await store.page({ limit: 3 });
         const links = none === undefined && next !== undefined && next === items[2]?.id;
-        return { walked, categoryId: pets[0]?.categoryId, refused, links };
+        return { walked, added, categoryId: pets[0]?.categoryId, refused, links };
       },
       [store.origin, store.key],
     );
     expect(shown).toEqual({
       walked: ['a', 'b', 'c'].map((name) => `${name} 9223372036854775807`),
+      added: ['a', 'b', 'c'],
       categoryId: '9223372036854775807',
       refused: 'BAD_USER_INPUT',
       links: true,

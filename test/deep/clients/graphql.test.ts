@@ -3,6 +3,7 @@ import { ApolloClient, CombinedGraphQLErrors, HttpLink, InMemoryCache } from '@a
 import { PersistedQueryLink } from '@apollo/client/link/persisted-queries';
 import { cacheExchange, fetchExchange, Client as Urql } from '@urql/core';
 import { ClientError, GraphQLClient } from 'graphql-request';
+import type { NewPet } from '../../../examples/react/src/generated/graphql.ts';
 import { CreatePetDocument, PetDocument, PetsDocument } from '../../support/generated/graphql.ts';
 import { beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { onNode, storeForAll } from '../../support/store.ts';
@@ -142,6 +143,13 @@ test('@apollo/client keeps an int64 to its last digit in its cache, too', async 
     const { data } = await client.query({ query: PetsDocument, variables: {}, fetchPolicy });
     expect(data?.pets).toMatchObject([{ categoryId: '9223372036854775807' }]);
   }
+});
+
+test('@apollo/client throws at a bigint in variables, so the types of examples/react refuse it', async () => {
+  const input = { name: 'Rex', categoryId: 5n };
+  // @ts-expect-error A category is the text of its digits.
+  input satisfies NewPet;
+  await expect(apollo(store.key, []).create(input)).rejects.toThrow('Do not know how to serialize a BigInt');
 });
 
 test('@apollo/client sends the text where its hash is not known, or persisted queries are off', async () => {

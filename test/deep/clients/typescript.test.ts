@@ -39,6 +39,25 @@ test.each([5n, 9007199254740993n, 9223372036854775807n, -9223372036854775808n])(
   },
 );
 
+test.each(['9007199254740993', '-9223372036854775808'])(
+  'ids are text, like %s, everywhere, in both directions, where a program wants only to show them',
+  async (categoryId) => {
+    const shown = new AnimalStore({ url: store.origin, key: store.key, ids: 'string' });
+    const rex: Pet<'string'> = await shown.create({ name: 'Rex', categoryId });
+    expect(rex).toEqual({ id: expect.stringMatching(/^\d+$/), name: 'Rex', categoryId, status: 'available' });
+    expect(JSON.parse(JSON.stringify(rex))).toEqual(rex);
+    const tom = await shown.create({ name: 'Tom', categoryId: BigInt(categoryId) });
+    expect(await shown.page({ limit: 1 })).toEqual({ items: [rex], next: rex.id });
+    expect(await shown.page({ after: rex.id })).toEqual({ items: [tom], next: undefined });
+    const walked: Pet<'string'>[] = [];
+    for await (const pet of shown.pets({ limit: 1 })) walked.push(pet);
+    expect(walked).toEqual([rex, tom]);
+    expect(await shown.pet(tom.id)).toEqual(tom);
+    const exact = { ...rex, id: BigInt(rex.id), categoryId: BigInt(categoryId) };
+    expect(await client.page({ limit: 1 })).toEqual({ items: [exact], next: exact.id });
+  },
+);
+
 test('a program that has taught bigint another JSON still sends its digits', async () => {
   const taught = BigInt.prototype as { toJSON?: () => unknown };
   taught.toJSON = function (this: bigint) {
@@ -60,6 +79,9 @@ test('a number is taken for an int64 as long as it cannot have been rounded', as
     await expect(client.create({ name: 'Rex', categoryId: number })).rejects.toThrow(RangeError);
     await expect(client.pet(number)).rejects.toThrow(/^id is not a whole number up to 2\^53 - 1/);
     await expect(client.page({ after: number })).rejects.toThrow(/^after is not/);
+  }
+  for (const text of ['', '1.5', '0x10', ' 5', '5n', 'Rex']) {
+    await expect(client.create({ name: 'Rex', categoryId: text })).rejects.toThrow(RangeError);
   }
   await expect(client.graphql('query ($id: ID!) { pet(id: $id) { id } }', { id: 2 ** 53 })).rejects.toThrow(RangeError);
   expect((await client.page()).items).toHaveLength(1);

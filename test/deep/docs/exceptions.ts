@@ -20,6 +20,8 @@ export const exceptions: Record<string, Record<string, string>> = {
     ...same(ofExamples, ['npm run --silent build --workspace animal-store-client', 'mkdir shop && cd shop']),
     ...same(ofClient, [
       "for await (const pet of store.pets({ status: 'sold' })) console.log(pet.id, pet.name);",
+      "for await (const pet of store.added({ after: 0n, status: 'sold' }, { signal })) console.log(pet.id, pet.name);",
+      "const list = new AnimalStore({ url, key, ids: 'string' });",
       "const { createPet } = await store.graphql(CreatePetDocument, { input: { name: 'Rex', categoryId: 5n } });",
       'try {',
     ]),
@@ -39,6 +41,13 @@ export const exceptions: Record<string, Record<string, string>> = {
       "import { toysModule } from './toys/toys.module.ts';",
     ]),
   },
+  'docs/clients.md': same(
+    'needs @tanstack/react-query; test/deep/clients/typescript.test.ts has what the client promises',
+    [
+      "import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query';",
+      "import { QueryClient } from '@tanstack/react-query';",
+    ],
+  ),
   'docs/deploy.md': {
     ...same('needs Docker; test/deep/operations/container.test.ts and proxy.test.ts hold the files to the service', [
       'export POSTGRES_PASSWORD=$(openssl rand -hex 32)',

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
@@ -25,10 +25,10 @@ interface Ended {
   stderr: string;
 }
 
-/** The commands of a page, in their order. `npm test` has built the client, which others use while this runs. */
+/** The commands of a page, in their order. */
 async function commandsOf(page: string): Promise<string[]> {
   const blocks = (await readFile(page, 'utf8')).matchAll(/```sh\n(.*?)```/gs);
-  return Array.from(blocks, ([, commands = '']) => commands.replace(/^npm run --silent build .*\n/m, ''));
+  return Array.from(blocks, ([, commands = '']) => commands);
 }
 
 const shell = (commands: string, cwd: string, env: Record<string, string> = {}): Promise<Ended> =>
@@ -40,7 +40,12 @@ const shell = (commands: string, cwd: string, env: Record<string, string> = {}):
 /** Runs what the page of an example says, in its folder. */
 async function example(name: string, env: Record<string, string> = {}): Promise<Ended> {
   const [commands = ''] = await commandsOf(`examples/${name}/README.md`);
-  return shell(commands, `examples/${name}`, { STORE_URL: store.origin, KEY: store.key, ...env });
+  // `npm test` has built the client, which others use while this runs.
+  return shell(commands.replace(/^npm run --silent build .*\n/m, ''), `examples/${name}`, {
+    STORE_URL: store.origin,
+    KEY: store.key,
+    ...env,
+  });
 }
 
 /** In front of the service: carries out every other POST, beginning with the first, and loses its answer. */
@@ -160,19 +165,73 @@ describe('curl', () => {
   });
 });
 
+describe.each(['rest.http', 'graphql.http'])('http/%s', (file) => {
+  test('has requests that answer as their titles say', async () => {
+    const text = await readFile(`examples/http/${file}`, 'utf8');
+    const [head = '', ...requests] = text.replace('ask_...', store.key).split(/^### /m);
+    const variables = new Map(Array.from(head.matchAll(/^@(\w+) = (.*)$/gm), ([, name = '', value]) => [name, value]));
+    expect([...variables.keys()]).toEqual(['key', 'url']);
+    variables.set('url', store.origin);
+    const statuses: string[] = [];
+    for (const request of requests) {
+      const [top = '', ...body] = request
+        .replaceAll(/\{\{(\w+)\}\}/g, (_, name) => `${variables.get(name)}`)
+        .split('\n\n');
+      const [title = '', line = '', ...headers] = top.trimEnd().split('\n');
+      const [method = '', url = ''] = line.split(' ');
+      const pairs = headers.map((header) => header.split(': ') as [string, string]);
+      const init = { method, headers: pairs, ...(method === 'POST' && { body: body.join('\n\n') }) };
+      const answer = await fetch(url, init);
+      const problem = answer.status === 200 && /"errors"/.test(await answer.text()) ? ', with errors' : '';
+      statuses.push(`${title.replace(/\(\d+\)/, `(${answer.status}${problem})`)}`);
+    }
+    expect(statuses).toEqual(requests.map((request) => request.split('\n', 1)[0]));
+  });
+});
+
 describe('the package of the typed client', () => {
   let folder: string;
+  let sources: string;
+  const offline = { npm_config_offline: 'true', npm_config_audit: 'false', npm_config_update_notifier: 'false' };
+  // What a clone has of it, before anything was built.
   beforeAll(async () => {
     folder = await newFolder();
+    sources = join(folder, 'clone');
+    const files = [
+      '.ci/release',
+      '.gitignore',
+      '.npmrc',
+      'CHANGELOG.md',
+      'package.json',
+      'schema/openapi.json',
+      'tsconfig.json',
+    ];
+    for (const file of files) await cp(file, join(sources, file));
+    const isSource = (path: string) => !path.includes('typescript/dist');
+    await cp('clients/typescript', join(sources, 'clients/typescript'), { recursive: true, filter: isSource });
+    await symlink(resolve('node_modules'), join(sources, 'node_modules'));
   });
   afterAll(() => rm(folder, { recursive: true }));
 
-  test('is installed and used as its page says', async () => {
+  test.each([
+    ['.', 'npm pack --workspace animal-store-client'],
+    ['.', 'npm pack ./clients/typescript'],
+    ['.', 'npm pack ./clients/typescript/dist'],
+    ['clients/typescript', 'npm pack'],
+    ['clients/typescript', 'npm pack --ignore-scripts=false'],
+    ['clients/typescript', 'npm publish --dry-run'],
+  ])('is not made empty in %s by %s', async (where, command) => {
+    const { code, stderr } = await shell(command, join(sources, where), offline);
+    expect(code).not.toBe(0);
+    expect(stderr).toContain('npm error');
+    expect((await readdir(join(sources, where))).filter((name) => name.endsWith('.tgz'))).toEqual([]);
+  });
+
+  test('is made, installed and used as its page says', async () => {
     const here = (commands = '') =>
       commands.replaceAll('/tmp', folder).replace('http://127.0.0.1:4000', store.origin).replace('ask_...', store.key);
     const [pack, first] = await commandsOf('clients/typescript/README.md');
-    const offline = { npm_config_offline: 'true', npm_config_audit: 'false' };
-    expect(await shell(here(pack), '.', offline)).toMatchObject({ code: 0 });
+    expect(await shell(here(pack), sources, offline)).toMatchObject({ code: 0 });
     const { stdout } = await shell(here(first), folder, offline);
     const [{ id }] = await listed();
     expect(stdout).toContain(`[
@@ -188,11 +247,70 @@ describe('the package of the typed client', () => {
 
   test('has what it needs and nothing else', async () => {
     const files = await readdir(join(folder, 'shop/node_modules/animal-store-client'), { recursive: true });
-    const kinds = files.map((path) => path.replace(/^dist\/.*\.(js|d\.ts)$/, 'dist/*.$1'));
-    const folders = ['dist', 'dist/generated'];
-    expect([...new Set(kinds)].sort()).toEqual(
-      ['LICENSE', 'README.md', 'dist/*.d.ts', 'dist/*.js', 'package.json', ...folders].sort(),
-    );
+    const kinds = files.map((path) => path.replace(/^.*\.(js|d\.ts)$/, '*.$1'));
+    expect([...new Set(kinds)].sort()).toEqual(['*.d.ts', '*.js', 'LICENSE', 'README.md', 'generated', 'package.json']);
+  });
+
+  describe('in a release', () => {
+    /** Says what it was asked for. */
+    const silent = (name: string) => `#!/bin/sh\necho "${name} $*" >>"$RECORD"\n`;
+    const npm = '#!/bin/sh\n[ "$1" = publish ] || exec /usr/bin/env PATH="$REST" npm "$@"\necho "npm $*" >>"$RECORD"\n';
+    const git = '#!/bin/sh\n[ "$1" = push ] || exec /usr/bin/env PATH="$REST" git "$@"\necho "git $*" >>"$RECORD"\n';
+    const record = () => readFile(join(folder, 'record'), 'utf8');
+    beforeAll(async () => {
+      await mkdir(join(folder, 'bin'));
+      for (const [name, text] of Object.entries({ docker: silent('docker'), npm, git })) {
+        await writeFile(join(folder, 'bin', name), text, { mode: 0o755 });
+      }
+      await commit('init -q', 'as it is');
+    });
+    const commit = (before: string, message: string) =>
+      shell(
+        `git ${before} && git add -A && git -c user.name=t -c user.email=t@localhost commit -qm '${message}'`,
+        sources,
+      );
+    const release = async (...args: string[]) => {
+      await writeFile(join(folder, 'record'), '');
+      const REST = [resolve('node_modules/.bin'), process.env.PATH].join(':');
+      const env = { ...offline, REST, RECORD: join(folder, 'record'), PATH: `${join(folder, 'bin')}:${REST}` };
+      return shell(`.ci/release ${args.join(' ')}`, sources, env);
+    };
+
+    test('stands against it what does not fit together, and nothing leaves the machine', async () => {
+      const manifest = join(sources, 'clients/typescript/publish.json');
+      const text = await readFile(manifest, 'utf8');
+      await writeFile(manifest, text.replace('"1.0.0"', '"0.9.0"'));
+      const { code, stderr } = await release('--publish');
+      expect(code).toBe(1);
+      expect(stderr).toContain('publish.json has the version 0.9.0, package.json has 1.0.0');
+      expect(stderr).toContain('CHANGELOG.md has no chapter "## 1.0.0 - ');
+      expect(stderr).toContain('something is not committed');
+      expect(await record()).not.toMatch(/push|publish/);
+      await writeFile(manifest, text);
+      expect((await release('--force')).code).toBe(2);
+    });
+
+    test('goes out, once, when all is ready and it is said', async () => {
+      const changelog = join(sources, 'CHANGELOG.md');
+      const text = await readFile(changelog, 'utf8');
+      await writeFile(changelog, text.replace('## Unreleased', '## 1.0.0 - 2026-11-22'));
+      await commit('status', 'release');
+      const tried = await release();
+      expect(tried).toMatchObject({ code: 0, stderr: '' });
+      expect(tried.stdout).toContain('would run: npm publish ./release/animal-store-client-1.0.0.tgz\n');
+      const build =
+        /^docker build --build-arg VERSION=1\.0\.0 --build-arg REVISION=\w{40} --tag animal-store:1\.0\.0 \.\n/;
+      expect(await record()).toMatch(new RegExp(`${build.source}$`));
+      expect(await release('--publish')).toMatchObject({ code: 0, stderr: '' });
+      expect((await record()).replace(build, '').split('\n')).toEqual([
+        'docker push animal-store:1.0.0',
+        'npm publish ./release/animal-store-client-1.0.0.tgz',
+        'git push origin v1.0.0',
+        '',
+      ]);
+      const again = await release('--publish');
+      expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining('the tag v1.0.0 is there already') });
+    });
   });
 
   test('the TypeScript of its page has the types that the page says', async () => {
@@ -219,10 +337,17 @@ const prelude = `
 import { AnimalStore, StoreError, type TypedDocument } from 'animal-store-client';
 declare const store: AnimalStore;
 declare const signal: AbortSignal;
+declare const url: string, key: string;
 declare const CreatePetDocument: TypedDocument<
   { createPet: { id: string } }, { input: { name: string; categoryId: string | bigint } }
 >;
 const id: bigint = (await store.create({ name: 'Rex', categoryId: 5 })).id;
+for await (const pet of store.added()) pet.id satisfies bigint;
+const textual = new AnimalStore({ url: '', key: '', ids: 'string' });
+for await (const pet of textual.added({ after: '5' })) pet.id satisfies string;
+(await textual.page()).next satisfies string | undefined;
+// @ts-expect-error Its ids are text.
+(await textual.create({ name: 'Rex', categoryId: '5' })).id satisfies bigint;
 // @ts-expect-error There is no such status.
 store.pets({ status: 'gone' });
 // @ts-expect-error Its variables are required.

@@ -7,7 +7,7 @@ import type { TypedDocumentNode as DocumentNode } from '@graphql-typed-document-
 /** An animal to be added. */
 export type NewPet = {
   /** Identifier of its category: an int64, as decimal digits or as an integer. */
-  categoryId: string | bigint;
+  categoryId: string;
   /** The animal's name. Any text without U+0000 and lone surrogates, of at most 1,000 characters. */
   name: string;
   /** Availability of the animal. */
