@@ -39,7 +39,8 @@ export class PetResolver {
     @Arg('status', () => PetStatus, withStatus) status: PetStatus | null | undefined,
     @Ctx() { call }: GraphQLContext,
   ) {
-    return toConnection(await this.service.list(queryOfConnection({ ...args, status }), call));
+    const query = queryOfConnection({ ...args, status });
+    return toConnection(await this.service.list(query, call), () => this.service.count(query, call));
   }
 
   @Extensions({ deprecation: getPetDeprecation } satisfies DeprecatedField)

@@ -14,10 +14,12 @@ export function petRoutes(app: Routes, pets: PetService): void {
     description:
       'Returns a page of animals by ascending id, optionally filtered by availability. Follow `Link: <...>; rel="next"` for further pages.',
     querystring: petQuerySchema,
-    response: { 200: pageOf(petSchema, 'Pets', 'A page of animals.') },
+    response: { 200: pageOf(petSchema, 'Pets', 'A page of animals.', true) },
   };
   app.get('/pets', { schema: listPets }, async (request, reply) =>
-    sendPage(request, reply, await pets.list(request.query, request.call)),
+    sendPage(request, reply, await pets.list(request.query, request.call), () =>
+      pets.count(request.query, request.call),
+    ),
   );
 
   const createPet = {

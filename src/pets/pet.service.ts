@@ -1,7 +1,7 @@
 import type { Deadline } from '../deadline.ts';
 import type { Database } from '../storage/database/database.ts';
 import type { Int64 } from '../storage/input/int64.ts';
-import type { Page } from '../storage/input/page.ts';
+import type { Page, Total } from '../storage/input/page.ts';
 import type { IdempotencyClaim } from '../storage/records/insertions.ts';
 import { type Addition, type FollowQuery, LiveList } from '../storage/records/live-list.ts';
 import { Records } from '../storage/records/records.ts';
@@ -25,6 +25,15 @@ export class PetService {
    */
   list(query: PetQuery, deadline?: Deadline): Promise<Page<Pet>> {
     return this.#pets.list(query, deadline);
+  }
+
+  /**
+   * Counts the pets of a list, on all its pages.
+   *
+   * @throws StoreError SERVICE_UNAVAILABLE
+   */
+  count(query: PetQuery, deadline?: Deadline): Promise<Total> {
+    return this.#pets.count(query, deadline);
   }
 
   /**

@@ -37,6 +37,11 @@ describe('the cost of an operation', () => {
     [2, 'a list of one', (client) => rest(client, '/v1/pets?limit=1')],
     [1, 'an empty list', (client) => rest(client, '/v1/pets?status=sold')],
     [1, 'a list that is refused', (client) => rest(client, '/v1/pets?limit=0')],
+    [
+      14,
+      'a list of three with its total',
+      (client) => rest(client, '/v1/pets', { headers: { prefer: 'count=exact' } }),
+    ],
     [2, 'an animal found', (client) => rest(client, '/v1/pets/1')],
     [1, 'an animal that is not there', (client) => rest(client, '/v1/pets/77')],
     [1, 'an id that is none', (client) => rest(client, '/v1/pets/rex')],
@@ -66,6 +71,7 @@ describe('the cost of an operation', () => {
     ],
     [4, 'a connection of three', '{ petsConnection { edges { node { id } } } }'],
     [2, 'a connection of one', '{ petsConnection(first: 1) { edges { node { id } } } }'],
+    [14, 'a connection of three with its total', '{ petsConnection { totalCount isTotalCountExact nodes { id } } }'],
     [4, 'a connection without its edges', '{ petsConnection { pageInfo { hasNextPage } } }'],
     [8, 'a list twice, by aliases', '{ a: pets { id } b: pets { id } }'],
     [

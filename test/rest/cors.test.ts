@@ -20,7 +20,7 @@ const preflight = {
   'access-control-request-headers': 'authorization, idempotency-key',
 };
 const exposed =
-  'Link, ETag, Deprecation, Sunset, X-Request-Id, WWW-Authenticate, Allow, Retry-After, Idempotent-Replayed, RateLimit, RateLimit-Policy';
+  'Link, X-Total-Count, Preference-Applied, ETag, Deprecation, Sunset, X-Request-Id, WWW-Authenticate, Allow, Retry-After, Idempotent-Replayed, RateLimit, RateLimit-Policy';
 const grants = (headers: object) => Object.keys(headers).filter((name) => name.startsWith('access-control-'));
 
 describe.each(['/v1/pets', '/v1/pets/1', '/graphql', '/v1/nothing'])('at %s', (path) => {

@@ -1,12 +1,19 @@
 import 'reflect-metadata';
 import { inspect } from 'node:util';
 import { GraphQLError, GraphQLID, GraphQLScalarType, Kind, print, type ValueNode } from 'graphql';
-import { ArgsType, type ClassType, Field, Int, ObjectType } from 'type-graphql';
+import { ArgsType, type ClassType, Field, Int, ObjectType, Root } from 'type-graphql';
 import { type TObject, Type } from 'typebox';
 import { StoreError } from '../../errors.ts';
 import { type Checked, checker } from '../../storage/input/check.ts';
 import { type Int64, int64FromText } from '../../storage/input/int64.ts';
-import { type Page, type PageQuery, pageLimit } from '../../storage/input/page.ts';
+import {
+  maxExactTotal,
+  type Page,
+  type PageQuery,
+  pageLimit,
+  type Total,
+  totalCost,
+} from '../../storage/input/page.ts';
 import { countedAbove } from './cost.ts';
 
 /** Types shared by all modules: ids, and lists as arrays and as connections. */
@@ -83,7 +90,9 @@ class PageInfo {
 /** A page of a connection, for any type of node. */
 interface Connection {
   edges: Array<{ cursor: string; node: unknown }>;
+  nodes: readonly unknown[];
   pageInfo: PageInfo;
+  total: () => Promise<Total>;
 }
 
 /**
@@ -92,7 +101,7 @@ interface Connection {
  * @param name of that type
  * @param nouns for the nodes, in the plural
  */
-export function connectionOf(Node: ClassType, name: string, nouns: string): ClassType<Connection> {
+export function connectionOf(Node: ClassType, name: string, nouns: string): ClassType {
   @ObjectType(`${name}Edge`, { description: `One of the ${nouns}, and its place in the list.`, simpleResolvers: true })
   class Edge {
     @Field(() => String, { description: 'Opaque; `after` continues from it.' })
@@ -103,22 +112,47 @@ export function connectionOf(Node: ClassType, name: string, nouns: string): Clas
   }
 
   @ObjectType(`${name}Connection`, { description: `A page of the list of ${nouns}.`, simpleResolvers: true })
-  class PageOfNodes implements Connection {
+  class PageOfNodes {
     @Field(() => [Edge], { description: `The ${nouns}, ascending by id.`, complexity: countedAbove })
     readonly edges!: Edge[];
 
+    @Field(() => [Node], { description: 'The same without cursors.', complexity: countedAbove })
+    readonly nodes!: unknown[];
+
     @Field(() => PageInfo, { description: 'Where this page lies.' })
     readonly pageInfo!: PageInfo;
+
+    @Field(() => Int, {
+      description: `How many ${nouns} there are on all pages: exact up to ${maxExactTotal}, an estimate beyond.`,
+      complexity: totalCost,
+    })
+    async totalCount(@Root() { total }: Connection): Promise<number> {
+      return Math.min((await total()).count, greatestInt);
+    }
+
+    @Field(() => Boolean, { description: '`totalCount` is not an estimate.', complexity: totalCost })
+    async isTotalCountExact(@Root() { total }: Connection): Promise<boolean> {
+      return (await total()).isExact;
+    }
   }
 
   return PageOfNodes;
 }
 
-/** A cursor is the id, like `after` in other lists. */
-export function toConnection({ items, hasNext }: Page<{ id: Int64 }>): Connection {
+/** Of GraphQL's `Int`. */
+const greatestInt = 2 ** 31 - 1;
+
+/** A cursor is the id, like `after` in other lists. @param count called once if the client asks for the total */
+export function toConnection({ items, hasNext }: Page<{ id: Int64 }>, count: () => Promise<Total>): Connection {
   const edges = items.map((node) => ({ cursor: `${node.id}`, node }));
   const [startCursor, endCursor] = [edges.at(0)?.cursor ?? null, edges.at(-1)?.cursor ?? null];
-  return { edges, pageInfo: { hasNextPage: hasNext, hasPreviousPage: false, startCursor, endCursor } };
+  const pageInfo = { hasNextPage: hasNext, hasPreviousPage: false, startCursor, endCursor };
+  let counting: Promise<Total> | undefined;
+  const total = () => {
+    counting ??= count();
+    return counting;
+  };
+  return { edges, nodes: items, pageInfo, total };
 }
 
 /**

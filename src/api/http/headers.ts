@@ -45,7 +45,7 @@ export function isRead(method: string): boolean {
 }
 
 const exposedHeaders =
-  'Link, ETag, Deprecation, Sunset, X-Request-Id, WWW-Authenticate, Allow, Retry-After, Idempotent-Replayed, RateLimit, RateLimit-Policy';
+  'Link, X-Total-Count, Preference-Applied, ETag, Deprecation, Sunset, X-Request-Id, WWW-Authenticate, Allow, Retry-After, Idempotent-Replayed, RateLimit, RateLimit-Policy';
 
 export interface CorsOptions {
   /** Origins whose scripts may send requests; none when empty. */

@@ -38,7 +38,8 @@ export function describeRoute(
     };
     return [status, Object.keys(headers).length > 0 ? { ...described, headers } : described];
   });
-  const requestHeaders = { ...(read && ifNoneMatch), ...(isRepeatable && idempotencyKey) };
+  const isCounted = read?.headers?.['X-Total-Count'] !== undefined;
+  const requestHeaders = { ...(isCounted && prefer), ...(read && ifNoneMatch), ...(isRepeatable && idempotencyKey) };
   return {
     ...own,
     ...(Object.keys(requestHeaders).length > 0 && { headers: { type: 'object', properties: requestHeaders } }),
@@ -113,6 +114,7 @@ const withBody: Record<number, Response> = {
 
 const readOnly = failure('FORBIDDEN', 'The key may only read.', 'This needs an API key with the scope "write".');
 
+const prefer = { Prefer: text('RFC 7240: `count=exact` asks for the number of items on all pages.') };
 const ifNoneMatch = {
   'If-None-Match': text(
     'RFC 9110 section 13.1.2: entity tags of earlier responses, or `*`; 304 when one of them is still current.',

@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type TSchema, Type } from 'typebox';
 import { type ErrorCode, httpStatusOf, restCodes, StoreError } from '../../errors.ts';
 import type { Int64 } from '../../storage/input/int64.ts';
-import { type Page, pageLimit, serialiseOnce } from '../../storage/input/page.ts';
+import { maxExactTotal, type Page, pageLimit, serialiseOnce, type Total } from '../../storage/input/page.ts';
 import { contentTag } from '../http/caching.ts';
 import { origin } from '../http/server-options.ts';
 
@@ -33,16 +33,23 @@ export function success(schema: TSchema, description: string, headers?: Record<s
   return { description, ...(headers && { headers }), content: { 'application/json': { schema } } };
 }
 
-/** A documented page of a list. @param name of the list's component */
-export function pageOf(item: TSchema, name: string, description: string): Response {
+/** A documented page of a list. @param name of the list's component @param isCounted whether the list has a total */
+export function pageOf(item: TSchema, name: string, description: string, isCounted = false): Response {
   const schema = Type.Array(item, {
     $id: name,
     description: `${description} Ascending by id.`,
     maxItems: pageLimit.max,
   });
   const Link = text('RFC 8288: the address of the next page with `rel="next"`; absent on the last page.');
-  return success(schema, description, { Link });
+  return success(schema, description, { Link, ...(isCounted && total) });
 }
+
+const total = {
+  'Preference-Applied': text(
+    `RFC 7240: \`count=exact\`, or \`count=estimated\` beyond ${maxExactTotal} items; absent unless \`Prefer\` asks for it.`,
+  ),
+  'X-Total-Count': text('The number of items on all pages; absent unless `Prefer: count=exact` asks for it.'),
+};
 
 /** @throws StoreError NOT_FOUND when there is no item */
 export function found<Item>(item: Item | null, noun: string, id: string): Item {
@@ -73,8 +80,20 @@ export function text(description: string) {
 /**
  * Sends a page: a bare array, and `Link: <...>; rel="next"` (RFC 8288) when there are more items. The entity tag covers the
  * link, because a client that caches only tag and body would otherwise never see it.
+ *
+ * @param count counts the items on all pages, for a client that sends `Prefer: count=exact`
  */
-export function sendPage(request: FastifyRequest, reply: FastifyReply, page: Page<{ id: Int64 }>): FastifyReply {
+export async function sendPage(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  page: Page<{ id: Int64 }>,
+  count?: () => Promise<Total>,
+): Promise<FastifyReply> {
+  if (count && asksForTotal.test(`${request.headers.prefer ?? ''}`)) {
+    const total = await count();
+    reply.header('x-total-count', `${total.count}`);
+    reply.header('preference-applied', total.isExact ? 'count=exact' : 'count=estimated');
+  }
   const last = page.items.at(-1);
   if (page.hasNext && last) reply.header('link', `<${urlWith(request, 'after', last.id)}>; rel="next"`);
   // Each route has its own serializer, so requests share the JSON only if they share the response schema.
@@ -83,6 +102,9 @@ export function sendPage(request: FastifyRequest, reply: FastifyReply, page: Pag
   reply.contentTag = page.hasNext ? `${tag}+` : tag;
   return reply.type('application/json; charset=utf-8').send(json);
 }
+
+/** One of several preferences, perhaps quoted or with parameters (RFC 7240, section 2). */
+const asksForTotal = /(?:^|,)\s*count\s*=\s*(?:exact|"exact")\s*(?:[,;]|$)/i;
 
 type Serializer = (items: never) => string;
 

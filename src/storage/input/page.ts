@@ -12,6 +12,18 @@ export interface Page<Item> {
   readonly hasNext: boolean;
 }
 
+/** The number of items of a list, on all its pages. */
+export interface Total {
+  readonly count: number;
+  /** True up to `maxExactTotal`; beyond it the count is PostgreSQL's estimate. */
+  readonly isExact: boolean;
+}
+
+/** Counting more would take more than some ten milliseconds. */
+export const maxExactTotal = 100_000;
+/** Quota units of a count. */
+export const totalCost = 10;
+
 const forms = Symbol('serialised forms');
 
 /** Immutable items, with their serialised forms by serialiser. */

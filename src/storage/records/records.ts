@@ -5,7 +5,7 @@ import type { Database } from '../database/database.ts';
 import { isUnsupported, isWorthAnotherTry } from '../database/database-errors.ts';
 import { parameterOf } from '../database/sql.ts';
 import { type Int64, int64, int64FromDigits } from '../input/int64.ts';
-import { type Page, type PageQuery, shared } from '../input/page.ts';
+import { maxExactTotal, type Page, type PageQuery, shared, type Total, totalCost } from '../input/page.ts';
 import { type IdempotencyClaim, Insertions } from './insertions.ts';
 import { type Statements, statementsFor } from './statements.ts';
 import { type Column, Table, textsOf } from './table.ts';
@@ -28,8 +28,11 @@ type InputOf<Item, New> = {
 type ListRow = Array<string | null>;
 type ServedBy = (node: string) => void;
 type Query = PageQuery & { readonly filter: unknown };
+type FilterOf<Item> = { readonly [Member in keyof Item]?: Item[Member] | undefined };
 
 const reads = { maxBatch: 32, maxInFlight: 4, blockTime: 10, isRetryable: isWorthAnotherTry };
+/** Counts are slow, so they use one connection at most. */
+const counts = { ...reads, maxInFlight: 1 };
 
 /**
  * Reads and inserts rows of an entity's table. Concurrent calls of the same kind share one round trip (`batches.ts`).
@@ -42,6 +45,7 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
   readonly #statements: Statements;
   readonly #lists: Batches<Query, Page<Item>>;
   readonly #finds: Batches<Int64, Item | null>;
+  readonly #totals: Batches<unknown, Total>;
   readonly #insertions: Insertions<Item, New>;
   #onInserted: Array<() => void> = [];
   #isSharded: boolean | undefined;
@@ -65,6 +69,11 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
       collection,
       operation: 'find',
     });
+    this.#totals = database.batched((filters, servedBy) => this.#readTotals(filters, servedBy), {
+      ...counts,
+      collection,
+      operation: 'count',
+    });
     this.#insertions = new Insertions(database, this.#table, this.#statements);
   }
 
@@ -73,15 +82,26 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
    *
    * @throws StoreError SERVICE_UNAVAILABLE
    */
-  async list(
-    query: PageQuery & { readonly [Filter in keyof Item]?: Item[Filter] | undefined },
-    deadline: Deadline = noDeadline,
-  ): Promise<Page<Item>> {
+  async list(query: PageQuery & FilterOf<Item>, deadline: Deadline = noDeadline): Promise<Page<Item>> {
     const { limit, after } = query;
-    const filter = this.#filter ? parameterOf(query[this.#filter.member as keyof Item]) : null;
-    const page = await this.#lists.add({ limit, after, filter }, deadline);
+    const page = await this.#lists.add({ limit, after, filter: this.#filterIn(query) }, deadline);
     deadline.count?.(page.items.length);
     return page;
+  }
+
+  /**
+   * Counts the items of a list, on all its pages.
+   *
+   * @throws StoreError SERVICE_UNAVAILABLE
+   */
+  async count(query: Partial<PageQuery> & FilterOf<Item>, deadline: Deadline = noDeadline): Promise<Total> {
+    const total = await this.#totals.add(this.#filterIn(query), deadline);
+    deadline.count?.(totalCost);
+    return total;
+  }
+
+  #filterIn(query: FilterOf<Item>): unknown {
+    return this.#filter ? parameterOf(query[this.#filter.member as keyof Item]) : null;
   }
 
   /**
@@ -191,6 +211,25 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
     const rows = await this.#database.read<ListRow>(this.#statements.find, [wanted], servedBy);
     const found = new Map(rows.map((row) => [row[0], this.#table.decodeRow(row) as Item]));
     return ids.map((id) => found.get(`${id}`) ?? null);
+  }
+
+  /** One or two statements per filter. */
+  async #readTotals(filters: unknown[], servedBy: ServedBy): Promise<Total[]> {
+    const { countAll, countFiltered, estimateAll, estimateFiltered } = this.#statements;
+    const totals = new Map<unknown, Total>();
+    for (const filter of new Set(filters)) {
+      const [count, estimate, values] =
+        filter === null ? [countAll, estimateAll, []] : [countFiltered, estimateFiltered, [filter]];
+      const [[counted] = []] = await this.#database.read<[string]>(count, values, servedBy);
+      let total = { count: Number(counted), isExact: true };
+      if (total.count > maxExactTotal) {
+        const [[plan = ''] = []] = await this.#database.read<[string]>(estimate, values, servedBy);
+        // Without statistics, the estimate may be lower than what was counted.
+        total = { count: Math.max(total.count, JSON.parse(plan)[0].Plan['Plan Rows']), isExact: false };
+      }
+      totals.set(filter, total);
+    }
+    return filters.map((filter) => totals.get(filter) as Total);
   }
 
   #toPage(row: ListRow, limit: number): Page<Item> {

@@ -1,5 +1,6 @@
 import { literal, quoted, type Statement } from '../database/sql.ts';
 import { int64 } from '../input/int64.ts';
+import { maxExactTotal } from '../input/page.ts';
 import type { Column, Table } from './table.ts';
 
 /**
@@ -14,6 +15,11 @@ export interface Statements {
   last: Statement;
   horizon: Statement;
   find: Statement;
+  countAll: Statement;
+  countFiltered: Statement;
+  /** PostgreSQL's plan as JSON, with the estimated number of rows. */
+  estimateAll: Statement;
+  estimateFiltered: Statement;
   insert: Statement;
   insertOnce: Statement;
 }
@@ -74,6 +80,13 @@ export function statementsFor(described: Table, filter?: Column): Statements {
       'find',
       `select ${columns.map(({ text }) => text).join(', ')} from ${table} where id = any($1::bigint[])`,
     ),
+    countAll: statement('count', countOf(`select 1 from ${table}`)),
+    countFiltered: filterable('count_filtered', countOf(`select 1 from ${table} where ${filtered} = $1`)),
+    estimateAll: statement('estimate', `explain (format json) select 1 from ${table}`),
+    estimateFiltered: filterable(
+      'estimate_filtered',
+      `explain (format json) select 1 from ${table} where ${filtered} = $1`,
+    ),
     // The lock makes rows visible in the order of their ids, so a reader that has passed id 7 never misses a later 6. It is
     // held from before the first id is drawn until the commit is visible.
     insert: {
@@ -91,6 +104,11 @@ export function statementsFor(described: Table, filter?: Column): Statements {
     },
     insertOnce: insertOnceFor(described),
   };
+}
+
+/** Counts rows, one more than the limit at most. */
+function countOf(rows: string): string {
+  return `select count(*) from (${rows} limit ${maxExactTotal + 1}) as item`;
 }
 
 /**

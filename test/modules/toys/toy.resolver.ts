@@ -38,7 +38,8 @@ export class ToyResolver {
     @Arg('kind', () => ToyKind, { nullable: true }) kind: ToyKind | null | undefined,
     @Ctx() { call }: GraphQLContext,
   ) {
-    return toConnection(await this.records.list(queryOfConnection({ ...args, kind }), call));
+    const query = queryOfConnection({ ...args, kind });
+    return toConnection(await this.records.list(query, call), () => this.records.count(query, call));
   }
 
   @Extensions({ deprecation: getToyDeprecation } satisfies DeprecatedField)

@@ -12,10 +12,12 @@ export function toyRoutes(app: Routes, toys: Toys): void {
     operationId: 'listToys',
     summary: 'List toys',
     querystring: toyQuerySchema,
-    response: { 200: pageOf(toySchema, 'Toys', 'A page of toys.') },
+    response: { 200: pageOf(toySchema, 'Toys', 'A page of toys.', true) },
   };
   app.get('/toys', { schema: listToys }, async (request, reply) =>
-    sendPage(request, reply, await toys.list(request.query, request.call)),
+    sendPage(request, reply, await toys.list(request.query, request.call), () =>
+      toys.count(request.query, request.call),
+    ),
   );
 
   const createToy = {

@@ -167,6 +167,8 @@ export interface operations {
                 after?: bigint;
             };
             header?: {
+                /** @description RFC 7240: `count=exact` asks for the number of items on all pages. */
+                Prefer?: string;
                 /** @description RFC 9110 section 13.1.2: entity tags of earlier responses, or `*`; 304 when one of them is still current. */
                 "If-None-Match"?: string;
             };
@@ -188,6 +190,10 @@ export interface operations {
                     "Content-Encoding"?: string;
                     /** @description RFC 8288: the address of the next page with `rel="next"`; absent on the last page. */
                     Link?: string;
+                    /** @description RFC 7240: `count=exact`, or `count=estimated` beyond 100000 items; absent unless `Prefer` asks for it. */
+                    "Preference-Applied"?: string;
+                    /** @description The number of items on all pages; absent unless `Prefer: count=exact` asks for it. */
+                    "X-Total-Count"?: string;
                     /** @description What is left of the quota, and when it is renewed; absent without a quota. */
                     RateLimit?: string;
                     /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
@@ -209,6 +215,10 @@ export interface operations {
                     Vary?: string;
                     /** @description RFC 8288: the address of the next page with `rel="next"`; absent on the last page. */
                     Link?: string;
+                    /** @description RFC 7240: `count=exact`, or `count=estimated` beyond 100000 items; absent unless `Prefer` asks for it. */
+                    "Preference-Applied"?: string;
+                    /** @description The number of items on all pages; absent unless `Prefer: count=exact` asks for it. */
+                    "X-Total-Count"?: string;
                     /** @description What is left of the quota, and when it is renewed; absent without a quota. */
                     RateLimit?: string;
                     /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
