@@ -15,6 +15,9 @@ COPY src src
 COPY packages packages
 COPY migrations migrations
 COPY explorer/dist explorer/dist
+COPY assets/guide.html assets/
+COPY docs docs
+COPY README.md SECURITY.md CONTRIBUTING.md CHANGELOG.md ./
 RUN npm run build && rm -rf dist/compile-cache dist/.tsbuildinfo
 
 FROM ${NODE_IMAGE} AS production

@@ -10,7 +10,21 @@ const dist = join(root, 'dist');
 const stamp = join(dist, '.built');
 const compiler = join(root, 'node_modules/.bin/tsc');
 /** The sources of the build. */
-const inputs = ['src', 'packages', 'migrations', 'explorer/dist', 'tsconfig.json', 'node_modules/.package-lock.json'];
+const inputs = [
+  'src',
+  'packages',
+  'migrations',
+  'explorer/dist',
+  'tsconfig.json',
+  'node_modules/.package-lock.json',
+  'docs',
+  'README.md',
+  'SECURITY.md',
+  'CONTRIBUTING.md',
+  'CHANGELOG.md',
+  'assets/guide.html',
+  'bin/guide.mjs',
+];
 
 /**
  * Builds if a source is newer than the last build. Concurrent processes build once.

@@ -1,5 +1,6 @@
 import { cpSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { prepareStore } from './prepared-store.ts';
 import { startFailure } from './start-failure.ts';
@@ -26,9 +27,14 @@ function compressBundle(): void {
   renameSync(folder, join(served, name));
 }
 
+/** Renders the guides. */
+const guides = import(pathToFileURL(join(root, 'bin/guide.mjs')).href).catch((error: Error) => {
+  process.stderr.write(`animal-store: built without the guides: ${error.message}\n`);
+});
+
 // The last step of the build. Without a prepared store the first start takes longer and migrates the store itself.
 const prepared = prepareStore().catch((error) => {
   process.stderr.write(`animal-store: built without a prepared store: ${startFailure(error)}\n`);
 });
 compressBundle();
-await prepared;
+await Promise.all([prepared, guides]);

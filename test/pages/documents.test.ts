@@ -60,7 +60,7 @@ test('the files of the pages come compressed, and are revalidated, not sent agai
 });
 
 test('every page leads back to the front page, and has its icon and its colours', async () => {
-  for (const path of ['/docs', '/graphql']) {
+  for (const path of ['/docs', '/graphql', '/guide']) {
     const { text } = await send(store.origin, { path, headers: { accept: 'text/html' } });
     expect(text).toMatch(/<a class="home" href="\.\/"><img src="docs\/static\/icon\.svg"/);
   }

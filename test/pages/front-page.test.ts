@@ -98,8 +98,10 @@ describe('the page', () => {
   });
 
   test('does not lead to what is closed', async () => {
-    expect(linksIn(await html(closed))).toEqual(['/docs', '/v1/openapi.json', '/livez', '/readyz']);
-    expect(Object.keys((await json(closed)).links)).toEqual(['reference', 'openapi', 'liveness', 'readiness']);
+    const paths = ['/guide', '/guide/errors', '/docs', '/v1/openapi.json', '/livez', '/readyz'];
+    expect(linksIn(await html(closed))).toEqual(paths);
+    const names = ['guides', 'errors', 'reference', 'openapi', 'liveness', 'readiness'];
+    expect(Object.keys((await json(closed)).links)).toEqual(names);
   });
 
   test.each(['"><script>alert(1)</script>', '/<b>', "/'"])('echoes nothing of the prefix %s', async (prefix) => {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { securityHeaders } from '../http/headers.ts';
 
@@ -38,10 +38,10 @@ export function fill(page: string, values: Record<string, string>): string {
 /** The options of routes that need no key and are not part of the REST contract. */
 export const open = { schema: { hide: true }, config: { public: true } };
 
-/** Serves a page at a path of one segment. */
+/** Serves a page. */
 export function servePage(app: FastifyInstance, path: string, page: Page): void {
   app.get(path, open, async (_request, reply) => sendPage(reply, page));
-  app.get(`${path}/`, open, async (_request, reply) => reply.redirect(`..${path}`, 308));
+  app.get(`${path}/`, open, async (_request, reply) => reply.redirect(`../${basename(path)}`, 308));
 }
 
 export function sendPage(reply: FastifyReply, { html, policy }: Page): FastifyReply {

@@ -3,6 +3,7 @@ import { type GraphQLSchema, printSchema } from 'graphql';
 import { acceptedTypes, varyBy } from '../http/headers.ts';
 import { origin } from '../http/server-options.ts';
 import { info } from '../rest/openapi.ts';
+import { guides } from './guides.ts';
 import { asset, fill, hashOf, open, policyOf, sendPage } from './html.ts';
 import { reference } from './reference.ts';
 
@@ -34,6 +35,7 @@ export async function pages(app: FastifyInstance, options: PagesOptions): Promis
     app.get('/schema.graphql', open, async (_request, reply) => reply.type('text/plain; charset=utf-8').send(text));
   }
   await app.register(reference);
+  await app.register(guides);
   serveFrontPage(app, options);
 }
 
@@ -49,6 +51,20 @@ interface PageLink {
 }
 
 const links: PageLink[] = [
+  {
+    name: 'guides',
+    path: '/guide',
+    group: 'Guides',
+    title: 'Guides',
+    text: 'How to use it, operate it and change it.',
+  },
+  {
+    name: 'errors',
+    path: '/guide/errors',
+    group: 'Guides',
+    title: 'Errors',
+    text: 'Every error code: what it means, and what to do.',
+  },
   {
     name: 'reference',
     path: '/docs',

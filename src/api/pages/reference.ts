@@ -29,6 +29,7 @@ const files = (): Record<string, Buffer> => ({
   'reference.js': asset('reference.js'),
   'reference.css': asset('reference.css'),
   'theme.css': asset('theme.css'),
+  'guide.css': asset('guide.css'),
   'icon.svg': asset('icon.svg'),
 });
 

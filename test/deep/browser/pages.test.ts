@@ -37,6 +37,20 @@ inBrowser('pages in a real browser (skipped where there is no Chromium: CHROMIUM
     await page.close();
   });
 
+  test.each(['', '/errors', '/configuration', '/develop'])(
+    'the guide %s has no barrier in any look, fits a phone and loads nothing foreign',
+    async (name) => {
+      const { page, complaints, foreign } = await visit(browser, store.origin);
+      await page.goto(`${store.origin}/guide${name}`);
+      await eachLook(page, `guide${name.replace('/', '-')}`, async (look) => {
+        const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+        expect([look, await barriers(page), overflow]).toEqual([look, [], 0]);
+      });
+      expect({ complaints, foreign }).toEqual({ complaints: [], foreign: [] });
+      await page.close();
+    },
+  );
+
   test('the reference: its examples, tried from top to bottom on a new store with a pasted key, all succeed', async () => {
     const { page, complaints, foreign } = await open();
     await authorize(page, store.key);

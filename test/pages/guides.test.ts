@@ -1,0 +1,94 @@
+import { readdirSync } from 'node:fs';
+import { send } from '../support/http.ts';
+import { expect, test } from '../support/jest.ts';
+import { rest } from '../support/rest.ts';
+import { storeForAll } from '../support/store.ts';
+
+/** The guides: README.md and its neighbours, `docs/` and its pictures, as pages. */
+
+const store = storeForAll();
+const get = (path: string) => send(store.origin, { path, headers: { accept: 'text/html' } });
+
+/** Where the links and pictures of a page lead. */
+const targetsOf = (page: URL, html: string) =>
+  [...html.matchAll(/\b(?:href|src|srcset)="([^"]*)"/g)].map(([, target = '']) => new URL(target, page));
+
+/** Every address of this service that pages lead to from `/guide` on, with what it answers. */
+async function walk() {
+  const found = new Map<string, { status: number; html: string }>();
+  const anchors: URL[] = [];
+  const open = [new URL('/guide', store.origin)];
+  for (let url = open.pop(); url; url = open.pop()) {
+    if (url.origin !== store.origin) continue;
+    if (url.hash) anchors.push(url);
+    if (found.has(url.pathname)) continue;
+    const { status, text } = await get(url.pathname);
+    const isGuide = /^\/guide(?!\/images)/.test(url.pathname);
+    found.set(url.pathname, { status, html: isGuide ? text : '' });
+    if (isGuide) open.push(...targetsOf(url, text));
+  }
+  return { found, anchors };
+}
+
+test('from /guide on, without a key, every link leads to a page, a picture or a heading; and every guide is reached', async () => {
+  const { found, anchors } = await walk();
+  const dead = [...found].filter(([, { status }]) => status !== 200).map(([path]) => path);
+  const headless = anchors.filter(
+    ({ pathname, hash }) => !found.get(pathname)?.html.includes(` id="${hash.slice(1)}"`),
+  );
+  expect({ dead, headless: headless.map(({ href }) => href) }).toEqual({ dead: [], headless: [] });
+  const guides = readdirSync('docs').filter((name) => name.endsWith('.md'));
+  const all = guides.map((name) => `/guide/${name.replace('.md', '')}`);
+  const pictures = readdirSync('docs/images').map((name) => `/guide/images/${name}`);
+  const others = ['/guide', '/guide/security', '/guide/contributing', '/guide/changelog'];
+  expect([...found.keys()].filter((path) => path.startsWith('/guide')).sort()).toEqual(
+    [...all, ...pictures, ...others].sort(),
+  );
+});
+
+test('every link within the service is relative, so it works behind a prefix; the others are https', async () => {
+  const { found } = await walk();
+  for (const { html } of found.values()) {
+    const targets = [...html.matchAll(/\b(?:href|src|srcset)="([^"]*)"/g)].map(([, target = '']) => target);
+    expect(targets.filter((target) => /^(?:\/|\w+:)/.test(target) && !target.startsWith('https://'))).toEqual([]);
+  }
+});
+
+test('a guide may show only its styles and pictures, and is revalidated', async () => {
+  const { headers, text } = await get('/guide/errors');
+  expect(headers).toMatchObject({
+    'content-type': 'text/html; charset=utf-8',
+    'cache-control': 'no-cache',
+    'content-security-policy':
+      "default-src 'none';style-src 'self';img-src 'self';base-uri 'none';form-action 'none';frame-ancestors 'none'",
+  });
+  expect(text).not.toMatch(/<script|<style|style="| on\w+="/);
+  const again = await send(store.origin, { path: '/guide/errors', headers: { 'if-none-match': `${headers.etag}` } });
+  expect([again.status, again.text]).toEqual([304, '']);
+});
+
+test('it is the Markdown: headings, tables, code; diagrams are text; files of the repository are no links', async () => {
+  const errors = (await get('/guide/errors')).text;
+  expect(errors).toContain('<title>Errors · Animal Store</title>');
+  expect(errors).toContain('<h3 id="bad_user_input">BAD_USER_INPUT</h3>');
+  const develop = (await get('/guide/develop')).text;
+  expect(develop).toContain('pet.routes.ts → pet.service.ts\n');
+  expect(develop).toContain('records.ts → batches.ts → database.ts → PostgreSQL</code>');
+  expect(develop).toContain('<span title="src/errors.ts">src/errors.ts</span>');
+  expect(develop).not.toMatch(/flowchart|\]\(/);
+});
+
+test('a guide that does not exist is like any unknown path', async () => {
+  for (const path of ['/guide/none', '/guide/images/none.png', '/guide/images/', '/guide/errors.html', '/guide/x/y']) {
+    expect([path, (await rest(store, path, { key: null })).status]).toEqual([path, 401]);
+    expect([path, (await rest(store, path)).status]).toEqual([path, 404]);
+  }
+});
+
+test.each([
+  ['/guide/', '../guide'],
+  ['/guide/errors/', '../errors'],
+])('%s leads to %s, behind whatever prefix', async (path, location) => {
+  const { status, headers } = await send(store.origin, { path });
+  expect([status, headers.location]).toEqual([308, location]);
+});
