@@ -1,3 +1,4 @@
+import type { ApolloServerPlugin } from '@apollo/server';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { isObjectType } from 'graphql';
 import type { TObject } from 'typebox';
@@ -12,6 +13,7 @@ import { meter } from './access/quotas/meter.ts';
 import { Quota } from './access/quotas/quota.ts';
 import { flushing } from './access/write-behind.ts';
 import { graphQL } from './api/graphql/graphql.ts';
+import type { GraphQLContext } from './api/graphql/request.ts';
 import { createSchema } from './api/graphql/schema.ts';
 import { addresses } from './api/http/addresses.ts';
 import { caching } from './api/http/caching.ts';
@@ -49,6 +51,8 @@ export interface AppOptions {
   database: Database;
   /** The domain modules to serve. */
   modules: Module[];
+  /** Plugins of Apollo Server (docs/graphql.md). */
+  apolloPlugins?: readonly ApolloServerPlugin<GraphQLContext>[];
   /** Defaults to lines on standard output. */
   log?: Log;
   /** This process, when it is a worker. */
@@ -121,7 +125,9 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const examples = apis.flatMap(({ examples = [] }) => examples);
   const { explorer, ...limited } = config.graphql;
   const page = explorer ? sandboxPage(examples) : undefined;
-  await app.register(graphQL, { schema, page, usage, observers: observers.operations, ...limited });
+  const { apolloPlugins: plugins = [] } = options;
+  const served = { schema, page, usage, observers: observers.operations, plugins, logger: app.log };
+  await app.register(graphQL, { ...served, ...limited });
   if (explorer) await app.register(graphiQL, { examples });
 
   await app.register(pages, { schema, version: releasedVersion(), explorer, introspection: limited.introspection });

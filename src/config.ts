@@ -74,6 +74,9 @@ export const variables = {
   GRAPHQL_MAX_DIRECTIVES: whole(0, 10_000)(50, 'Most directives of an operation (graphql.md).'),
   GRAPHQL_MAX_COST: whole(1, 1_000_000)(6000, 'Highest cost: one per root field and possible item (graphql.md).'),
   GRAPHQL_APQ: flag(false, 'Automatic persisted queries (graphql.md).'),
+  APOLLO_PLUGINS: text(undefined, 'Module whose default export is plugins of Apollo Server (graphql.md).'),
+  APOLLO_KEY: text(undefined, 'Key of Apollo GraphOS: reports usage, with APOLLO_GRAPH_REF (sandbox.md).'),
+  APOLLO_GRAPH_REF: text(undefined, 'The graph in GraphOS: `graph@variant` (sandbox.md).'),
   SUBSCRIPTIONS_MAX: whole(0, 1_000_000)(2000, 'Most subscriptions of each worker; 0 for none (live.md).'),
   SUBSCRIPTIONS_PER_KEY: whole(0, 1_000_000)(100, 'Most subscriptions of a key (live.md).'),
   SUBSCRIPTION_LIFE_MS: milliseconds(3_600_000, 'Longest subscription; then its client resumes it (live.md).'),
@@ -134,12 +137,14 @@ export function loadConfig(env: Record<string, string | undefined>) {
       perKey: values.SUBSCRIPTIONS_PER_KEY,
       life: values.SUBSCRIPTION_LIFE_MS,
     },
+    apolloPlugins: values.APOLLO_PLUGINS,
     graphql: {
       introspection: values.GRAPHQL_INTROSPECTION,
       explorer: values.EXPLORER,
       jit: values.GRAPHQL_JIT,
       apq: values.GRAPHQL_APQ,
       trustedDocuments: values.TRUSTED_DOCUMENTS,
+      apollo: { key: values.APOLLO_KEY, graphRef: values.APOLLO_GRAPH_REF },
       limits: {
         maxTokens: values.GRAPHQL_MAX_TOKENS,
         maxDepth: values.GRAPHQL_MAX_DEPTH,
@@ -179,7 +184,7 @@ function withoutSecrets(values: Values): Record<string, unknown> {
     return `${protocol}//${host}${pathname}`;
   };
   const shown = ([name, value]: [string, unknown]) => {
-    if (value !== undefined && name.endsWith('_API_KEY')) return [name, 'set'];
+    if (value !== undefined && name.endsWith('_KEY')) return [name, 'set'];
     if (value === undefined || !/_URLS?$/.test(name)) return [name, value];
     return [name, Array.isArray(value) ? value.map(place) : place(`${value}`)];
   };

@@ -1,10 +1,13 @@
+import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
 import type { FastifyInstance } from 'fastify';
 import { ApiKeyService, actorOf, type IssuedKey } from './access/keys/api-key.service.ts';
 import { secretPrefix } from './access/keys/secret.ts';
 import { backlog } from './api/http/connections.ts';
 import { sendError } from './api/http/failures.ts';
 import { dataHeaders } from './api/http/headers.ts';
+import type { AppOptions } from './app.ts';
 import type { Config } from './config.ts';
 import { tryAgain } from './errors.ts';
 import { modelOf } from './mikro-orm.config.ts';
@@ -60,7 +63,8 @@ export async function serve(options: ProcessOptions): Promise<Service> {
   };
   const operations = worker ? undefined : await openOperations(options, telemetry, check);
   const { buildApp } = await import('./app.ts');
-  app = await buildApp({ config, database, modules, log, worker, observers });
+  const apolloPlugins = await pluginsIn(config.apolloPlugins);
+  app = await buildApp({ config, database, modules, apolloPlugins, log, worker, observers });
   const served = app;
   const address = await served.listen({ port: config.port, host: config.host, backlog });
   worker?.ready(address);
@@ -81,6 +85,19 @@ export async function serve(options: ProcessOptions): Promise<Service> {
     },
     left: () => ({ requests: served.activeRequests.count }),
   };
+}
+
+/** Loads plugins of Apollo Server. @param path of a module, whose default export is a plugin or an array of them */
+async function pluginsIn(path: string | undefined): Promise<NonNullable<AppOptions['apolloPlugins']>> {
+  if (!path) return [];
+  const module = await import(pathToFileURL(resolve(path)).href).catch((cause: Error) => {
+    throw new Error(`${path} (APOLLO_PLUGINS) cannot be loaded: ${cause.message}`, { cause });
+  });
+  const plugins = [module.default].flat();
+  if (plugins.every((plugin) => typeof plugin === 'object' && plugin !== null)) return plugins;
+  throw new Error(
+    `${path} (APOLLO_PLUGINS) must have a default export: a plugin of Apollo Server, or an array of them.`,
+  );
 }
 
 export function openTelemetry(options: ProcessOptions, role: TelemetryOptions['role']): Promise<Telemetry> {

@@ -1,7 +1,8 @@
 import type { AddressInfo } from 'node:net';
+import type { ApolloServerPlugin } from '@apollo/server';
 import type { FastifyInstance } from 'fastify';
 import { ApiKeyService } from '../../src/access/keys/api-key.service.ts';
-import { buildApp } from '../../src/app.ts';
+import { type AppOptions, buildApp } from '../../src/app.ts';
 import { type Config, loadConfig } from '../../src/config.ts';
 import { modelOf } from '../../src/mikro-orm.config.ts';
 import type { Module } from '../../src/module.ts';
@@ -37,12 +38,19 @@ export interface StartStoreOptions {
   /** Modules beside those of the service. */
   more?: Module[];
   observers?: Observers;
+  apolloPlugins?: AppOptions['apolloPlugins'];
 }
+
+/** TEST_APOLLO_PLUGINS runs all tests with a plugin that watches everything and changes nothing. */
+const watching: ApolloServerPlugin = {
+  requestDidStart: async () => ({ executionDidStart: async () => ({ willResolveField: () => () => undefined }) }),
+};
+const usual: NonNullable<AppOptions['apolloPlugins']> = process.env.TEST_APOLLO_PLUGINS ? [watching] : [];
 
 /** Starts the service as `main.ts` does, in this process. */
 export async function startStore(
   env: Record<string, string> = {},
-  { database: given, more = [], observers }: StartStoreOptions = {},
+  { database: given, more = [], observers, apolloPlugins = usual }: StartStoreOptions = {},
 ): Promise<Store> {
   const all = [...modules, ...more];
   const test = given ?? (await createTestDatabase());
@@ -58,7 +66,7 @@ export async function startStore(
     const { tableName } = database.orm.getMetadata(entity);
     await database.rows({ name: '', text: distributionOf(tableName, citusLayout as Layout) }, []);
   }
-  const app = await buildApp({ config, database, modules: all, ...(observers && { observers }) });
+  const app = await buildApp({ config, database, modules: all, apolloPlugins, ...(observers && { observers }) });
   const origin = await listening(app);
   const keys = new ApiKeyService(database);
   const { key } = await keys.issue({ name: 'test' });
@@ -123,8 +131,9 @@ export interface ServiceNode {
 export async function startNode(
   { database, key, modules, contract }: NodeOf,
   env: Record<string, string> = {},
+  apolloPlugins = usual,
 ): Promise<ServiceNode> {
-  const app = await buildApp({ config: configOf(env), database, modules });
+  const app = await buildApp({ config: configOf(env), database, modules, apolloPlugins });
   return { origin: await listening(app), key, app, contract, close: () => app.close() };
 }
 

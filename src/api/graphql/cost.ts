@@ -43,7 +43,7 @@ export const countedAbove: FieldCost = ({ childComplexity }) => childComplexity;
  * length is unknown.
  */
 export function costOf(field: Field, isRoot: boolean): FieldCost {
-  const otherwise = isPaged(field) ? pageCost : isRoot ? 2 : field.resolve ? 1 : 0;
+  const otherwise = isPaged(field) ? pageCost : isRoot ? 2 : isRead(field) ? 1 : 0;
   const { complexity = otherwise } = field.extensions as { complexity?: FieldCost | number };
   if (typeof complexity === 'function') return complexity;
   const items = isListType(getNullableType(field.type)) ? pageLimit.max : 1;
@@ -56,15 +56,24 @@ export function rootTypesOf(schema: GraphQLSchema): GraphQLObjectType[] {
   return types.filter((type) => type != null);
 }
 
-/** @throws Error for a list with a resolver but without pages or `complexity`, which would have no limit */
+/** True for a field with a resolver of its own; Apollo Server gives every field one, if a plugin watches fields. */
+const isRead = ({ extensions }: Field) => extensions.isRead === true;
+
+/**
+ * Marks the fields with resolvers.
+ *
+ * @throws Error for a list with a resolver but without pages or `complexity`, which would have no limit
+ */
 export function assertCosts(schema: GraphQLSchema): void {
   const roots = rootTypesOf(schema);
   for (const owner of Object.values(schema.getTypeMap())) {
     if (!isObjectType(owner) || owner.name.startsWith('__')) continue;
     for (const field of Object.values(owner.getFields())) {
-      const isRead = field.resolve !== undefined || roots.includes(owner);
-      if (!isRead || !isListType(getNullableType(field.type)) || isPaged(field)) continue;
-      if (field.extensions.complexity === undefined) {
+      const { complexity } = field.extensions;
+      if (field.resolve) field.extensions = { ...field.extensions, isRead: true };
+      if (!(field.resolve || roots.includes(owner)) || !isListType(getNullableType(field.type)) || isPaged(field))
+        continue;
+      if (complexity === undefined) {
         throw new Error(`${owner.name}.${field.name} must say what it costs (complexity).`);
       }
     }
@@ -112,7 +121,7 @@ export function estimateOf(
         if (!field) return [];
         const below = node.selectionSet ? costsIn(getNamedType(field.type), node.selectionSet) : [];
         isNested ||= isRoot && below.length > 0;
-        const least = isRoot || field.resolve ? 1 : 0;
+        const least = isRoot || isRead(field) ? 1 : 0;
         const { complexity = countedAbove } = field.extensions;
         if (least === 0 && below.length === 0 && complexity === countedAbove) return [];
         const cost = costOf(field, isRoot);

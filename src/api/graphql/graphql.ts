@@ -1,4 +1,5 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { ApolloServerPlugin } from '@apollo/server';
+import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
 import { StoreError } from '../../errors.ts';
@@ -8,7 +9,14 @@ import { type Page, sendPage } from '../pages/html.ts';
 import { Documents } from './documents.ts';
 import type { OperationLimits } from './limits.ts';
 import { Operations } from './operations.ts';
-import { acceptedBy, isNavigation, isWebSocket, parametersOf, readTrustedDocuments } from './request.ts';
+import {
+  acceptedBy,
+  type GraphQLContext,
+  isNavigation,
+  isWebSocket,
+  parametersOf,
+  readTrustedDocuments,
+} from './request.ts';
 import { sendGraphQLError, sendOutcome } from './response.ts';
 
 export interface GraphQLOptions {
@@ -26,6 +34,11 @@ export interface GraphQLOptions {
   /** The manifest of the only documents that may run; any may when undefined. */
   trustedDocuments: string | undefined;
   limits: OperationLimits & { maxCost: number };
+  /** Plugins of Apollo Server. With any, or Apollo's key, Apollo Server executes. */
+  plugins: readonly ApolloServerPlugin<GraphQLContext>[];
+  /** The key of GraphOS and the graph to which usage is reported. */
+  apollo: { key: string | undefined; graphRef: string | undefined };
+  logger: Pick<FastifyBaseLogger, 'debug' | 'info' | 'warn' | 'error'>;
 }
 
 /**

@@ -14,7 +14,7 @@ import { type EventStream, openStream } from '../subscriptions/event-stream.ts';
 import { serverSentEvents } from '../subscriptions/stream-format.ts';
 import type { Estimate } from './cost.ts';
 import { assertRepeatable } from './decorators.ts';
-import { type Documents, isSingleField, type Operation, type Refusal } from './documents.ts';
+import { type Documents, executionOptions, isSingleField, type Operation, type Refusal } from './documents.ts';
 import type { GraphQLOptions } from './graphql.ts';
 import type { GraphQLContext, RequestParameters } from './request.ts';
 import { formatError, hasKey, logErrors } from './response.ts';
@@ -23,6 +23,8 @@ import { formatError, hasKey, logErrors } from './response.ts';
 export interface Outcome extends Partial<Omit<Refusal, 'errors'>> {
   data?: unknown;
   errors?: readonly GraphQLFormattedError[] | undefined;
+  /** From plugins. */
+  extensions?: unknown;
   /** Undefined when the request has no executable operation. */
   operation?: Operation;
   /** The events of a subscription, instead of a result. */
@@ -30,6 +32,10 @@ export interface Outcome extends Partial<Omit<Refusal, 'errors'>> {
 }
 
 type Result = { data?: unknown; errors?: readonly GraphQLError[] | undefined; status?: number; stream?: EventStream };
+
+/** Logs the failures of an operation, ends its observation and settles its quota. */
+type End = (outcome: Outcome, failures: Failures, context: GraphQLContext) => Promise<Outcome>;
+type Failures = readonly GraphQLError[] | undefined;
 
 /** Executes the operations of requests. */
 export class Operations {
@@ -42,30 +48,77 @@ export class Operations {
   }
 
   async answer(parameters: RequestParameters, context: GraphQLContext): Promise<Outcome> {
-    const { request, call } = context;
-    const operation = await this.#documents.find(parameters);
-    if ('failedAt' in operation) {
-      // Only the client's name for it is known.
-      call.operation = { name: parameters.operationName, fields: undefined };
-      logErrors(operation.errors, request);
-      return { ...operation, errors: operation.errors.map(formatError) };
+    const { plugins, apollo } = this.#options;
+    if (plugins.length > 0 || apollo.key !== undefined) return this.#answerWithPlugins(parameters, context);
+    const operation = await this.#documents.find(parameters, context);
+    if (!('failedAt' in operation)) return this.#perform(operation, parameters, context);
+    return unknown({ ...operation, errors: operation.errors.map(formatError) }, operation.errors, parameters, context);
+  }
+
+  async #perform(operation: Operation, { variables = {} }: RequestParameters, context: GraphQLContext) {
+    const end = this.#begin(operation, context);
+    const result = await this.#run(operation, variables, context).catch(refused);
+    return end({ ...result, errors: result.errors?.map(formatError) }, result.errors, context);
+  }
+
+  /**
+   * Answers with Apollo Server's own execution, so that its plugins see the request, every stage, every field and the
+   * response, and may change it. Apollo Server has no subscriptions: plugins see their documents only.
+   */
+  async #answerWithPlugins(parameters: RequestParameters, context: GraphQLContext): Promise<Outcome> {
+    const { request, accepted } = context;
+    const { variables = {}, operationName } = parameters;
+    const begun: { end?: End; own?: GraphQLContext; admission?: Promise<unknown> } = {};
+    const admit = (operation: Operation, own: GraphQLContext) => {
+      Object.assign(begun, { end: this.#begin(operation, context), own });
+      begun.admission = this.#admit(operation, variables, own);
+      return begun.admission;
+    };
+    const passed = await this.#documents.pass(parameters, context, admit).catch(refused);
+    // Another plugin may have rejected the operation meanwhile.
+    await begun.admission?.catch(() => undefined);
+    const { end, own = context } = begun;
+    const finish = (outcome: Outcome) =>
+      end ? end(outcome, passed.errors, own) : unknown(outcome, passed.errors, parameters, context);
+    if (!('response' in passed)) return finish({ ...passed, errors: passed.errors?.map(formatError) });
+    const { document, operation, errors, failedAt, response } = passed;
+    // Apollo Server's error for a GET that only a query may use is not the service's.
+    const isOtherGet = request.method === 'GET' && !accepted.stream;
+    if (document && operation && !end && (!errors || isOtherGet)) {
+      return this.#perform(this.#documents.operation(document, operationName), parameters, context);
     }
+    const { status, headers } = response.http;
+    const result = response.body.kind === 'single' ? response.body.singleResult : {};
+    return finish({ ...result, failedAt, status, headers });
+  }
+
+  /** Tells observers of an operation. */
+  #begin(operation: Operation, { request, call }: GraphQLContext): End {
     const { type, name, fields, fieldNames } = operation;
     call.operation = { name, fields: fieldNames };
     call.isWrite = type === 'mutation';
     const observed = { type, name, fields, call };
     for (const observer of this.#options.observers) observer.began?.(observed);
-    const result = await this.#run(operation, parameters.variables ?? {}, context).catch(refused);
-    if (result.errors) logErrors(result.errors, request);
-    const errors = result.errors?.map(formatError);
-    // A stream continues, and reports its own end.
-    if (!result.stream) for (const observer of this.#options.observers) observer.ended(observed, errors);
-    await context.settle?.();
-    return { ...result, errors, operation };
+    return async (outcome, failures, { settle }) => {
+      if (failures) logErrors(failures, request);
+      // A stream continues, and reports its own end.
+      if (!outcome.stream) for (const observer of this.#options.observers) observer.ended(observed, outcome.errors);
+      await settle?.();
+      return { ...outcome, operation };
+    };
   }
 
   async #run(operation: Operation, variables: Record<string, unknown>, context: GraphQLContext): Promise<Result> {
-    const { schema, usage, observers } = this.#options;
+    const { schema, observers } = this.#options;
+    const { isNested } = await this.#admit(operation, variables, context);
+    if (operation.type !== 'subscription') return this.#execute(operation, variables, context);
+    const format = context.accepted.stream ?? serverSentEvents;
+    return openStream({ operation, variables, context, format, isFlat: !isNested, schema, observers });
+  }
+
+  /** Does what is due before the execution. @throws StoreError or GraphQLError */
+  async #admit(operation: Operation, variables: Record<string, unknown>, context: GraphQLContext): Promise<Estimate> {
+    const { schema, usage } = this.#options;
     const { request } = context;
     assertMethod(operation, context);
     if (hasKey(request)) assertRepeatable(schema, operation);
@@ -75,9 +128,7 @@ export class Operations {
       for (const [field, removal] of operation.deprecated) usage.called(request.caller, field, removal);
     }
     context.operation = operation;
-    if (operation.type !== 'subscription') return this.#execute(operation, variables, context);
-    const format = context.accepted.stream ?? serverSentEvents;
-    return openStream({ operation, variables, context, format, isFlat: !estimate.isNested, schema, observers });
+    return estimate;
   }
 
   /**
@@ -105,11 +156,22 @@ export class Operations {
       operationName: operation.name,
       contextValue,
       variableValues: variables,
-      // Every error about a variable repeats the whole input, so a few are enough.
-      options: { maxCoercionErrors: 5 },
+      options: executionOptions,
       hideSuggestions: !introspection,
     });
   }
+}
+
+/** Only the client's name for the operation is known. */
+function unknown(
+  outcome: Outcome,
+  failures: Failures,
+  { operationName }: RequestParameters,
+  { call, request }: GraphQLContext,
+): Outcome {
+  call.operation = { name: operationName, fields: undefined };
+  logErrors(failures ?? [], request);
+  return outcome;
 }
 
 /** @param failure of an operation that has not run */

@@ -17,7 +17,7 @@ const longestMessage = 1000;
 
 /** Sends the outcome of an operation. */
 export function sendOutcome(outcome: Outcome, { request, reply, call, accepted }: GraphQLContext): FastifyReply {
-  const { data, errors, stream, operation, headers = [] } = outcome;
+  const { data, errors, extensions, stream, operation, headers = [] } = outcome;
   if (stream) return stream.send();
   const mediaType = accepted.mediaType ?? mediaTypes.json;
   const status = statusOf(outcome, mediaType);
@@ -30,7 +30,7 @@ export function sendOutcome(outcome: Outcome, { request, reply, call, accepted }
   // of a response with data.
   const isPartial = data != null && mediaType === mediaTypes.response;
   if ((!mayRepeat || isPartial) && request.meter) request.meter.refusal = undefined;
-  const text = JSON.stringify(errors ? { errors, data } : { data });
+  const text = JSON.stringify({ errors, data, extensions });
   if (accepted.prefersEvents && status < 400 && !request.meter?.refusal) return sendFramed(reply, text);
   for (const [name, value] of headers) reply.header(name, value);
   if (call.isReplay) reply.header('idempotent-replayed', 'true');

@@ -1,0 +1,207 @@
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { gunzipSync } from 'node:zlib';
+import type { ApolloServerPlugin, GraphQLRequestContext } from '@apollo/server';
+import { GraphQLError } from 'graphql';
+import type { GraphQLContext } from '../../src/api/graphql/request.ts';
+import { createOwnDatabase, newFolder } from '../support/database.ts';
+import { graphqlText } from '../support/graphql.ts';
+import { send } from '../support/http.ts';
+import { afterAll, beforeAll, expect, test } from '../support/jest.ts';
+import { startAndFail, startServer } from '../support/process.ts';
+import { onNode, type ServiceNode, startNode, storeForAll } from '../support/store.ts';
+
+/**
+ * Plugins of Apollo Server. That every answer is the same with one is tested by the whole suite (TEST_APOLLO_PLUGINS).
+ */
+
+const store = storeForAll();
+const json = { 'content-type': 'application/json' };
+
+/** What a plugin has seen, in order. */
+let seen: string[] = [];
+let last: GraphQLRequestContext<GraphQLContext>;
+const watching: ApolloServerPlugin<GraphQLContext> = {
+  async requestDidStart(context) {
+    last = context;
+    const { http, query } = context.request;
+    seen.push(`request ${http?.method} ${http?.headers.get('x-from')} ${query}`);
+    return {
+      didResolveSource: async () => void seen.push('source'),
+      parsingDidStart: async () => void seen.push('parsing'),
+      validationDidStart: async () => void seen.push('validation'),
+      didResolveOperation: async ({ operationName }) => void seen.push(`operation ${operationName}`),
+      didEncounterErrors: async ({ errors }) => void seen.push(`errors ${errors.map(({ message }) => message)}`),
+      executionDidStart: async () => ({
+        willResolveField: ({ info }) => {
+          seen.push(`field ${info.parentType.name}.${info.fieldName}`);
+        },
+        executionDidEnd: async () => void seen.push('executed'),
+      }),
+      willSendResponse: async ({ response }) => {
+        seen.push('response');
+        response.http.headers.set('x-watched', 'yes');
+        if (response.body.kind === 'single') response.body.singleResult.extensions = { watched: true };
+      },
+    };
+  },
+};
+
+let node: ServiceNode;
+beforeAll(async () => {
+  node = await startNode(store, {}, [watching]);
+  await graphqlText(store, { query: 'mutation { createPet(input: { name: "Rex", categoryId: 1 }) { id } }' });
+});
+afterAll(() => node.close());
+
+async function ask(body: object, headers = {}) {
+  seen = [];
+  return graphqlText(node, body, node.key, { 'x-from': 'test', ...headers });
+}
+
+test('a plugin sees the request, each stage, each field and the response, at every use of a document', async () => {
+  const query = 'query Names($limit: Int) { pets(limit: $limit) { name } }';
+  const stages = ['operation Names', 'field Query.pets', 'field Pet.name', 'executed', 'response'];
+  for (const parsed of [['parsing', 'validation'], [], []]) {
+    const answer = await ask({ query, variables: { limit: 5 } });
+    expect(answer).toMatchObject({ status: 200, data: { pets: [{ name: 'Rex' }] }, extensions: { watched: true } });
+    expect(answer.headers['x-watched']).toBe('yes');
+    expect(seen).toEqual([`request POST test ${query}`, 'source', ...parsed, ...stages]);
+  }
+  expect(last.queryHash).toMatch(/^[0-9a-f]{64}$/);
+  expect(last.request.extensions).toBeUndefined();
+  expect(last.contextValue.request.caller).toMatchObject({ id: expect.any(Number) });
+});
+
+test('by GET it sees the address', async () => {
+  const path = '/graphql?query={__typename}';
+  expect((await send(node.origin, { path, headers: { authorization: `Bearer ${node.key}` } })).status).toBe(200);
+  expect(last.request.http).toMatchObject({ method: 'GET', search: '?query={__typename}' });
+});
+
+test('variables are exact, and a key, a quota and a limit are as ever', async () => {
+  const query = 'mutation Add($id: ID!) { createPet(input: { name: "Tom", categoryId: $id }) { id categoryId } }';
+  const body = `{"query":${JSON.stringify(query)},"variables":{"id":9007199254740993}}`;
+  const headers = { ...json, authorization: `Bearer ${node.key}`, 'idempotency-key': 'plugins' };
+  const first = await send(node.origin, { method: 'POST', path: '/graphql', headers, body });
+  const again = await send(node.origin, { method: 'POST', path: '/graphql', headers, body });
+  expect(first.text).toContain('"categoryId":"9007199254740993"');
+  expect([again.headers['idempotent-replayed'], again.text]).toEqual(['true', first.text]);
+  await onNode(store, { QUOTA_PER_MINUTE: '3', GRAPHQL_MAX_COST: '10' }, async ({ origin, key }) => {
+    const limited = { origin, key };
+    const costly = await graphqlText(limited, { query: '{ pets(limit: 100) { id } }' });
+    expect(costly.errors?.[0]?.extensions.code).toBe('QUERY_TOO_COSTLY');
+    expect((await graphqlText(limited, { query: '{ pets(limit: 2) { id name status } }' })).headers.ratelimit).toMatch(
+      /r=0/,
+    );
+    const spent = await graphqlText(limited, { query: '{ pets(limit: 2) { id } }' });
+    expect(spent).toMatchObject({ status: 429, errors: [{ extensions: { code: 'TOO_MANY_REQUESTS' } }] });
+  });
+});
+
+test('a plugin may refuse an operation, subscriptions included, in words and a code of its own', async () => {
+  const refusing: ApolloServerPlugin = {
+    requestDidStart: async () => ({
+      async didResolveOperation() {
+        throw new GraphQLError('not today', { extensions: { code: 'CLOSED', http: { status: 418 } } });
+      },
+    }),
+  };
+  const guarded = await startNode(store, {}, [refusing]);
+  try {
+    const headers = { accept: 'text/event-stream' };
+    const refusal = { errors: [{ message: 'not today', extensions: { code: 'CLOSED', status: 400 } }] };
+    expect(await graphqlText(guarded, { query: '{ pets { id } }' })).toMatchObject({ status: 418, ...refusal });
+    const query = 'subscription { petAdded { id } }';
+    expect((await graphqlText(guarded, { query }, guarded.key, headers)).status).toBe(418);
+    const path = `/graphql?${new URLSearchParams({ query })}`;
+    const byGet = await send(guarded.origin, { path, headers: { ...headers, authorization: `Bearer ${guarded.key}` } });
+    expect(byGet.status).toBe(418);
+  } finally {
+    await guarded.close();
+  }
+});
+
+test('the failure of a plugin is an internal error', async () => {
+  const broken: ApolloServerPlugin = {
+    requestDidStart: async () => ({
+      async willSendResponse() {
+        throw new Error('secret');
+      },
+    }),
+  };
+  const failing = await startNode(store, { QUOTA_PER_MINUTE: '100' }, [broken]);
+  try {
+    const answer = await graphqlText(failing, { query: '{ pets { id } }' });
+    expect(answer).toMatchObject({ status: 500, errors: [{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }] });
+    expect(answer.text).not.toContain('secret');
+  } finally {
+    await failing.close();
+  }
+});
+
+const key = 'a-key-for-these-tests-and-no-others';
+const query = 'query Names { pets { name } }';
+
+test('APOLLO_KEY reports usage to GraphOS, as in every Apollo Server; APOLLO_PLUGINS names a module', async () => {
+  const reports: Array<{ url: string | undefined; key: unknown; content: string }> = [];
+  const graphos = createServer(async (request, response) => {
+    const { url, headers } = request;
+    const content = gunzipSync(await buffer(request)).toString('latin1');
+    reports.push({ url, key: headers['x-api-key'], content });
+    response.setHeader('content-type', 'application/json').end('{}');
+  });
+  await once(graphos.listen(0, '127.0.0.1'), 'listening');
+  const { port } = graphos.address() as AddressInfo;
+  const database = await createOwnDatabase();
+  try {
+    // Apollo's plugin takes no address from the environment.
+    const plugins = join(await newFolder(), 'plugins.mjs');
+    writeFileSync(
+      plugins,
+      `const { fetch } = globalThis;
+globalThis.fetch = (url, init) => fetch(url.replace('https://usage-reporting.api.apollographql.com', 'http://127.0.0.1:${port}'), init);
+export default { serverWillStart: async ({ logger }) => logger.info('a plugin starts') };`,
+    );
+    const apollo = {
+      APOLLO_PLUGINS: plugins,
+      APOLLO_KEY: 'service:animals:secret',
+      APOLLO_GRAPH_REF: 'animals@current',
+    };
+    const server = await startServer({ ...database.env, ...apollo, BOOTSTRAP_API_KEY: key });
+    const headers = { 'apollographql-client-name': 'a-client' };
+    for (let time = 1; time <= 3; time += 1) {
+      expect(await graphqlText(server, { query }, key, headers)).toMatchObject({ status: 200, data: { pets: [] } });
+    }
+    const { stdout, code } = await server.stop('SIGTERM');
+    expect(code).toBe(0);
+    expect(stdout).toContain('a plugin starts');
+    expect(stdout).toContain('"APOLLO_KEY":"set"');
+    expect(stdout).not.toContain('service:animals:secret');
+    expect(reports).toEqual([
+      { url: '/api/ingress/traces', key: 'service:animals:secret', content: expect.stringContaining('a-client') },
+    ]);
+    expect(reports[0]?.content).toContain('# Names\nquery Names{pets{name}}');
+  } finally {
+    await database.drop();
+    graphos.close();
+  }
+});
+
+test('a key without a graph is reported by Apollo Server, and a module that is none by the service', async () => {
+  const database = await createOwnDatabase();
+  try {
+    const env = { ...database.env, BOOTSTRAP_API_KEY: key };
+    const server = await startServer({ ...env, APOLLO_KEY: 'service:animals:secret' });
+    expect((await server.stop('SIGTERM')).stdout).toContain('set the `APOLLO_GRAPH_REF` environment variable');
+    expect((await startAndFail({ ...env, APOLLO_PLUGINS: 'none.js' })).stderr).toMatch(
+      /none\.js \(APOLLO_PLUGINS\) cannot be loaded: /,
+    );
+  } finally {
+    await database.drop();
+  }
+});
