@@ -65,7 +65,7 @@ describe('no animal is missing and none comes twice', () => {
   test('while nothing arrives any more, although no connection has ended', async () => {
     const road = new Road(new URL(store.origin));
     await road.open();
-    const client = connected({ url: road.url, attemptTimeoutMs: 1000, fetch: counted });
+    const client = connected({ url: road.url, attemptTimeoutMs: 1000, retries: 100, fetch: counted });
     const user = new AbortController();
     const live = followed(client.added({ after: 0 }, { signal: user.signal }));
     const first = await connected().create({ name: 'first', categoryId: 1 });
