@@ -6,15 +6,15 @@ url=${STORE_URL:-http://127.0.0.1:4000}
 scratch=$(mktemp -d)
 trap 'rm -r "$scratch"' EXIT
 
-# The key comes by standard input: arguments can be seen by every user of the machine. curl itself tries again after 429
-# and 503, and waits as long as Retry-After says.
+# curl reads the key from standard input, because all users of the machine can see arguments. curl retries after 429 and
+# 503, and follows Retry-After.
 call() {
   printf 'header = "Authorization: Bearer %s"\n' "$KEY" |
     curl --silent --show-error --fail-with-body --retry 4 --retry-connrefused --retry-max-time 60 --max-time 30 --config - "$@" || return
   echo
 }
 
-# With a name of its own a creation may be sent again: it happens once.
+# A creation with an Idempotency-Key is executed once, even if it is sent again.
 create() {
   name=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
   call --header "Idempotency-Key: $name" --json "$2" "$url$1"

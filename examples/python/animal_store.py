@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 
 
 class StoreError(Exception):
-    """What the service refused. `code` is what to decide by; `retry_after` is in seconds, or None."""
+    """An error of the service. Decide by `code`; `retry_after` is in seconds, or None."""
 
     def __init__(self, code, message, status=None, retry_after=None):
         super().__init__(f"{code}: {message}")
@@ -24,7 +24,7 @@ class StoreError(Exception):
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect would take the key to somebody else."""
+    """Refuses redirects, which could send the key to another host."""
 
     def redirect_request(self, *_):
         return None
@@ -32,7 +32,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 class AnimalStore:
     def __init__(self, url, key, retries=4, seconds=60.0):
-        """`seconds` is what a call may take with all its attempts."""
+        """`seconds` limits a call with all its attempts."""
         self._url = url.rstrip("/")
         self._key = key
         self._retries = retries
@@ -40,7 +40,7 @@ class AnimalStore:
         self._opener = urllib.request.build_opener(_NoRedirects)
 
     def pets(self, status=None, limit=100):
-        """All animals by ascending id, page by page as they are consumed."""
+        """Iterates over all animals by ascending id, and reads pages as needed."""
         query = {"limit": limit} | ({"status": status} if status else {})
         while True:
             page, headers = self._send(f"/v1/pets?{urllib.parse.urlencode(query)}")
@@ -51,7 +51,7 @@ class AnimalStore:
             query["after"] = int(after[1])
 
     def create(self, name, category_id, status="available"):
-        """Adds an animal, once, however often it has to be sent."""
+        """Adds an animal once, even if the request is repeated."""
         return self._send("/v1/pets", {"name": name, "categoryId": category_id, "status": status})[0]
 
     def graphql(self, query, variables=None):
@@ -62,7 +62,7 @@ class AnimalStore:
     def _send(self, path, body=None):
         headers = {"Authorization": f"Bearer {self._key}", "Accept": "application/json"}
         if body is not None:
-            # Under a name of its own a creation is carried out once.
+            # The service executes a creation with this key once.
             headers |= {"Content-Type": "application/json", "Idempotency-Key": secrets.token_hex(16)}
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self._url + path, data, headers)
@@ -110,7 +110,7 @@ def _error_of(status, headers, body):
 
 
 def _seconds(retry_after, headers):
-    """Of a number, or a date, which is counted from the answer's own; None of anything else."""
+    """Seconds of a number, or of a date relative to the response's own; None for any other text."""
     if re.fullmatch("[0-9]+", retry_after):
         return float(retry_after)
     try:

@@ -7,7 +7,7 @@ import type { CallOptions, Transport } from './transport.ts';
 export interface AddedOptions {
   /** Only animals with this status. */
   status?: PetStatus | undefined;
-  /** The animals after this id, and then new ones; without it new ones only. */
+  /** First the animals after this id, then new ones. Only new ones when absent. */
   after?: Int64 | undefined;
 }
 
@@ -15,7 +15,7 @@ const query =
   'subscription ($after: ID, $status: PetStatus) { petAdded(after: $after, status: $status) { id name categoryId status } }';
 const headers = { 'content-type': 'application/json', accept: 'text/event-stream' };
 
-/** Follows the list by one connection after the other, each from the last animal of the one before. */
+/** Follows the list. Each connection continues after the last animal of the previous one. */
 export async function* added(
   transport: Transport,
   { after, status }: AddedOptions,
@@ -30,17 +30,17 @@ export async function* added(
       const body = writeGraphQL({ query, variables: { after: last, status } });
       const text = transport.events({ path: 'graphql', headers, body }, signal, attempts?.left);
       for await (const block of blocksOf(text)) {
-        // More may have come in one piece with the animal at which the caller gave up.
+        // The caller may have aborted while several animals of one chunk were pending.
         signal?.throwIfAborted();
         const { id, data } = fieldsOf(block);
         const pet = data && petOf(data);
-        // From the second connection on one that breaks before an animal or a heartbeat is another failure in a row.
+        // A later connection that breaks before an animal or a heartbeat counts as a consecutive failure.
         if (pet || block.startsWith(':') || !isOpen) attempts = undefined;
         isOpen = true;
         if (pet) {
           last = pet.id;
           yield pet;
-          // Where the list began, as long as no animal says it.
+          // The position at which the list began, until the first animal arrives.
         } else if (id) last ??= BigInt(id);
       }
     } catch (error) {
@@ -50,7 +50,7 @@ export async function* added(
   }
 }
 
-/** Server-sent events; what a connection has not brought to its end is none. */
+/** Splits a stream into server-sent events. An incomplete last event is dropped. */
 async function* blocksOf(text: AsyncIterable<string>): AsyncGenerator<string, void> {
   let rest = '';
   for await (const piece of text) {
@@ -60,12 +60,12 @@ async function* blocksOf(text: AsyncIterable<string>): AsyncGenerator<string, vo
   }
 }
 
-/** The service writes each field into one line. A pattern would find lines in names, at U+2028. */
+/** The service writes each field on one line. A regular expression with `m` would also split names at U+2028. */
 function fieldsOf(block: string): { id?: string; data?: string } {
   return Object.fromEntries(block.split('\n').map((line) => line.split(/: (.*)/s, 2)));
 }
 
-/** @throws StoreError with what the service says instead */
+/** @throws StoreError for an event with errors */
 function petOf(text: string): Pet {
   const answer = { status: 200, headers: new Headers(), text };
   const data = dataOf<{ petAdded: object }>(answer);

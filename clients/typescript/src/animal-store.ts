@@ -8,15 +8,15 @@ import { type CallOptions, succeeded, Transport, type TransportOptions } from '.
 import { type Following, type TypedDocument, textOf } from './typed-document.ts';
 
 export interface AnimalStoreOptions<Ids extends IdType = 'bigint'> extends TransportOptions {
-  /** What the ids of animals are: `bigint` unless it says `string`, for programs that only show them. Both are exact. */
+  /** The type of ids: `bigint` by default, or `string` for programs that only show them. Both are exact. */
   ids?: Ids | undefined;
-  /** `print` of `graphql`, for documents that are syntax trees (`TypedDocumentNode`). */
+  /** The function `print` of `graphql`, needed for documents that are syntax trees (`TypedDocumentNode`). */
   print?: ((document: never) => string) | undefined;
 }
 
-/** Of one that writes. */
+/** Options of a call that writes. */
 export interface WriteOptions extends CallOptions {
-  /** The caller's own name for the write, to repeat it after a crash, too; without one each call has a new one. */
+  /** The caller's name for the write, with which it can be repeated even after a crash. Each call has a new one by default. */
   idempotencyKey?: string | undefined;
 }
 
@@ -30,17 +30,17 @@ export interface PageOptions extends Omit<ListQuery, 'after'> {
 export interface Page<Ids extends IdType = 'bigint'> {
   /** Ascending by id. */
   items: Pet<Ids>[];
-  /** What `after` is on the next page; undefined when there is none. */
+  /** The value of `after` for the next page; undefined on the last page. */
   next: Id<Ids> | undefined;
 }
 
-/** The animal store, by REST and GraphQL. Every call may throw a `StoreError`. */
+/** A client of the animal store, over REST and GraphQL. Every call may throw a `StoreError`. */
 export class AnimalStore<Ids extends IdType = 'bigint'> {
   readonly #transport: Transport;
   readonly #ids: Ids;
   readonly #print: AnimalStoreOptions['print'];
 
-  /** @throws Error when this JavaScript engine cannot keep int64 exact; TypeError for a URL or key that cannot be one */
+  /** @throws Error when this JavaScript engine cannot keep int64 exact; TypeError for an invalid URL or key */
   constructor({ ids = 'bigint' as Ids, print, ...options }: AnimalStoreOptions<Ids>) {
     requireExactJson();
     this.#ids = ids;
@@ -48,7 +48,7 @@ export class AnimalStore<Ids extends IdType = 'bigint'> {
     this.#print = print;
   }
 
-  /** One page of the list; `limit` is 1 to 100, 20 when omitted. */
+  /** Reads one page of the list. `limit` is 1 to 100, by default 20. */
   async page({ status, limit, after }: PageOptions = {}, options?: CallOptions): Promise<Page<Ids>> {
     const seen = after === undefined ? undefined : int64('after', after);
     const query = new URLSearchParams();
@@ -62,7 +62,7 @@ export class AnimalStore<Ids extends IdType = 'bigint'> {
     );
   }
 
-  /** All animals, page by page as they are consumed; `limit` is the size of a page, 100 when omitted. */
+  /** Iterates over all animals, and reads pages as needed. `limit` is the size of a page, by default 100. */
   async *pets(
     { limit = 100, ...rest }: PageOptions = {},
     options?: CallOptions,
@@ -76,21 +76,21 @@ export class AnimalStore<Ids extends IdType = 'bigint'> {
   }
 
   /**
-   * Animals as they are added, each once, by ascending id, from the first `next` on. It ends when the caller breaks off
-   * or gives up; a lost connection is resumed after the last animal, as long as `timeoutMs` do not pass without one.
+   * Iterates over animals as they are added, each once, by ascending id. It connects at the first `next`, and ends when the
+   * caller breaks or aborts. It resumes a lost connection after the last animal, unless it gets none within `timeoutMs`.
    */
   async *added(at: AddedOptions = {}, options: CallOptions = {}): AsyncGenerator<Pet<Ids>, void, undefined> {
     for await (const pet of added(this.#transport, at, options)) yield withIds(this.#ids, pet);
   }
 
-  /** Adds an animal, once, however often it has to be sent. @returns it with its id */
+  /** Adds an animal once, even if the request is repeated. @returns the animal with its id */
   async create(pet: NewPet, { idempotencyKey, ...limits }: WriteOptions = {}): Promise<Pet<Ids>> {
     const body = writeRest({ ...pet, categoryId: int64('categoryId', pet.categoryId) });
     return this.#transport.send({ path: 'v1/pets', headers: written(idempotencyKey), body }, this.#petOf, limits);
   }
 
   /**
-   * One animal.
+   * Reads one animal.
    *
    * @deprecated Use `pets` with a `status`; the service removes this operation on 5 December 2030.
    * @throws StoreError NOT_FOUND when there is none
@@ -100,10 +100,10 @@ export class AnimalStore<Ids extends IdType = 'bigint'> {
   }
 
   /**
-   * A GraphQL operation, mutations as safe to repeat as `create`. In variables a `bigint` is sent as the digits of an
-   * `ID`; in data an `ID` is a `string`.
+   * Runs a GraphQL operation. Mutations are as safe to repeat as `create`. A `bigint` in the variables is sent as the digits
+   * of an `ID`; an `ID` in the data is a `string`.
    *
-   * @throws StoreError when the answer has errors; its `errors` are all of them, its `data` what came beside them
+   * @throws StoreError when the response has errors: all of them in `errors`, the partial data in `data`
    */
   async graphql<Data = unknown, Variables = Record<string, unknown>>(
     document: TypedDocument<Data, Variables>,
@@ -124,7 +124,7 @@ export class AnimalStore<Ids extends IdType = 'bigint'> {
   }
 }
 
-/** Without `crypto.randomUUID`, which pages have over HTTPS only; the service takes any name. */
+/** Not `crypto.randomUUID`, which browsers offer only over HTTPS. */
 function written(
   idempotencyKey = Array.from(crypto.getRandomValues(new Uint32Array(4)), (n) => n.toString(36)).join('-'),
 ) {

@@ -1,14 +1,14 @@
 import { retryAfterOf } from './retry.ts';
 import { type GraphQLFailure, StoreError, unexpected } from './store-error.ts';
 
-/** An answer that has arrived to its end. */
+/** A complete response. */
 export interface Answer {
   status: number;
   headers: Headers;
   text: string;
 }
 
-/** @throws StoreError UNEXPECTED_ANSWER when `read` cannot read it, or `isIt` does not know it */
+/** @throws StoreError UNEXPECTED_ANSWER when `read` fails, or `isIt` rejects the result */
 export function readAs<T>(
   { status, text }: Answer,
   read: (text: string) => unknown,
@@ -21,7 +21,7 @@ export function readAs<T>(
   throw unexpected('The answer is not the JSON that the service sends.', status);
 }
 
-/** What REST, or what stands in front of it, says in an answer that is no success. */
+/** The error of a response that is no success, from the service or from a proxy. */
 export function failureOf(answer: Answer): StoreError {
   const { status, headers } = answer;
   const retryAfter = retryAfterOf(headers);
@@ -31,7 +31,7 @@ export function failureOf(answer: Answer): StoreError {
   return new StoreError(body.code, String(body.message ?? body.code), { status, retryAfter });
 }
 
-/** @returns `data` of a GraphQL answer @throws StoreError when it has errors */
+/** @returns `data` of a GraphQL response @throws StoreError when it has errors */
 export function dataOf<Data>(answer: Answer): Data {
   const body = objectOf(answer.text);
   if (hasErrors(body) || !body || !('data' in body)) throw failureOf(answer);
@@ -43,7 +43,7 @@ interface Failed {
   data?: unknown;
 }
 
-/** Errors that have the form of errors: what stands in front of the service may send anything. */
+/** Checks the form, because a proxy may send anything. */
 function hasErrors(body: object | undefined): body is Failed {
   const { errors } = (body ?? {}) as { errors?: unknown };
   return Array.isArray(errors) && errors.length > 0 && errors.every((error) => typeof error?.message === 'string');

@@ -1,6 +1,6 @@
 import { int64Members } from './generated/openapi.ts';
 
-/** ECMAScript's JSON.parse source text access, which TypeScript's library does not know yet. */
+/** ECMAScript's JSON.parse source text access, which TypeScript's library does not declare yet. */
 interface ExactJson {
   parse(text: string, reviver: (key: string, value: unknown, context: { source?: string }) => unknown): unknown;
   rawJSON?(text: string): unknown;
@@ -22,25 +22,25 @@ export function requireExactJson(): void {
 
 const isInt64Member: ReadonlySet<string> = new Set(int64Members);
 
-/** Reads a body of REST: what the contract calls an int64 becomes a `bigint`, from its digits. */
+/** Reads a REST body. Members that the contract declares as int64 become `bigint`, from their digits. */
 export function readRest(text: string): unknown {
   return json.parse(text, (key, value, { source }) =>
     typeof value === 'number' && isInt64Member.has(key) ? BigInt(source ?? '') : value,
   );
 }
 
-/** What the contract calls an int64 becomes a `bigint`, in an object of GraphQL, which has it as text. */
+/** The same for an object of GraphQL, where int64 members are texts. */
 export function readIds(object: object): unknown {
   const read = ([name, value]: [string, unknown]) => [name, isInt64Member.has(name) ? BigInt(String(value)) : value];
   return Object.fromEntries(Object.entries(object).map(read));
 }
 
-/** Writes a body of REST: a `bigint` as a JSON number of all its digits. */
+/** Writes a REST body. A `bigint` becomes a JSON number with all digits. */
 export function writeRest(value: unknown): string {
   return write(value, (_key, member) => (typeof member === 'bigint' ? json.rawJSON?.(`${member}`) : member));
 }
 
-/** The member as it is, and not what a `BigInt.prototype.toJSON`, which many programs set, has made of it. */
+/** Bypasses `BigInt.prototype.toJSON`, which many programs define. */
 function write(value: unknown, written: (key: string, member: unknown) => unknown): string {
   return JSON.stringify(value, function (this: Record<string, unknown>, key, member) {
     return written(key, typeof this[key] === 'bigint' ? this[key] : member);
@@ -48,7 +48,7 @@ function write(value: unknown, written: (key: string, member: unknown) => unknow
 }
 
 /**
- * Writes a body of GraphQL: a `bigint` as a string of digits, as `ID` has them.
+ * Writes a GraphQL body. A `bigint` becomes a string of digits, like an `ID`.
  *
  * @throws RangeError for an integer beyond 2^53 - 1 that is a `number`
  */

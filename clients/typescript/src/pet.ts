@@ -12,7 +12,7 @@ export type Id<Ids extends IdType> = IdTypes[Ids];
 
 type PetOfContract = components['schemas']['Pet'];
 
-/** An animal of the catalogue. All its ids are `bigint`, small ones too, or all are strings. */
+/** An animal of the catalogue. Its ids are all `bigint`, even small ones, or all strings. */
 export type Pet<Ids extends IdType = 'bigint'> = {
   [Member in keyof PetOfContract]: PetOfContract[Member] extends bigint ? Id<Ids> : PetOfContract[Member];
 };
@@ -20,7 +20,7 @@ export type Pet<Ids extends IdType = 'bigint'> = {
 /** Availability of an animal. */
 export type PetStatus = components['schemas']['PetStatus'];
 
-/** An int64: a string has its digits, and a `number` is taken up to 2^53 - 1: beyond, it may have been rounded already. */
+/** An int64. A string contains its digits. A `number` is accepted up to 2^53 - 1, because a larger one may be rounded. */
 export type Int64 = bigint | number | string;
 
 type Input = components['schemas']['NewPet'];
@@ -37,18 +37,18 @@ export function int64(name: string, value: Int64): bigint {
   throw new RangeError(`${name} is not a whole number up to 2^53 - 1: ${exact}.`);
 }
 
-/** Whether it is one, by what a caller would compute with. */
+/** Checks the ids, with which callers compute. */
 export const isPet = (it: unknown): it is Pet =>
   typeof Object(it).id === 'bigint' && typeof Object(it).categoryId === 'bigint';
 
 export const isPets = (it: unknown): it is Pet[] => Array.isArray(it) && it.every(isPet);
 
-/** The animal with its ids as the caller wants them. */
+/** Converts the ids of an animal to the requested type. */
 export function withIds<Ids extends IdType>(ids: Ids, pet: Pet): Pet<Ids> {
   return Object.fromEntries(Object.entries(pet).map(([name, value]) => [name, idAs(ids, value)])) as Pet<Ids>;
 }
 
-/** Anything but a `bigint` stays as it is. */
+/** Leaves all other values unchanged. */
 export function idAs(ids: IdType, value: unknown): unknown {
   return ids === 'string' && typeof value === 'bigint' ? `${value}` : value;
 }

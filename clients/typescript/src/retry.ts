@@ -1,8 +1,8 @@
 import { StoreError } from './store-error.ts';
 
 /**
- * Whether the same request may succeed a little later. Every request of this client may be repeated: it only reads, or
- * has an `Idempotency-Key`, under which the service carries it out once, whatever became of the first attempt.
+ * True when a repeated request may succeed. Every request of this client may be repeated: it only reads, or has an
+ * `Idempotency-Key`, with which the service executes it once.
  */
 function isTransient(error: unknown): error is StoreError {
   if (!(error instanceof StoreError)) return false;
@@ -10,7 +10,7 @@ function isTransient(error: unknown): error is StoreError {
 }
 
 const codes = ['NETWORK_ERROR', 'TIMEOUT', 'TOO_MANY_REQUESTS', 'SERVICE_UNAVAILABLE', 'IDEMPOTENCY_KEY_IN_USE'];
-/** Of proxies, which have no codes. */
+/** Statuses of proxies, which send no codes. */
 const statuses = [429, 502, 503, 504];
 
 function isLater(code: string | undefined, { status }: { status?: number | undefined } = {}): boolean {
@@ -21,8 +21,8 @@ const first = 200;
 const most = 5_000;
 
 /**
- * How long to wait before the next attempt, in milliseconds: what the service said and a little more, so that not all
- * clients come back at once; else twice as long each time, at random ("full jitter").
+ * The pause (ms) before the next attempt: `Retry-After` plus jitter, so that clients do not return all at once; otherwise
+ * exponential backoff with full jitter.
  */
 function pauseBefore(attempt: number, { retryAfter }: StoreError): number {
   const backoff = Math.random() * Math.min(most, first * 2 ** attempt);
@@ -40,12 +40,12 @@ export class Attempts {
     this.#end = performance.now() + milliseconds;
   }
 
-  /** In milliseconds. */
+  /** The remaining time (ms). */
   get left(): number {
     return Math.max(0, this.#end - performance.now());
   }
 
-  /** Waits for the next one. @throws the error when it will not pass, or there is no next one; the signal's reason */
+  /** Waits for the next attempt. @throws the error when it is permanent or no attempt is left; the signal's reason */
   async next(error: unknown, signal: AbortSignal | undefined): Promise<void> {
     if (!isTransient(error) || this.#made >= this.#repetitions) throw error;
     const pause = pauseBefore(this.#made++, error);
@@ -54,15 +54,15 @@ export class Attempts {
   }
 }
 
-/** Of a longer time timers make a millisecond. */
+/** Timers treat a longer time as one millisecond. */
 export const longestTimer = 2 ** 31 - 1;
 
-/** RFC 9110 section 10.2.3: seconds, or a date, which is counted from the answer's own, as our clock may be wrong. */
+/** RFC 9110 section 10.2.3: seconds, or a date, relative to the response's `Date`, because the local clock may be wrong. */
 export function retryAfterOf(headers: Headers): number | undefined {
   const value = headers.get('retry-after')?.trim();
   if (!value) return undefined;
   if (/^\d+$/.test(value)) return Number(value);
-  // `Date.parse` takes -1 and 1.5 for years.
+  // `Date.parse` reads -1 and 1.5 as years.
   if (!/^[a-z]{3}/i.test(value)) return undefined;
   const seconds = (Date.parse(value) - (Date.parse(headers.get('date') ?? '') || Date.now())) / 1000;
   return Number.isNaN(seconds) ? undefined : Math.max(0, seconds);

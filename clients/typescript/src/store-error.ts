@@ -1,4 +1,4 @@
-/** The codes of the service, those of GraphQL alone last, and then the client's own. */
+/** The error codes of the service, then those of GraphQL only, then those of this client. */
 export const errorCodes = [
   'BAD_USER_INPUT',
   'UNAUTHENTICATED',
@@ -32,10 +32,10 @@ export const errorCodes = [
   'UNEXPECTED_ANSWER',
 ] as const;
 
-/** A newer service may have codes that this client does not know. */
+/** A newer service may have unknown codes. */
 export type Code = (typeof errorCodes)[number] | (string & {});
 
-/** One of the errors of a GraphQL answer. */
+/** An error of a GraphQL response. */
 export interface GraphQLFailure {
   message: string;
   path?: ReadonlyArray<string | number>;
@@ -50,18 +50,18 @@ interface Details {
   cause?: unknown;
 }
 
-/** Whatever the service refused, or the network did not bring. No message contains the key. */
+/** A failed call. No message contains the key. */
 export class StoreError extends Error {
   override readonly name = 'StoreError';
-  /** What to decide by: a code of the service, or `NETWORK_ERROR`, `TIMEOUT`, `UNEXPECTED_ANSWER`. */
+  /** A code of the service, or `NETWORK_ERROR`, `TIMEOUT`, `UNEXPECTED_ANSWER`. Decide by this, not by the message. */
   readonly code: Code;
-  /** The HTTP status; undefined when there was no answer. In GraphQL that of the error, whatever the answer's own is. */
+  /** The HTTP status; undefined without a response. In GraphQL, the status of the error, not of the response. */
   readonly status: number | undefined;
-  /** In how many seconds it may be tried again, where the service said so. */
+  /** Seconds until a retry, when the service sent them. */
   readonly retryAfter: number | undefined;
-  /** All errors of a GraphQL answer; the first is this one. */
+  /** All errors of a GraphQL response; this is the first. */
   readonly errors: readonly GraphQLFailure[] | undefined;
-  /** What a GraphQL answer has beside its errors. */
+  /** The partial data of a GraphQL response. */
   readonly data: unknown;
 
   constructor(code: Code, message: string, { status, retryAfter, errors, data, cause }: Details = {}) {
@@ -74,7 +74,7 @@ export class StoreError extends Error {
   }
 }
 
-/** What is no answer of the service, but perhaps of something in front of it. */
+/** The error for a response that is not the service's, but perhaps a proxy's. */
 export function unexpected(what: string, status: number, retryAfter?: number): StoreError {
   return new StoreError('UNEXPECTED_ANSWER', what, { status, retryAfter });
 }

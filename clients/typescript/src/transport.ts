@@ -3,37 +3,37 @@ import { Attempts, longestTimer } from './retry.ts';
 import { StoreError, unexpected } from './store-error.ts';
 
 export interface TransportOptions {
-  /** Where the service is, without `/v1`: `http://127.0.0.1:4000`. In a browser it may be relative. */
+  /** The address of the service, without `/v1`: `http://127.0.0.1:4000`. In a browser it may be relative. */
   url: string | URL;
   /** An API key of the service. */
   key: string;
-  /** How often a request is repeated at most; 4. */
+  /** Maximum number of retries of a request; 4 by default. */
   retries?: number | undefined;
-  /** How long a call may take with all its attempts and pauses, in milliseconds; 60,000. */
+  /** Time limit (ms) of a call with all attempts and pauses; 60,000 by default. */
   timeoutMs?: number | undefined;
-  /** How long one attempt may take; 30,000. */
+  /** Time limit (ms) of one attempt; 30,000 by default. */
   attemptTimeoutMs?: number | undefined;
-  /** In the place of the global `fetch`. */
+  /** Replaces the global `fetch`. */
   fetch?: typeof fetch | undefined;
 }
 
 /** Limits of one call. */
 export interface CallOptions {
-  /** Ends the call; it then rejects with the signal's reason. */
+  /** Aborts the call, which then rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
-  /** In the place of the store's `timeoutMs`. Of `pets`, for each page. */
+  /** Overrides the store's `timeoutMs`. For `pets` it applies to each page. */
   timeoutMs?: number | undefined;
 }
 
 export interface StoreRequest {
-  /** Below the address of the service. */
+  /** Relative to the address of the service. */
   path: string;
   headers?: Record<string, string>;
-  /** With a body it is a POST. */
+  /** A request with a body is a POST. */
   body?: string;
 }
 
-/** Sends requests with the key, repeats them within limits, and keeps the key with the service. */
+/** Sends requests with the key to the service only, and retries them within limits. */
 export class Transport {
   readonly #base: URL;
   readonly #key: string;
@@ -44,24 +44,24 @@ export class Transport {
 
   constructor({ url, key, retries = 4, timeoutMs = 60_000, attemptTimeoutMs = 30_000, fetch }: TransportOptions) {
     this.#base = baseOf(url);
-    // `fetch` would say the whole key in its own message.
+    // The error message of `fetch` would contain the key.
     if (!/^[\x21-\x7e]+$/.test(key)) throw new TypeError('The key must be visible ASCII characters, without spaces.');
     this.#key = key;
     this.#retries = retries;
     this.#timeoutMs = timeoutMs;
     this.#attemptTimeoutMs = attemptTimeoutMs;
-    // Browsers want it called on nothing else; and looked up late, so that instrumentation may replace it.
+    // Browsers require the global object as `this`. The late look-up lets instrumentation replace it.
     this.#fetch = fetch ?? ((input, init) => globalThis.fetch(input, init));
   }
 
-  /** For a call. @param most how often it is repeated */
+  /** Creates the attempts of a call. @param most maximum number of retries */
   attempts({ timeoutMs = this.#timeoutMs }: CallOptions, most = this.#retries): Attempts {
     return new Attempts(most, timeoutMs);
   }
 
   /**
-   * @param read takes what it needs from an answer, and throws what it refuses
-   * @throws StoreError when the last attempt failed; the signal's reason when the caller gave up
+   * @param read converts a response, and throws for an unexpected one
+   * @throws StoreError when the last attempt failed; the signal's reason when the caller aborted
    */
   async send<T>(request: StoreRequest, read: (answer: Answer) => T, options: CallOptions = {}): Promise<T> {
     for (const attempts = this.attempts(options); ; ) {
@@ -85,9 +85,9 @@ export class Transport {
   }
 
   /**
-   * The text of server-sent events, as it comes, for as long as no pause is longer than an attempt may be.
+   * Yields the text of server-sent events as it arrives. A pause may be as long as an attempt.
    *
-   * @throws StoreError when it ends, however it does, as it has no end of its own; the signal's reason
+   * @throws StoreError when the stream ends, because it has no regular end; the signal's reason
    */
   async *events(request: StoreRequest, signal?: AbortSignal, left = longestTimer): AsyncGenerator<string, void> {
     const attempt = new Attempt(this.#base.origin, signal);
@@ -110,7 +110,7 @@ export class Transport {
   }
 
   #fetched({ path, headers, body }: StoreRequest): (ending: AbortSignal) => Promise<Response> {
-    // Here, as `fetch` would refuse what is no header as if it were the network.
+    // Created here, because `fetch` reports an invalid header like a network error.
     const sent = new Headers({ ...headers, authorization: `Bearer ${this.#key}` });
     return (signal) =>
       this.#fetch(new URL(path, this.#base), {
@@ -123,12 +123,12 @@ export class Transport {
   }
 }
 
-/** One request, which ends when the caller gives up, and when what is waited for takes too long. */
+/** One request. It ends when the caller aborts, or when a step takes too long. */
 class Attempt {
   readonly #origin: string;
   readonly #signal: AbortSignal | undefined;
   readonly #ending = new AbortController();
-  // Not AbortSignal.any: on Node.js each leaves something at a signal that outlives it.
+  // Not AbortSignal.any, which leaks memory on Node.js with a long-lived signal.
   readonly #giveUp = () => this.#ending.abort(this.#signal?.reason);
 
   constructor(origin: string, signal: AbortSignal | undefined) {
@@ -154,17 +154,17 @@ class Attempt {
     }
   }
 
-  /** Gives back the connection of an answer that was not read to its end. */
+  /** Releases the connection of a response that was not read completely. */
   end(): void {
     this.#signal?.removeEventListener('abort', this.#giveUp);
     this.#ending.abort();
   }
 }
 
-/** @throws StoreError for a redirect: it would take the key to somebody else */
+/** @throws StoreError for a redirect, which could send the key to another host */
 async function answerOf(response: Response): Promise<Answer> {
   const { status, headers, type } = response;
-  // Browsers tell nothing of a redirect, its status is 0.
+  // Browsers hide redirects: the status is 0.
   if (type !== 'opaqueredirect' && (status < 300 || status > 399)) {
     return { status, headers, text: await response.text() };
   }

@@ -4,7 +4,7 @@ import { storeClient } from './client.ts';
 import { KeyForm } from './KeyForm.tsx';
 import { Pets } from './Pets.tsx';
 
-/** Only as long as this tab is open, and for nobody but this page. */
+/** Kept until the tab is closed, for this page only. */
 const item = 'animal-store-key';
 
 export function App() {

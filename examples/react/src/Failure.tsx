@@ -1,6 +1,6 @@
 import { CombinedGraphQLErrors } from '@apollo/client';
 
-/** What the service says, with its code; else that it could not be reached. */
+/** Shows the service's error with its code, or that the service could not be reached. */
 export function Failure({ error }: { error: Error | undefined }) {
   if (!error) return null;
   const [first] = CombinedGraphQLErrors.is(error) ? error.errors : [];

@@ -20,7 +20,7 @@ export function NewPetForm({ onCreated }: NewPetFormProps) {
   const form = useRef<HTMLFormElement>(null);
   const attempt = useRef({ text: '', key: '' });
 
-  /** The same animal keeps its key until it is there, so that nobody who presses the button again adds it twice. */
+  /** An animal keeps its key until the creation succeeds, so that pressing the button again does not add it twice. */
   async function submit(fields: FormData) {
     const input = { name: String(fields.get('name')), categoryId: String(fields.get('categoryId')) };
     const text = JSON.stringify(input);
@@ -38,7 +38,7 @@ export function NewPetForm({ onCreated }: NewPetFormProps) {
       className="card row"
       onSubmit={(event) => {
         event.preventDefault();
-        // What went wrong is shown by `error`.
+        // `error` shows the failure.
         submit(new FormData(event.currentTarget)).catch(() => {});
       }}
     >
@@ -59,5 +59,5 @@ export function NewPetForm({ onCreated }: NewPetFormProps) {
   );
 }
 
-/** `crypto.randomUUID` is there over HTTPS and on localhost only. */
+/** Not `crypto.randomUUID`, which browsers offer only over HTTPS and on localhost. */
 const newKey = () => crypto.getRandomValues(new Uint32Array(4)).join('-');

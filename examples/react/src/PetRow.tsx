@@ -2,7 +2,7 @@ import type { PetRowFragment } from './generated/graphql.ts';
 import { graphql } from './generated/index.ts';
 
 /**
- * What this row shows; whoever lists animals spreads it into a query.
+ * The fields of this row, for queries that list animals.
  *
  * @public code generation reads it
  */

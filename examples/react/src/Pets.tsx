@@ -28,14 +28,14 @@ export function Pets() {
   const [status, setStatus] = useState<PetStatus | null>(null);
   const { data, error, loading, fetchMore, refetch } = useQuery(PetPage, {
     variables: { status },
-    // A list that was seen before may have grown: shown at once, and asked for again.
+    // Shows the cached list immediately, and reads it again, because it may have grown.
     fetchPolicy: 'cache-and-network',
     nextFetchPolicy: 'cache-first',
     notifyOnNetworkStatusChange: true,
   });
   const { edges = [], pageInfo } = data?.petsConnection ?? {};
 
-  /** What comes after the last one seen: the next page, or what was added meanwhile. */
+  /** Reads the animals after the last one: the next page, or new animals. */
   async function more() {
     const after = pageInfo?.endCursor;
     await (after ? fetchMore({ variables: { after } }) : refetch()).catch(() => {});
