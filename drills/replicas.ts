@@ -39,7 +39,7 @@ export const replicas: Drill = {
         return sharesOf(nodesOf(lines, [a, b]));
       };
       const serves = (node: string) => look().some(([served]) => served === node);
-      // On a busy machine a node may need longer than a short phase to take its first read.
+      // A node that has failed is not asked for ten seconds at most; and in a short phase a first read may be late.
       for (let more = 0; more < 100 && !mustServe.every(({ name }) => serves(name)); more += 1) await pause(100);
       const shares = look();
       notes.push(`${name}: ${shares.map(([node, share]) => `${node} ${share}%`).join(' ')}`);
