@@ -54,7 +54,7 @@ function canMount(): boolean {
     const names: string[] = [];
     for (let status = 201; status === 201; ) {
       // What PostgreSQL cannot compress.
-      const name = Array.from({ length: 9000 }, () => String.fromCharCode(0x4e00 + Math.random() * 20_000)).join('');
+      const name = Array.from({ length: 1000 }, () => String.fromCharCode(0x4e00 + Math.random() * 20_000)).join('');
       const answer = await rest(server, '/v1/pets', { method: 'POST', json: { name, categoryId: 1 } }).catch(
         () => null,
       );
@@ -62,6 +62,7 @@ function canMount(): boolean {
       if (status === 201) names.push(name);
       if (names.length === 20) fill(filler);
     }
+    expect(names.length).toBeGreaterThanOrEqual(20);
     // Where it is the log of PostgreSQL that finds no room, the store has ended; else it refuses, and serves on.
     server.child.kill('SIGKILL');
     const { code, stderr } = await server.ended;

@@ -62,15 +62,19 @@ import { onNode, type ServiceNode, type Store, startNode, startStore } from '../
   });
 
   test('is not overdrawn by requests that come to all nodes and both faces at once', async () => {
-    await two(100);
+    const [one] = await two(1000);
     const calls = [list, query].flatMap((call) => nodes.map((node) => () => call(node)));
-    // Few enough that Redis answers within its time limit on a busy machine: beyond that, each node counts for itself.
-    const answers = await Promise.all(Array.from({ length: 10 }, () => calls.map((call) => call())).flat());
+    const answers: Array<{ status: number }> = [];
+    // 40 at once: of more on a busy machine Redis may answer some too late, which each node then counts for itself.
+    for (let wave = 1; wave <= 5; wave += 1) {
+      answers.push(...(await Promise.all(Array.from({ length: 10 }, () => calls.map((call) => call())).flat())));
+    }
     const served = answers.filter(({ status }) => status === 200).length;
-    // Ten units each; the last one may overdraw.
+    // Ten units each. What those that were refused had taken in advance is there again, to the unit.
     expect(served).toBeGreaterThan(0);
-    expect(served).toBeLessThanOrEqual(10);
-    expect(answers.filter(({ status }) => status === 429)).toHaveLength(40 - served);
+    expect(served).toBeLessThanOrEqual(100);
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(200 - served);
+    expect(left(await list(one))).toBe(Math.max(0, 1000 - 10 * served - 10));
   });
 
   test('is counted by each node for itself while Redis is gone, which readiness tells, and together again afterwards', async () => {
