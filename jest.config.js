@@ -1,12 +1,12 @@
 import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
-// `npm test` runs what a developer wants to know at each save; `npm run test:deep` what takes long or foreign parts.
-const quick = ['test/**/*.test.ts', 'packages/*/test/**/*.test.ts'];
-const deep = 'test/deep/**';
-const files = process.env.TEST_DEEP
-  ? globSync(`${deep}/*.test.ts`, { exclude: ['**/node_modules'] })
-  : globSync(quick, { exclude: ['**/node_modules', deep] });
+// `npm test` runs what a developer wants to know at each save, `npm run test:deep` what takes long or foreign parts, and
+// `npm run test:all` both.
+const folder = 'test/deep/**';
+const deep = globSync(`${folder}/*.test.ts`, { exclude: ['**/node_modules'] });
+const quick = globSync(['test/**/*.test.ts', 'packages/*/test/**/*.test.ts'], { exclude: ['**/node_modules', folder] });
+const files = { only: deep, too: [...quick, ...deep] }[process.env.TEST_DEEP] ?? quick;
 
 /** @type {import('jest').Config} */
 export default {

@@ -106,7 +106,6 @@ function configOf(env: Record<string, string>): Config {
     LOG_LEVEL: 'silent',
     AUTH_FAILURES_PER_MINUTE: '0',
     EVENT_LOOP_MAX_DELAY_MS: '0',
-    GRAPHQL_JIT: process.env.TEST_GRAPHQL_JIT,
     ...env,
   });
 }

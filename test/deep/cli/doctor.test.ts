@@ -99,7 +99,7 @@ test('a database that refuses connections, or that never answers, is a failure',
   }
 });
 
-onServer('a PostgreSQL (skipped on the embedded store)', () => {
+onServer('a server (PostgreSQL only)', () => {
   test('is checked before it is migrated, when it serves, and when ids are behind the rows', async () => {
     const url = (database.env as { DATABASE_URL: string }).DATABASE_URL;
     const manual = { ...database.env, MIGRATE_ON_START: 'false' };

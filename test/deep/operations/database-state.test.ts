@@ -1,18 +1,21 @@
 import type pg from 'pg';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { databaseForEach } from '../../support/each.ts';
 import { send } from '../../support/http.ts';
 import { afterEach, beforeEach, describe, expect, test } from '../../support/jest.ts';
+import { startMeasured } from '../../support/metrics.ts';
 import { eventually, killAll, ownsSessions, type ServerProcess, startServer } from '../../support/process.ts';
 import { operations } from '../../support/refusal.ts';
 import { rest } from '../../support/rest.ts';
 import { Road } from '../../support/road.ts';
 import { openSession, urlOf } from '../../support/session.ts';
+import { linesOf } from '../../support/workers.ts';
 
 const key = 'a-key-for-these-tests-and-no-others';
 const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
 
 (ownsSessions ? describe : describe.skip)(
-  'what the log says of the database (a PostgreSQL without a pooler only)',
+  'what the log says of the database (PostgreSQL only, without a pooler)',
   () => {
     let database: TestDatabase;
     let road: Road;
@@ -141,3 +144,39 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
     });
   },
 );
+
+(ownsSessions ? describe : describe.skip)('a server (PostgreSQL only, without a pooler)', () => {
+  const given = databaseForEach();
+
+  test('has metrics while the database is silent, and many that ask for them cost it one question', async () => {
+    const road = new Road(new URL(urlOf(given)));
+    await road.open();
+    const server = await startMeasured({ DATABASE_URL: road.url, DATABASE_POOL_MAX: '2' });
+    road.isSilent = true;
+    const all = await Promise.all(Array.from({ length: 8 }, () => server.metrics()));
+    expect(all.map((series) => series.get('animal_store_database_up'))).toEqual(Array(8).fill(0));
+    // Where each asked for itself, six would wait for a connection.
+    expect(
+      Math.max(...all.map((series) => series.get('db_client_connection_pending_requests{pool="primary"}') ?? 9)),
+    ).toBe(0);
+    road.isSilent = false;
+    road.cut();
+    await road.open();
+    await eventually(async () => (await server.metrics()).get('animal_store_database_up') === 1);
+    road.cut();
+    expect(linesOf((await server.stop()).stdout).filter(({ level }) => level >= 50)).toEqual([]);
+  });
+
+  test('tells at its start where an address of PostgreSQL leads, without what is secret in it', async () => {
+    const url = new URL(urlOf(given));
+    url.password = 'hunter2';
+    url.searchParams.set('application_name', 'swordfish');
+    const server = await startServer({ DATABASE_URL: url.href, DATABASE_READ_URLS: `${url.href},${url.href}` });
+    const { stdout } = await server.stop();
+    const place = `postgres://${url.host}${url.pathname}`;
+    expect(linesOf(stdout).find(({ msg }) => msg === 'started')).toMatchObject({
+      config: { DATABASE_URL: place, DATABASE_READ_URLS: [place, place] },
+    });
+    expect(stdout).not.toMatch(/hunter2|swordfish/);
+  });
+});

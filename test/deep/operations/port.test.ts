@@ -1,16 +1,16 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { databaseForEach } from '../../support/each.ts';
+import { databaseForAll } from '../../support/each.ts';
 import { send } from '../../support/http.ts';
-import { afterEach, expect, test } from '../../support/jest.ts';
+import { afterEach, beforeAll, expect, test } from '../../support/jest.ts';
 import { type MeasuredServer, startMeasured } from '../../support/metrics.ts';
-import { eventually, ownsSessions } from '../../support/process.ts';
-import { Road } from '../../support/road.ts';
-import { urlOf } from '../../support/session.ts';
-import { linesOf } from '../../support/workers.ts';
+import { eventually } from '../../support/process.ts';
 
-const database = databaseForEach();
-const env = () => ({ ...database.env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others' });
+const database = databaseForAll();
+let server: MeasuredServer;
+beforeAll(async () => {
+  server = await startMeasured({ ...database.env, DRAIN_TIMEOUT_MS: '600000' });
+});
 
 let sockets: Socket[] = [];
 afterEach(() => {
@@ -19,8 +19,8 @@ afterEach(() => {
 });
 
 /** Sends these bytes to the port for operators. @returns what has come back when the other end closes */
-function say({ operations }: MeasuredServer, text: string): { socket: Socket; answer: Promise<string> } {
-  const socket = connect(Number(new URL(operations).port), '127.0.0.1');
+function say(text: string): { socket: Socket; answer: Promise<string> } {
+  const socket = connect(Number(new URL(server.operations).port), '127.0.0.1');
   sockets.push(socket);
   let answer = '';
   socket.on('error', () => undefined);
@@ -34,52 +34,30 @@ function say({ operations }: MeasuredServer, text: string): { socket: Socket; an
 const put = (length: number) =>
   `PUT /log HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n`;
 
-test('who sends half of a request to the port for operators does not hold up the end', async () => {
-  const server = await startMeasured({ ...env(), DRAIN_TIMEOUT_MS: '600000' });
-  const { socket, answer } = say(server, `${put(100)}Expect: 100-continue\r\n\r\n`);
-  // The request has been taken.
-  await once(socket, 'data');
-  expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
-  expect(await answer).toBe('HTTP/1.1 100 Continue\r\n\r\n');
-});
-
 test('idle connections are few, and keep no scrape out for long', async () => {
-  const server = await startMeasured(env());
   let closed = 0;
   for (let opened = 0; opened < 100; opened += 1) {
-    const { socket, answer } = say(server, '');
+    const { socket, answer } = say('');
     await once(socket, 'connect');
     void answer.then(() => (closed += 1));
   }
   await eventually(async () => closed >= 68);
   expect((await send(server.origin, { path: '/readyz' })).status).toBe(200);
-  await eventually(async () => {
-    const answer = await send(server.operations, { path: '/metrics' }).catch(() => undefined);
-    return answer?.status === 200;
-  });
-  await server.stop();
+  const scraped = () => eventually(async () => (await send(server.operations, { path: '/metrics' })).status === 200);
+  await scraped();
+  for (const socket of sockets.splice(0)) socket.destroy();
+  // By then the server knows that they have gone.
+  await scraped();
 });
 
 test('it says whether the process lives and is ready, as the port for clients does', async () => {
-  const server = await startMeasured(env());
   for (const path of ['/livez', '/readyz']) {
     const { status, text } = await send(server.operations, { path });
     expect([status, text]).toEqual([200, '{"status":"ok"}']);
   }
-  await server.stop();
-});
-
-test('of workers one is asked whether it is ready', async () => {
-  const server = await startMeasured({ ...env(), WORKERS: '2' });
-  const ready = () => send(server.operations, { path: '/readyz' });
-  await eventually(async () => (await ready()).text === '{"status":"ok"}');
-  const draining = server.stop();
-  await eventually(async () => (await ready().catch(() => ({ status: 503 }))).status === 503);
-  expect(await draining).toMatchObject({ code: 0 });
 });
 
 test('a page in a browser reads nothing there by a name of its own, and every answer has the headers of data', async () => {
-  const server = await startMeasured(env());
   const get = (path: string, host: string) => send(server.operations, { path, headers: { host } });
   for (const path of ['/metrics', '/livez', '/readyz', '/log']) {
     for (const host of ['shop.example', 'localhost.example:80', '127.0.0.1.example', '1.example']) {
@@ -102,41 +80,33 @@ test('a page in a browser reads nothing there by a name of its own, and every an
       });
     }
   }
-  await server.stop();
 });
 
 test('a body that is too large is refused before it has come', async () => {
-  const server = await startMeasured(env());
-  const { answer } = say(server, `${put(1e9)}\r\n`);
+  const { answer } = say(`${put(1e9)}\r\n`);
   expect(await answer).toContain('413 Payload Too Large');
-  await server.stop();
+});
+
+test('who sends half of a request to the port for operators does not hold up the end', async () => {
+  const { socket, answer } = say(`${put(100)}Expect: 100-continue\r\n\r\n`);
+  // The request has been taken.
+  await once(socket, 'data');
+  expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
+  expect(await answer).toBe('HTTP/1.1 100 Continue\r\n\r\n');
+});
+
+test('of workers one is asked whether it is ready', async () => {
+  const server = await startMeasured({ ...database.env, WORKERS: '2' });
+  const ready = () => send(server.operations, { path: '/readyz' });
+  await eventually(async () => (await ready()).text === '{"status":"ok"}');
+  const draining = server.stop();
+  await eventually(async () => (await ready().catch(() => ({ status: 503 }))).status === 503);
+  expect(await draining).toMatchObject({ code: 0 });
 });
 
 test('metrics are served while the service drains, and say so', async () => {
-  const server = await startMeasured({ ...env(), DRAIN_DELAY_MS: '600000' });
+  const server = await startMeasured({ ...database.env, DRAIN_DELAY_MS: '600000' });
   server.child.kill('SIGTERM');
   await eventually(async () => (await server.metrics()).get('animal_store_draining') === 1);
   expect((await server.metrics()).get('animal_store_database_up')).toBe(1);
 });
-
-(ownsSessions ? test : test.skip)(
-  'metrics are there while the database is silent, and many who ask cost it one question (a PostgreSQL without a pooler only)',
-  async () => {
-    const road = new Road(new URL(urlOf(database)));
-    await road.open();
-    const server = await startMeasured({ ...env(), DATABASE_URL: road.url, DATABASE_POOL_MAX: '2' });
-    road.isSilent = true;
-    const all = await Promise.all(Array.from({ length: 8 }, () => server.metrics()));
-    expect(all.map((series) => series.get('animal_store_database_up'))).toEqual(Array(8).fill(0));
-    // Where each asked for itself, six would wait for a connection.
-    expect(
-      Math.max(...all.map((series) => series.get('db_client_connection_pending_requests{pool="primary"}') ?? 9)),
-    ).toBe(0);
-    road.isSilent = false;
-    road.cut();
-    await road.open();
-    await eventually(async () => (await server.metrics()).get('animal_store_database_up') === 1);
-    road.cut();
-    expect(linesOf((await server.stop()).stdout).filter(({ level }) => level >= 50)).toEqual([]);
-  },
-);

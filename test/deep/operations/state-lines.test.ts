@@ -3,15 +3,14 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { hostname } from 'node:os';
-import { createOwnDatabase } from '../../support/database.ts';
 import { databaseForEach } from '../../support/each.ts';
 import { send } from '../../support/http.ts';
-import { afterEach, describe, expect, test } from '../../support/jest.ts';
-import { eventually, freePort, killAll, onPostgres, type ServerProcess, startServer } from '../../support/process.ts';
+import { afterEach, expect, test } from '../../support/jest.ts';
+import { eventually, freePort, killAll, type ServerProcess, startServer } from '../../support/process.ts';
 import { hasRedis } from '../../support/redis.ts';
-import { type LogLine, linesOf, startWorkers } from '../../support/workers.ts';
+import { type LogLine, linesOf } from '../../support/workers.ts';
 
-const database = databaseForEach(createOwnDatabase);
+const database = databaseForEach();
 const key = 'a-key-for-these-tests-and-no-others';
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
 
@@ -62,18 +61,6 @@ test('the configuration is told without passwords and keys', async () => {
   for (const secret of secrets) expect(stdout + stderr).not.toContain(secret);
 });
 
-(onPostgres ? test : test.skip)('of an address of PostgreSQL it tells where it leads (PostgreSQL only)', async () => {
-  const { DATABASE_URL } = database.env as { DATABASE_URL: string };
-  const url = new URL(DATABASE_URL);
-  url.password = 'hunter2';
-  url.searchParams.set('application_name', 'swordfish');
-  const server = await startServer({ DATABASE_URL: url.href, DATABASE_READ_URLS: `${url.href},${url.href}` });
-  const { config } = await told(server, 'started');
-  const place = `postgres://${url.host}${url.pathname}`;
-  expect(config).toMatchObject({ DATABASE_URL: place, DATABASE_READ_URLS: [place, place] });
-  expect((await server.stop()).stdout).not.toMatch(/hunter2|swordfish/);
-});
-
 test('that a bootstrap key is set is told at the start, and each address that begins to use it', async () => {
   const server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key, TRUST_PROXY: '127.0.0.1' });
   expect(await told(server, 'a bootstrap key is set: it has all rights and never expires')).toMatchObject({
@@ -109,38 +96,12 @@ test('a request that outlives the drain is counted in the last line', async () =
   expect(linesOf(stdout).at(-1)).toMatchObject({ level: 50, requests: 1, msg: 'closed before all was finished' });
 });
 
-test('with workers the parent tells the start and the end, and each worker its own drain', async () => {
-  const server = await startWorkers({ ...database.env, BOOTSTRAP_API_KEY: key }, 2);
-  await told(server, 'started');
-  const { stdout } = await server.stop();
-  const lines = linesOf(stdout);
-  const by = (msg: string) => lines.filter((line) => line.msg === msg).map(({ worker }) => worker);
-  expect(by('started')).toEqual([undefined]);
-  expect(by('draining').sort()).toEqual([1, 2, undefined]);
-  expect(by('closed').sort()).toEqual([1, 2, undefined]);
-  expect(lines.at(-1)).toMatchObject({ msg: 'closed', pid: server.child.pid, isClean: true, workers: 0 });
-});
-
 test('migrations that wait for an operator are named at the start', async () => {
   const server = await startServer({ ...database.env, MIGRATE_ON_START: 'false' }, { until: '/livez' });
   const { level, migrations } = await told(server, 'migrations are waiting to be applied');
   expect(level).toBe(40);
   expect(migrations).toEqual(expect.arrayContaining(['2026_11_20_120000_create_pet_and_api_key']));
   await server.stop();
-});
-
-(onPostgres ? describe.skip : describe)('the embedded store (skipped on PostgreSQL)', () => {
-  test('says who has it open: its owner, a guest, and the guest when the owner has ended', async () => {
-    const first = await startServer(database.env);
-    const folder = (database.env as { DATA_DIR: string }).DATA_DIR;
-    expect(await told(first, 'embedded store opened')).toMatchObject({ role: 'owner', folder });
-    const second = await startServer(database.env);
-    expect(await told(second, 'embedded store opened')).toMatchObject({ role: 'guest', folder });
-    expect(find(second.output.stdout, 'embedded store taken over')).toBeUndefined();
-    await first.stop('SIGKILL');
-    expect(await told(second, 'embedded store taken over')).toMatchObject({ role: 'owner', folder });
-    await second.stop();
-  });
 });
 
 (hasRedis ? test : test.skip)('Redis lost is told once, and Redis back (skipped without redis-server)', async () => {
