@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { variables } from '../../src/config.ts';
-import { createOwnDatabase } from '../support/database.ts';
 import { sql } from '../support/database-access.ts';
 import { databaseForEach } from '../support/each.ts';
 import { send } from '../support/http.ts';
@@ -77,7 +76,7 @@ test.each([
 });
 
 describe('with a database', () => {
-  const database = databaseForEach(createOwnDatabase);
+  const database = databaseForEach();
 
   test('`migrate` says what it has applied, in JSON too', async () => {
     expect(await cli(['migrate', '--json'], database.env)).toMatchObject({

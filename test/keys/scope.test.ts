@@ -47,6 +47,10 @@ describe('on REST the scope is judged before the body is looked at', () => {
   });
 });
 
+test('what is not possible at all is 405 for it, too', async () => {
+  expect((await rest(store, '/v1/pets/1', { method: 'POST', key: readKey })).status).toBe(405);
+});
+
 describe('on GraphQL', () => {
   test.each([
     ['first', 'mutation { createPet(input: { name: "a", categoryId: 1 }) { id } }'],

@@ -42,13 +42,29 @@ onEmbedded(
   },
 );
 
-test('an acknowledged creation survives SIGKILL', async () => {
+test('an acknowledged creation survives SIGKILL; a key that is issued meanwhile is valid, until it is revoked', async () => {
   const killed = await startServer(env());
   const created = await rest(killed, '/v1/pets', creation('Rex'));
   expect(created.status).toBe(201);
   await killed.stop('SIGKILL');
+
+  /** Exactly one JSON document on standard output, and nothing else anywhere. */
+  const keys = async (...args: string[]): Promise<any> => {
+    const { code, stdout, stderr } = await cli(['keys', ...args, '--json'], env());
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/^[^\n]+\n$/);
+    return JSON.parse(stdout);
+  };
+  const { id, key } = await keys('issue', '--name', 'web shop');
+  expect(key).toMatch(/^ask_[0-9A-Za-z]{49}$/);
+
   const again = await startServer(env());
-  expect((await rest(again, '/v1/pets')).json).toEqual([created.json]);
+  expect((await rest(again, '/v1/pets', { key })).json).toEqual([created.json]);
+  const listed = await keys('list');
+  expect(listed).toEqual([expect.objectContaining({ id, name: 'web shop', revokedAt: null })]);
+  expect(JSON.stringify(listed)).not.toContain(key);
+  expect(await keys('revoke', `${id}`)).toMatchObject({ id, revokedAt: expect.any(String) });
+  await eventually(async () => (await rest(again, '/v1/pets', { key })).status === 401);
 });
 
 test('after SIGTERM each request of either face is answered or refused, and each acknowledged creation is kept', async () => {

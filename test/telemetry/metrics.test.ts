@@ -1,28 +1,23 @@
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { databaseForAll } from '../support/each.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
-import { afterAll, beforeAll, beforeEach, expect, test } from '../support/jest.ts';
+import { beforeAll, beforeEach, expect, test } from '../support/jest.ts';
 import { allMetrics, histogram, type MeasuredServer, type Series, startMeasured } from '../support/metrics.ts';
-import { cli, eventually, freePort, killAll, startServer } from '../support/process.ts';
+import { cli, eventually, freePort, startServer } from '../support/process.ts';
 import { requestText } from '../support/raw.ts';
 
 const key = 'a-key-for-these-tests-and-no-others';
-let database: TestDatabase;
+const database = databaseForAll();
 let server: MeasuredServer;
 /** Before the test: one server counts for all of them. */
 let before: Series;
 beforeAll(async () => {
-  database = await createTestDatabase();
   server = await startMeasured({ ...database.env, BOOTSTRAP_API_KEY: key });
 });
 beforeEach(async () => {
   before = await server.metrics();
-});
-afterAll(async () => {
-  await killAll();
-  await database.drop();
 });
 
 const authorization = `Bearer ${key}`;

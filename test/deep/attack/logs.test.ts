@@ -1,19 +1,12 @@
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { databaseForAll } from '../../support/each.ts';
 import { type HttpRequest, send } from '../../support/http.ts';
-import { afterAll, beforeAll, describe, expect, test } from '../../support/jest.ts';
-import { cli, eventually, killAll, startServer } from '../../support/process.ts';
+import { describe, expect, test } from '../../support/jest.ts';
+import { cli, eventually, startServer } from '../../support/process.ts';
 import { exchange } from '../../support/raw.ts';
 import type { Store } from '../../support/store.ts';
 
 /** The real process, asked in every way with secrets in every place: none of them is in anything that it prints. */
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(async () => {
-  await killAll();
-  await database.drop();
-});
+const database = databaseForAll();
 
 // Nothing marks it as a key, and it could be the name of an operation.
 const bootstrapKey = 'bootstrap_secret_0123456789_0123456789';

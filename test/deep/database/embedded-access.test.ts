@@ -92,8 +92,8 @@ onEmbedded('a socket folder in the temporary folder (skipped on PostgreSQL, whic
   beforeEach(() => {
     temporary = mkdtempSync(join(tmpdir(), 'animal-store-test-'));
     // Too long for the address of a Unix socket.
-    folder = join(folder, 'a-long-name-'.repeat(10));
-    mkdirSync(folder, { mode: 0o700 });
+    folder = join(folder, 'a-long-name-'.repeat(6), 'ü'.repeat(60));
+    mkdirSync(folder, { mode: 0o700, recursive: true });
     env = { ...env, DATA_DIR: folder, TMPDIR: temporary };
     socketFolder = join(temporary, `animal-store-${createHash('sha256').update(folder).digest('hex').slice(0, 24)}`);
   });
@@ -105,9 +105,12 @@ onEmbedded('a socket folder in the temporary folder (skipped on PostgreSQL, whic
     stderr: `animal-store: The socket folder ${socketFolder} is another user's, or open to others; choose a shorter DATA_DIR.\n`,
   });
 
-  test('is made where the path of the data folder is too long, closed to others', async () => {
-    const server = await startServer(env);
-    expect((await rest(server, '/v1/pets')).json).toEqual([]);
+  test('is made where the path of the data folder is too long, closed to others, and another server finds it', async () => {
+    expect(Buffer.byteLength(folder)).toBeGreaterThan(107);
+    const one = await startServer(env);
+    const two = await startServer(env);
+    const created = await rest(one, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 1 } });
+    expect((await rest(two, '/v1/pets')).json).toEqual([created.json]);
     expect(readdirSync(socketFolder)).toEqual(['.s.PGSQL.5432']);
     expect(openToOthers(socketFolder)).toEqual([]);
   });

@@ -22,38 +22,33 @@ const said = (text: string) => ({ code: 1, stdout: '', stderr: `animal-store: ${
 const onEmbedded = onPostgres ? describe.skip : describe;
 
 onEmbedded('the embedded store (skipped on PostgreSQL, which has its own)', () => {
-  test('the PostgreSQL that it unpacks is the one that it opens, and that it says it has', async () => {
+  test('that another PostgreSQL has made is left as it is, and a damaged one is not opened: both say what to do', async () => {
     const { engineVersion } = await import('../../../packages/embedded-postgres/src/engine.ts');
-    const server = await startServer(env);
-    expect(readFileSync(join(folder, 'PG_VERSION'), 'utf8').trim()).toBe(engineVersion);
-    await server.stop();
-    const again = await startServer(env);
-    expect((await rest(again, '/v1/pets')).json).toEqual([]);
-  });
-
-  test('data of another PostgreSQL are left as they are, and it is said what to do', async () => {
+    const could = (why: string) => said(`The embedded store could not be opened: ${why}`);
     const first = await startServer(env);
     const { json: rex } = await rest(first, '/v1/pets', newPet);
     await first.stop();
     const version = join(folder, 'PG_VERSION');
     const mine = readFileSync(version, 'utf8');
+    expect(mine.trim()).toBe(engineVersion);
     writeFileSync(version, '17\n');
-    const message =
-      `The embedded store could not be opened: ${folder} was made by PostgreSQL 17, and this release has PostgreSQL ${mine.trim()}. ` +
-      'Nothing was changed. Back it up with the release that made it, and restore the backup into a new DATA_DIR.';
-    expect(await startAndFail(env)).toMatchObject(said(message));
-    expect(await cli(['keys', 'list'], env)).toMatchObject(said(message));
+    const other = could(
+      `${folder} was made by PostgreSQL 17, and this release has PostgreSQL ${engineVersion}. Nothing was changed. ` +
+        'Back it up with the release that made it, and restore the backup into a new DATA_DIR.',
+    );
+    expect(await startAndFail(env)).toMatchObject(other);
+    expect(await cli(['keys', 'list'], env)).toMatchObject(other);
     writeFileSync(version, mine);
-    expect((await rest(await startServer(env), '/v1/pets')).json).toEqual([rex]);
-  });
+    const again = await startServer(env);
+    expect((await rest(again, '/v1/pets')).json).toEqual([rex]);
+    await again.stop();
 
-  test('a store with a damaged file says what to do', async () => {
-    await (await startServer(env)).stop();
     writeFileSync(join(folder, 'global', 'pg_control'), Buffer.alloc(8192));
-    const message =
-      `The embedded store could not be opened: PostgreSQL cannot start on ${folder} (PGlite failed to initialize properly): ` +
-      'a file of it may be damaged or missing. Restore a backup into a new DATA_DIR.';
-    expect(await startAndFail(env)).toMatchObject(said(message));
+    const damaged = could(
+      `PostgreSQL cannot start on ${folder} (PGlite failed to initialize properly): a file of it may be damaged or ` +
+        'missing. Restore a backup into a new DATA_DIR.',
+    );
+    expect(await startAndFail(env)).toMatchObject(damaged);
   });
 
   test('a folder that holds something else is left as it is', async () => {

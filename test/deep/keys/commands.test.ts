@@ -1,23 +1,17 @@
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { afterAll, beforeAll, describe, expect, test } from '../../support/jest.ts';
-import { cli, eventually, killAll, type ServerProcess, startServer } from '../../support/process.ts';
+import { databaseForAll } from '../../support/each.ts';
+import { beforeAll, describe, expect, test } from '../../support/jest.ts';
+import { cli, eventually, type ServerProcess, startServer } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 
 /** The commands against a service that runs: on the embedded store both have it open. */
-let database: TestDatabase;
+const database = databaseForAll();
 let server: ServerProcess;
 beforeAll(async () => {
-  database = await createTestDatabase();
   server = await startServer({
     ...database.env,
     BOOTSTRAP_API_KEY: 'commands-0123456789abcdef0123456789',
     LOG_LEVEL: 'warn',
   });
-});
-afterAll(async () => {
-  await server.stop();
-  await killAll();
-  await database.drop();
 });
 
 const keys = (...args: string[]) => cli(['keys', ...args], database.env);
@@ -132,35 +126,11 @@ test('a key that has expired cannot be rotated: its new secret would be dead alr
   });
 });
 
-/** What a key is called is text, whatever it looks like: to the shell, to PostgreSQL, and on its way to the embedded one. */
-const called: unknown[] = [];
-
-describe('a key may be called', () => {
-  test.each([
-    'copy pet from stdin',
-    "it's copy pet from stdin",
-    "'; copy pet from stdin; --",
-    String.raw`back\slash \'; copy pet from stdin; --`,
-    String.raw`\\' copy pet from stdin`,
-    '"copy pet" from stdin',
-    '$$ copy pet from stdin $$',
-    "$a$ ' copy pet from stdin",
-    '-- copy pet from stdin',
-    '/* /* copy pet from stdin */',
-    "*/ ' copy pet from stdin",
-    'copy pet\nfrom stdin',
-    "e'copy pet from stdin'",
-    'käse 🐕 ?; select 1',
-  ])('%j', async (name) => {
+test('what a key is called is text, whatever it looks like to the shell, to PostgreSQL and to the embedded one', async () => {
+  for (const name of ["'; copy pet from stdin; --", 'käse 🐕 ?; select 1\n$$ \\']) {
     const issued = await keysJson('issue', '--name', name);
     expect(issued).toMatchObject({ name, key: expect.stringMatching(/^ask_\w{49}$/) });
-    called.push(expect.objectContaining({ id: issued.id, name }));
     expect(await status(issued.key)).toBe(200);
-  });
-
-  test('and is listed so', async () => {
-    const listed = await keysJson('list');
-    expect(called).toHaveLength(14);
-    expect(listed).toEqual(expect.arrayContaining(called));
-  });
+    expect(await keysJson('list')).toContainEqual(expect.objectContaining({ id: issued.id, name }));
+  }
 });

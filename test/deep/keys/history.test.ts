@@ -1,16 +1,10 @@
 import { hostname, userInfo } from 'node:os';
-import { createOwnDatabase, createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { afterAll, beforeAll, expect, test } from '../../support/jest.ts';
-import { cli, type Env, eventually, killAll, onPostgres, startServer } from '../../support/process.ts';
+import { createOwnDatabase } from '../../support/database.ts';
+import { databaseForAll } from '../../support/each.ts';
+import { expect, test } from '../../support/jest.ts';
+import { cli, type Env, eventually, onPostgres, startServer } from '../../support/process.ts';
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(async () => {
-  await killAll();
-  await database.drop();
-});
+const database = databaseForAll();
 
 const keys = (args: string[], env: Env = {}, of = database) => cli(['keys', ...args], { ...of.env, ...env });
 

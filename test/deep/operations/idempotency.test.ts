@@ -3,7 +3,6 @@ import Fastify from 'fastify';
 import { idempotencyKeyExpiry, removeExpiredKeys } from '../../../src/access/idempotency/expiry.ts';
 import { late } from '../../../src/storage/database/database-errors.ts';
 import { type Created, creators } from '../../support/creations.ts';
-import { createOwnDatabase } from '../../support/database.ts';
 import { sql } from '../../support/database-access.ts';
 import { databaseForEach } from '../../support/each.ts';
 import { describe, expect, test } from '../../support/jest.ts';
@@ -14,7 +13,7 @@ import { type Store, startStore } from '../../support/store.ts';
 import { startWorkers } from '../../support/workers.ts';
 
 const key = 'a-key-for-these-tests-and-no-others';
-const database = databaseForEach(createOwnDatabase);
+const database = databaseForEach();
 const given = () => ({ env: database.env, drop: async () => undefined });
 const rex = { name: 'Rex', categoryId: 5 };
 

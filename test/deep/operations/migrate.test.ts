@@ -16,19 +16,6 @@ import { openSession } from '../../support/session.ts';
 const key = 'a-key-for-these-tests-and-no-others';
 const database = databaseForEach(createEmptyDatabase);
 
-test('`migrate` applies what is pending, and says so', async () => {
-  expect(await cli(['migrate'], database.env)).toMatchObject({
-    code: 0,
-    stdout: expect.stringMatching(/^applied: \d{4}_\w+(?:, \d{4}_\w+)*\n$/),
-    stderr: '',
-  });
-  expect(await cli(['migrate'], database.env)).toMatchObject({
-    code: 0,
-    stdout: 'the database is up to date\n',
-    stderr: '',
-  });
-});
-
 test('with MIGRATE_ON_START=false neither a server nor a `keys` command migrates', async () => {
   const env = { ...database.env, MIGRATE_ON_START: 'false', BOOTSTRAP_API_KEY: key };
   const server = await startServer(env, { until: '/livez' });

@@ -1,24 +1,18 @@
 import { hostname } from 'node:os';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { databaseForAll } from '../../support/each.ts';
 import { send } from '../../support/http.ts';
-import { afterAll, beforeAll, describe, expect, test } from '../../support/jest.ts';
-import { cli, eventually, killAll, type ServerProcess, startServer } from '../../support/process.ts';
+import { beforeAll, describe, expect, test } from '../../support/jest.ts';
+import { cli, eventually, type ServerProcess, startServer } from '../../support/process.ts';
 import { type LogLine, linesOf } from '../../support/workers.ts';
 
-let database: TestDatabase;
+const database = databaseForAll();
 let server: ServerProcess;
 let key: string;
 let keyId: number;
 beforeAll(async () => {
-  database = await createTestDatabase();
   server = await startServer({ ...database.env, TRUST_PROXY: '127.0.0.1', AUTH_FAILURES_PER_MINUTE: '3' });
   const { stdout } = await cli(['keys', 'issue', '--name', 'lines', '--json'], database.env);
   ({ key, id: keyId } = JSON.parse(stdout));
-});
-afterAll(async () => {
-  await server.stop();
-  await killAll();
-  await database.drop();
 });
 
 let count = 0;

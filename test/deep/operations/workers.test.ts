@@ -32,22 +32,35 @@ test('WORKERS is a whole number from 1 to 256, or auto', () => {
   for (const bad of ['0', '257', '1.5', 'all']) expect(() => loadConfig({ WORKERS: bad })).toThrow('WORKERS');
 });
 
-test('connections go to the workers in turn, and each line of the log says whose it is', async () => {
-  const server = await startWorkers(env());
-  for (let time = 1; time <= 6; time += 1) await exchange(server, requestText('GET /livez'));
+test('the service is ready with all its workers; connections go to them in turn; a dead one is replaced; the log says so', async () => {
+  const server = await startServer({ ...env(), WORKERS: '3' }, { until: '/livez' });
+  const ready = () => send(server.origin, { path: '/readyz' });
+  let answer = await ready();
+  // Connections that are kept alive would stay with the first worker.
+  while (answer.status !== 200) {
+    expect(answer.status).toBe(503);
+    answer = await ready();
+  }
+  expect(answer.text).toBe('{"status":"ok"}');
+  for (let time = 1; time <= 6; time += 1) await exchange(server, requestText('GET /v1/nothing'));
+  const answered = () =>
+    linesOf(server.output.stdout).filter(({ req }) => (req as { path?: string })?.path === '/v1/nothing');
+  await eventually(async () => answered().length === 6);
+  const readyLines = () => linesOf(server.output.stdout).filter(({ msg }) => msg === 'worker ready');
+  await eventually(async () => readyLines().length === 3);
+  const victim = readyLines()[0]?.workerPid as number;
+  process.kill(victim, 'SIGKILL');
+  await eventually(async () => readyLines().length === 4);
+  await allUp(server);
+
   const { stdout, ...ended } = await server.stop();
   expect(ended).toEqual(drained);
-  const answered = linesOf(stdout).filter(({ req }) => (req as { path?: string })?.path === '/livez');
-  expect(answered.map(({ worker }) => worker).sort()).toEqual([1, 1, 2, 2, 3, 3]);
-});
-
-test('a worker that dies is followed by another, and the log says so', async () => {
-  const server = await startWorkers(env(), 2);
-  const [victim] = server.pids() as [number];
-  process.kill(victim, 'SIGKILL');
-  await eventually(async () => server.pids().length === 3);
-  await allUp(server);
-  const lines = linesOf((await server.stop()).stdout);
+  const lines = linesOf(stdout);
+  expect(
+    answered()
+      .map(({ worker }) => worker)
+      .sort(),
+  ).toEqual([1, 1, 2, 2, 3, 3]);
   expect(lines.filter(({ msg }) => msg === 'worker died')).toEqual([
     {
       level: 50,
@@ -64,38 +77,24 @@ test('a worker that dies is followed by another, and the log says so', async () 
   ]);
 });
 
-test('the service is not ready before all workers are: connections that are kept alive would stay with the first', async () => {
-  const env = { ...database.env, BOOTSTRAP_API_KEY: key, WORKERS: '3' };
-  const { origin } = await startServer(env, { until: '/livez' });
-  const ready = () => send(origin, { path: '/readyz' });
-  let answer = await ready();
-  while (answer.status !== 200) {
-    expect(answer.status).toBe(503);
-    answer = await ready();
-  }
-  expect(answer.text).toBe('{"status":"ok"}');
-});
-
-describe('while a worker cannot be restarted', () => {
-  test('the others serve, /readyz says how many are up, and in the end the service gives up', async () => {
-    const server = await startWorkers({ ...database.env, BOOTSTRAP_API_KEY: key, TRUSTED_DOCUMENTS: manifest }, 2);
-    rmSync(manifest);
-    process.kill(server.pids()[0] as number, 'SIGKILL');
-    await eventually(async () => {
-      return (await send(server.origin, { path: '/readyz' })).text === '{"status":"ok","workers":"1 of 2"}';
-    });
-    const { code, stderr, stdout } = await server.ended;
-    expect(code).toBe(1);
-    const told = stderr.trim().split('\n');
-    expect(told.pop()).toMatch(
-      /^animal-store: Worker \d ended before it could serve, 6 times in a row, .*exit code 1\.$/,
-    );
-    expect(told).toHaveLength(6);
-    const lines = linesOf(stdout);
-    const pauses = lines.filter(({ msg }) => msg === 'worker died').map(({ restartInMs }) => restartInMs);
-    expect(pauses).toEqual([100, 200, 400, 800, 1600, 3200]);
-    expect(lines.filter(({ msg, exitCode }) => msg === 'worker ended' && exitCode === 0)).toHaveLength(1);
+test('while a worker cannot be restarted the others serve, /readyz says how many are up, and in the end the service gives up', async () => {
+  const server = await startWorkers({ ...database.env, BOOTSTRAP_API_KEY: key, TRUSTED_DOCUMENTS: manifest }, 2);
+  rmSync(manifest);
+  process.kill(server.pids()[0] as number, 'SIGKILL');
+  await eventually(async () => {
+    return (await send(server.origin, { path: '/readyz' })).text === '{"status":"ok","workers":"1 of 2"}';
   });
+  const { code, stderr, stdout } = await server.ended;
+  expect(code).toBe(1);
+  const told = stderr.trim().split('\n');
+  expect(told.pop()).toMatch(
+    /^animal-store: Worker \d ended before it could serve, 6 times in a row, .*exit code 1\.$/,
+  );
+  expect(told).toHaveLength(6);
+  const lines = linesOf(stdout);
+  const pauses = lines.filter(({ msg }) => msg === 'worker died').map(({ restartInMs }) => restartInMs);
+  expect(pauses).toEqual([100, 200, 400, 800, 1600, 3200]);
+  expect(lines.filter(({ msg, exitCode }) => msg === 'worker ended' && exitCode === 0)).toHaveLength(1);
 });
 
 test('inside of another cluster it says what to do', async () => {
@@ -116,51 +115,44 @@ test('inside of another cluster it says what to do', async () => {
 describe('what is limited', () => {
   // Not the parent's: one of them is stopped.
   const shared = databaseForEach();
-  const env = () => ({ ...shared.env, BOOTSTRAP_API_KEY: key });
-  async function statusWith(server: WorkersProcess, secret: string): Promise<number> {
-    const [answer] = await exchange(server, requestText('GET /v1/pets', `Authorization: Bearer ${secret}\r\n`));
+  const env = () => ({ ...shared.env, BOOTSTRAP_API_KEY: key, TRUST_PROXY: '127.0.0.1' });
+  async function statusWith(server: WorkersProcess, secret: string, address: string): Promise<number> {
+    const headers = `Authorization: Bearer ${secret}\r\nX-Forwarded-For: ${address}\r\n`;
+    const [answer] = await exchange(server, requestText('GET /v1/pets', headers));
     return answer?.status ?? 0;
   }
-  /** Requests one after the other. @returns their statuses */
-  async function statuses(server: WorkersProcess, count: number, secret?: string): Promise<Set<number>> {
-    const found = new Set<number>();
-    for (let time = 1; time <= count; time += 1) found.add(await statusWith(server, secret ?? guess()));
-    return found;
-  }
-  const only = (status: number) => new Set([status]);
   let guesses = 0;
   const guess = () => `one-more-guess-at-the-bootstrap-key-${++guesses}`;
-  const start = (limit: string) => startWorkers({ ...env(), AUTH_FAILURES_PER_MINUTE: limit });
+  const only = (status: number) => new Set([status]);
 
-  test('is wrong keys over all workers, also those of a worker that has died', async () => {
-    const server = await start('9');
-    expect(await statuses(server, 6)).toEqual(only(401));
-    process.kill(server.pids()[0] as number, 'SIGKILL');
-    await allUp(server);
-    expect(await statuses(server, 3)).toEqual(only(401));
-    expect(await statuses(server, 6)).toEqual(only(429));
-  });
+  test('is wrong keys from an address, and units of a quota without Redis, over all workers, dead ones included', async () => {
+    const server = await startWorkers({ ...env(), AUTH_FAILURES_PER_MINUTE: '9', QUOTA_PER_MINUTE: '9' });
+    /** Requests one after the other. @returns their statuses */
+    async function statuses(address: string, count: number, secret?: string): Promise<Set<number>> {
+      const found = new Set<number>();
+      for (let time = 1; time <= count; time += 1) found.add(await statusWith(server, secret ?? guess(), address));
+      return found;
+    }
+    // One wrong key that comes to all workers counts once.
+    expect(await statuses('192.0.2.1', 6, guess())).toEqual(only(401));
+    expect(await statuses('192.0.2.1', 8)).toEqual(only(401));
+    expect(await statuses('192.0.2.1', 3)).toEqual(only(429));
 
-  test('is one wrong key that comes to all workers once', async () => {
-    const server = await start('3');
-    expect(await statuses(server, 6, guess())).toEqual(only(401));
-    expect(await statuses(server, 2)).toEqual(only(401));
-    expect(await statuses(server, 3)).toEqual(only(429));
-  });
-
-  test('is every wrong key after many at once', async () => {
-    const server = await start('9');
-    const found = await Promise.all(Array.from({ length: 60 }, () => statusWith(server, guess())));
+    // Many at once.
+    const found = await Promise.all(Array.from({ length: 60 }, () => statusWith(server, guess(), '192.0.2.2')));
     const wrong = found.filter((status) => status === 401).length;
     expect(found.filter((status) => status === 429)).toHaveLength(60 - wrong);
     expect(wrong).toBeGreaterThanOrEqual(9);
-    expect(await statuses(server, 6)).toEqual(only(429));
-  });
+    expect(await statuses('192.0.2.2', 6)).toEqual(only(429));
 
-  test('is a quota without Redis over all workers', async () => {
-    const server = await startWorkers({ ...env(), QUOTA_PER_MINUTE: '9' });
-    expect(await statuses(server, 9, key)).toEqual(only(200));
-    expect(await statuses(server, 6, key)).toEqual(only(429));
+    expect(await statuses('192.0.2.3', 6)).toEqual(only(401));
+    process.kill(server.pids()[0] as number, 'SIGKILL');
+    await eventually(async () => server.pids().length === 4);
+    expect(await statuses('192.0.2.3', 3)).toEqual(only(401));
+    expect(await statuses('192.0.2.3', 6)).toEqual(only(429));
+
+    expect(await statuses('192.0.2.4', 9, key)).toEqual(only(200));
+    expect(await statuses('192.0.2.4', 6, key)).toEqual(only(429));
   });
 
   test('is counted by each worker for itself while the parent does not answer, and no request waits for it', async () => {

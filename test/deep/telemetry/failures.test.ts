@@ -1,7 +1,7 @@
 import type { Telemetry } from '../../../src/runtime/telemetry/telemetry.ts';
 import { outcomeUnknown } from '../../../src/storage/database/database-errors.ts';
 import { creators } from '../../support/creations.ts';
-import { createOwnDatabase } from '../../support/database.ts';
+import { createTestDatabase } from '../../support/database.ts';
 import { whileReadsFail } from '../../support/database-access.ts';
 import { graphqlText } from '../../support/graphql.ts';
 import { afterEach, beforeEach, expect, test } from '../../support/jest.ts';
@@ -15,7 +15,7 @@ let store: Store;
 beforeEach(async () => {
   telemetry = await openTelemetry();
   const { observers } = telemetry;
-  const database = await createOwnDatabase();
+  const database = await createTestDatabase();
   store = await startStore({ QUOTA_PER_MINUTE: '50' }, { database, observers });
 });
 afterEach(async () => {

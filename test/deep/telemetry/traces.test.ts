@@ -9,7 +9,7 @@ import { graphqlText } from '../../support/graphql.ts';
 import { send } from '../../support/http.ts';
 import { afterEach, beforeEach, expect, test } from '../../support/jest.ts';
 import { OtlpReceiver, type ReceivedSpan } from '../../support/otlp.ts';
-import { type Env, type ServerProcess, startServer } from '../../support/process.ts';
+import { type Env, eventually, type ServerProcess, startServer } from '../../support/process.ts';
 import { linesOf, startWorkers } from '../../support/workers.ts';
 
 const key = 'a-key-for-these-tests-and-no-others';
@@ -197,4 +197,58 @@ test('with workers each sends its own', async () => {
   const requests = spans.filter(({ name }) => name === 'GET /v1/pets');
   expect(requests).toHaveLength(8);
   expect(new Set(requests.map(({ resource }) => resource['process.pid'])).size).toBe(2);
+});
+
+/** Sends every 20 ms, and gives up after 100. */
+const impatient = { OTEL_BSP_SCHEDULE_DELAY: '20', OTEL_EXPORTER_OTLP_TIMEOUT: '100' };
+const told = ({ output }: ServerProcess) =>
+  linesOf(output.stdout)
+    .filter(({ msg }) => /^spans /.test(msg))
+    .map(({ level, msg }) => [level, msg]);
+const lost = [40, 'spans cannot be sent and are lost'];
+
+test('a collector that hangs delays no request and no shutdown, and is told once', async () => {
+  collector.answer = () => undefined;
+  const server = await start(impatient);
+  await eventually(async () => {
+    expect((await get(server, '/v1/pets')).status).toBe(200);
+    return collector.requests.length >= 5 && told(server).length > 0;
+  });
+  expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
+  expect(told(server)).toEqual([lost]);
+});
+
+test('the end waits for it two seconds at most, whatever its own time limit is, and that of the requests', async () => {
+  collector.answer = () => undefined;
+  const server = await start({ OTEL_EXPORTER_OTLP_TIMEOUT: '600000', DRAIN_TIMEOUT_MS: '300' });
+  await get(server, '/v1/pets');
+  // Without a clock it would take ten minutes, which is more than a test may.
+  expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
+  expect(collector.spans.map(({ name }) => name)).toContain('GET /v1/pets');
+});
+
+test('one that refuses for a while is told when it is back', async () => {
+  const { answer } = collector;
+  collector.answer = (response) => void response.writeHead(400).end('no');
+  const server = await start(impatient);
+  const until = (lines: number) =>
+    eventually(async () => {
+      await get(server, '/v1/pets');
+      return told(server).length === lines;
+    });
+  await until(1);
+  collector.answer = answer;
+  await until(2);
+  expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
+  expect(told(server)).toEqual([lost, [30, 'spans are no longer lost']]);
+});
+
+test('OTEL_TRACES_EXPORTER alone asks for it; what is not known is told, and nothing is sent', async () => {
+  const server = await start({ OTEL_TRACES_EXPORTER: 'zipkin' });
+  await get(server, '/v1/pets');
+  const { stdout } = await server.stop();
+  expect(linesOf(stdout).filter(({ level, key: id }) => level === 40 && id === undefined)).toMatchObject([
+    { exporter: 'zipkin', msg: 'OTEL_TRACES_EXPORTER: only otlp is known here' },
+  ]);
+  expect(collector.requests).toEqual([]);
 });
