@@ -116,14 +116,16 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 
   // GraphQL
   const resolvers = apis.flatMap(({ resolvers = [] }) => resolvers);
-  const schema = await createSchema(resolvers, quota !== undefined);
+  const { explorer, federation, ...limited } = config.graphql;
+  const references = federation ? Object.assign({}, ...apis.map(({ references }) => references)) : undefined;
+  const hasQuota = quota !== undefined;
+  const schema = await createSchema(resolvers, { hasQuota, references, introspection: limited.introspection });
   app.decorate('graphqlSchema', schema);
   for (const entity of modules.flatMap(({ entities = [] }) => entities)) {
     const { className, props } = database.orm.getMetadata(entity);
     assertSameColumns(className, props, app.getSchema(className), schema.getType(className));
   }
   const examples = apis.flatMap(({ examples = [] }) => examples);
-  const { explorer, ...limited } = config.graphql;
   const page = explorer ? sandboxPage(examples) : undefined;
   const { apolloPlugins: plugins = [] } = options;
   const served = { schema, page, usage, observers: observers.operations, plugins, logger: app.log };

@@ -1,5 +1,6 @@
 import type { EntityName, MigrationObject } from '@mikro-orm/core';
 import type { TObject } from 'typebox';
+import type { References } from './api/graphql/federation.ts';
 import type { Routes } from './api/http/input.ts';
 import type { Example } from './api/pages/explorers.ts';
 import type { Deadline } from './deadline.ts';
@@ -33,6 +34,8 @@ export interface Apis {
   routes?: (app: Routes) => void;
   /** Its resolvers: instances of classes with type-graphql decorators. */
   resolvers?: object[];
+  /** Its types to which other subgraphs may refer (`@key(fields: "id")`), with GRAPHQL_FEDERATION. */
+  references?: References;
   /** The collections that an operator may seed, export and import. */
   collections?: Collection[];
 }

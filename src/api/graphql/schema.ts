@@ -3,6 +3,7 @@ import { buildSchema, type MiddlewareFn, type NonEmptyArray } from 'type-graphql
 import { forbidden, hasScope } from '../../access/keys/bearer.ts';
 import { assertCosts, costOf, rootTypesOf } from './cost.ts';
 import { makeLive, noPubSub } from './decorators.ts';
+import { federated, type References } from './federation.ts';
 import type { GraphQLContext } from './request.ts';
 
 declare module 'fastify' {
@@ -55,25 +56,37 @@ function assertDistinctFields(resolvers: Map<unknown, object>): void {
   if (repeated) throw new Error(`Two resolvers define the GraphQL field ${repeated}.`);
 }
 
+export interface SchemaOptions {
+  /** Whether callers have quotas. */
+  hasQuota: boolean;
+  /** Whether clients may read the schema. */
+  introspection: boolean;
+  /** What other subgraphs may refer to; undefined when the schema is no subgraph. */
+  references?: References | undefined;
+}
+
 /**
  * Builds the schema from the resolvers of all modules.
  *
- * @param hasQuota whether callers have quotas.
  * @throws Error when a field has no declared cost, or a name is used twice
  */
-export async function createSchema(resolvers: object[], hasQuota: boolean): Promise<GraphQLSchema> {
+export async function createSchema(
+  resolvers: object[],
+  { hasQuota, references, introspection }: SchemaOptions,
+): Promise<GraphQLSchema> {
   const instances = new Map<unknown, object>(resolvers.map((resolver) => [resolver.constructor, resolver]));
   assertDistinctFields(instances);
-  const schema = await buildSchema({
+  const built = await buildSchema({
     resolvers: [...instances.keys()] as NonEmptyArray<() => void>,
     container: { get: (resolver) => instances.get(resolver) },
     globalMiddlewares: hasQuota ? [metered] : [],
     validate: false,
     pubSub: noPubSub,
   });
-  makeLive(schema);
+  makeLive(built);
   // type-graphql has no option for these descriptions.
-  for (const type of rootTypesOf(schema)) type.description = descriptions[type.name];
+  for (const type of rootTypesOf(built)) type.description = descriptions[type.name];
+  const schema = references ? federated(built, references, metered, introspection) : built;
   assertCosts(schema);
   requireWrite(schema.getMutationType());
   return schema;

@@ -83,6 +83,7 @@ export const exceptions: Record<string, Record<string, string>> = {
     'curl -s http://127.0.0.1:9464/readyz                       # 200, or 503 and why':
       'to be typed at a fault; test/deep/operations/alerts.test.ts checks queries and metrics',
   },
+  'docs/graphql.md': { 'type Visit {': 'of another subgraph; examples/federation/visits.js has it' },
   'docs/scale.md': {
     ...same('needs Citus; test/deep/database/citus.test.ts does it', [
       'npm run store -- migrate',
@@ -95,6 +96,11 @@ export const exceptions: Record<string, Record<string, string>> = {
   'examples/curl/README.md': { 'sh pets.sh': ofExamples },
   'examples/node/README.md': { 'npm run --silent build --prefix ../../clients/typescript': ofExamples },
   'examples/python/README.md': { 'python3 pets.py': ofExamples },
+  'examples/federation/README.md': {
+    'node visits.js & node supergraph.js   # KEY=ask_... composes supergraph.graphql from both schemas':
+      'test/deep/examples/federation.test.ts runs these programs',
+    '{': 'for a gateway; test/deep/examples/federation.test.ts asks for both',
+  },
   'examples/react/README.md': {
     'npm run dev': 'runs for ever; test/deep/browser/react-example.test.ts opens the built page',
   },

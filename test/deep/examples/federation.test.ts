@@ -1,0 +1,104 @@
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { KeyScope } from '../../../src/access/keys/api-key.entity.ts';
+import { newFolder } from '../../support/folder.ts';
+import { toJson } from '../../support/http.ts';
+import { afterAll, beforeAll, describe, expect, test } from '../../support/jest.ts';
+import { eventually, type Running, runFile } from '../../support/process.ts';
+import { rest } from '../../support/rest.ts';
+import { storeForAll } from '../../support/store.ts';
+
+/** examples/federation: the store and another subgraph, composed by @apollo/composition, behind two real gateways. */
+
+const folder = 'examples/federation';
+const categoryId = 9007199254740993n;
+const store = storeForAll({ GRAPHQL_FEDERATION: 'true' });
+const run = promisify(execFile);
+const running: Running[] = [];
+let supergraph: string;
+
+/** Runs a program of the example. @returns the address that it prints */
+async function started(program: string, args: string[] = []): Promise<string> {
+  const process = runFile(`${folder}/${program}`, args, { PORT: '0', NODE_ENV: 'production' });
+  running.push(process);
+  const addressOf = () => /: (http:\/\/\S+)/.exec(process.output.stdout)?.[1];
+  await eventually(async () => {
+    if (process.child.exitCode !== null) throw new Error(process.output.stderr);
+    return addressOf() !== undefined;
+  });
+  return addressOf() as string;
+}
+
+beforeAll(async () => {
+  await rest(store, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId } });
+  const VISITS_URL = await started('visits.js');
+  supergraph = join(await newFolder(), 'supergraph.graphql');
+  const env = { KEY: store.key, ANIMALS_URL: `${store.origin}/graphql`, VISITS_URL };
+  await run(process.execPath, [`${folder}/supergraph.js`, supergraph], { env });
+});
+afterAll(async () => {
+  for (const { child } of running) child.kill('SIGKILL');
+  await Promise.all(running.map(({ ended }) => ended));
+});
+
+test('the supergraph has the animals of the store, and the fields of both subgraphs on them', async () => {
+  expect(await readFile(supergraph, 'utf8')).toMatch(
+    /^type Pet\n {2}@join__type\(graph: ANIMALS, key: "id"\)\n {2}@join__type\(graph: VISITS, key: "id"\)$/m,
+  );
+});
+
+describe.each(['apollo.js', 'hive.js'])('behind %s', (program) => {
+  let gateway: string;
+  beforeAll(async () => {
+    gateway = await started(program, [supergraph]);
+  });
+
+  async function ask(query: string, variables = {}, key: string | null = store.key) {
+    const headers = { 'content-type': 'application/json', ...(key && { authorization: `Bearer ${key}` }) };
+    const response = await fetch(gateway, { method: 'POST', headers, body: toJson({ query, variables }) });
+    return (await response.json()) as { data?: unknown; errors?: Array<{ extensions: { code?: string } }> };
+  }
+
+  test('an animal of another subgraph is found in the store by its id; null where there is none', async () => {
+    const pet = { id: '1', name: 'Rex', categoryId: `${categoryId}`, status: 'available' };
+    for (let time = 1; time <= 3; time += 1) {
+      // Hive Gateway adds an error to the one that does not exist, and Apollo Gateway an extension.
+      const { data } = await ask('{ visits { reason pet { id name categoryId status } } }');
+      expect(data).toEqual({
+        visits: [
+          { reason: 'vaccination', pet },
+          { reason: 'no such animal', pet: null },
+        ],
+      });
+    }
+  });
+
+  test('an animal of the store has the fields of another subgraph', async () => {
+    expect(await ask('{ pets(limit: 1) { name visits { reason } } }')).toEqual({
+      data: { pets: [{ name: 'Rex', visits: [{ reason: 'vaccination' }] }] },
+    });
+    const query = '{ petsConnection(first: 1) { edges { node { name visits { reason } } } pageInfo { startCursor } } }';
+    expect(await ask(query)).toEqual({
+      data: {
+        petsConnection: {
+          edges: [{ node: { name: 'Rex', visits: [{ reason: 'vaccination' }] } }],
+          pageInfo: { startCursor: '1' },
+        },
+      },
+    });
+  });
+
+  test("ids beyond 2^53 are exact to the store and back; the client's key decides what it may do", async () => {
+    const query =
+      'mutation Add($id: ID!) { createPet(input: { name: "Tom", categoryId: $id }) { categoryId visits { reason } } }';
+    const created = { data: { createPet: { categoryId: '9223372036854775807', visits: [] } } };
+    expect(await ask(query, { id: '9223372036854775807' })).toEqual(created);
+    const { key: reader } = await store.keys.issue({ name: 'reader', scope: KeyScope.read });
+    const refused = await ask(query, { id: '1' }, reader);
+    expect(refused.errors?.[0]?.extensions.code).toBe('FORBIDDEN');
+    const { errors } = await ask('{ pets { name } }', {}, null);
+    expect(errors?.[0]?.extensions.code).toBe('UNAUTHENTICATED');
+  });
+});

@@ -1,0 +1,114 @@
+import { stock } from '../support/database-access.ts';
+import { graphqlText } from '../support/graphql.ts';
+import { send } from '../support/http.ts';
+import { beforeAll, expect, test } from '../support/jest.ts';
+import { onNode, storeForAll } from '../support/store.ts';
+
+/** The store as a subgraph. `test/deep/examples/federation.test.ts` runs it behind Apollo Gateway and Hive Gateway. */
+
+const store = storeForAll({ GRAPHQL_FEDERATION: 'true' });
+beforeAll(() => stock(store.database, 5));
+
+const query = 'query ($of: [_Any!]!) { _entities(representations: $of) { __typename ... on Pet { id name } } }';
+const pet = (id: unknown) => ({ __typename: 'Pet', id });
+
+test('the schema for the composition has a key for what is found by id, and shares PageInfo', async () => {
+  const { data } = await graphqlText(store, { query: '{ _service { sdl } }' });
+  expect(data._service.sdl).toMatch(
+    /^extend schema @link\(url: "https:\/\/specs\.apollo\.dev\/federation\/v2\.0", import: \["@key", "@shareable"\]\)\n/,
+  );
+  expect(data._service.sdl).toContain('\ntype Pet @key(fields: "id") {\n');
+  expect(data._service.sdl).toContain('\ntype PageInfo @shareable {\n');
+  expect(data._service.sdl).toContain('): Pet @deprecated(reason: ');
+  expect(data._service.sdl).not.toMatch(/_entities|_Any|_Service/);
+});
+
+test('items are found in the order of their representations; null where there is none', async () => {
+  // Interpreted, compiled, and from the cache.
+  for (let time = 1; time <= 3; time += 1) {
+    const of = [pet('2'), pet('99'), pet(1), pet('2'), pet('x'), pet('9223372036854775808')];
+    const { status, data, errors } = await graphqlText(store, { query, variables: { of } });
+    const two = { __typename: 'Pet', id: '2', name: expect.any(String) };
+    expect([status, errors]).toEqual([200, undefined]);
+    expect(data._entities).toEqual([two, null, { ...two, id: '1' }, two, null, null]);
+  }
+});
+
+test('ids are exact: as text, as a number in the variables and as a literal', async () => {
+  const id = '9007199254740993';
+  await store.database.rows(
+    { name: '', text: `insert into pet (id, name, category_id, status) values (${id}, 'Exact', 1, 'available')` },
+    [],
+  );
+  const found = { data: { _entities: [{ id, name: 'Exact' }] } };
+  const fields = '{ ... on Pet { id name } }';
+  for (const given of [`"${id}"`, id]) {
+    const literal = `{ _entities(representations: [{ __typename: "Pet", id: ${given} }]) ${fields} }`;
+    expect(await graphqlText(store, { query: literal })).toMatchObject(found);
+    const body = `{"query":"query ($of: [_Any!]!) { _entities(representations: $of) ${fields} }","variables":{"of":[{"__typename":"Pet","id":${given}}]}}`;
+    expect(await graphqlText(store, body)).toMatchObject(found);
+    const inside = `query ($id: ID) { _entities(representations: [{ __typename: "Pet", id: $id }]) ${fields} }`;
+    expect(await graphqlText(store, `{"query":${JSON.stringify(inside)},"variables":{"id":${given}}}`)).toMatchObject(
+      found,
+    );
+  }
+});
+
+test.each([
+  [{ __typename: 'Cat', id: '1' }, 'No entity is named Cat.'],
+  [{ __typename: 'PetConnection', id: '1' }, 'No entity is named PetConnection.'],
+  [{ __typename: 'toString', id: '1' }, 'No entity is named toString.'],
+  [{ __typename: 'Pet' }, 'A representation needs `id`: a string, or an integer.'],
+  [{ __typename: 'Pet', id: { n: 1 } }, 'A representation needs `id`: a string, or an integer.'],
+])('an error about one representation leaves the others: %j', async (one, message) => {
+  for (let time = 1; time <= 3; time += 1) {
+    const { data, errors } = await graphqlText(store, { query, variables: { of: [pet('1'), one] } });
+    expect(data._entities).toEqual([{ __typename: 'Pet', id: '1', name: expect.any(String) }, null]);
+    expect(errors).toEqual([
+      {
+        message,
+        locations: [{ line: 1, column: 25 }],
+        path: ['_entities', 1],
+        extensions: { code: 'BAD_USER_INPUT', status: 400 },
+      },
+    ]);
+  }
+});
+
+test.each([[[1]], [['Pet']], [[{ id: '1' }]], [[null]], [null]])(
+  'what is no representation is refused: %j',
+  async (of) => {
+    const { data, errors } = await graphqlText(store, { query, variables: { of } });
+    expect([data, errors?.[0]?.extensions]).toEqual([undefined, { code: 'BAD_USER_INPUT', status: 400 }]);
+  },
+);
+
+test('each representation costs one, and the quota is charged for what was found', async () => {
+  const of = Array.from({ length: 150 }, (_, at) => pet(`${at + 1}`));
+  await onNode(store, { GRAPHQL_FEDERATION: 'true', GRAPHQL_MAX_COST: '150' }, async (node) => {
+    const { errors } = await graphqlText(node, { query, variables: { of } });
+    expect(errors).toMatchObject([{ extensions: { code: 'QUERY_TOO_COSTLY' } }]);
+    expect((await graphqlText(node, { query, variables: { of: of.slice(1) } })).errors).toBeUndefined();
+  });
+  await onNode(store, { GRAPHQL_FEDERATION: 'true', QUOTA_PER_MINUTE: '200' }, async (node) => {
+    const { data, headers } = await graphqlText(node, { query, variables: { of } });
+    expect(data._entities.filter(Boolean)).toHaveLength(5);
+    expect(headers.ratelimit).toMatch(/r=194\b/);
+  });
+});
+
+test('a key is needed, and introspection decides whether the schema is told', async () => {
+  expect((await send(store.origin, { path: '/graphql?query={_service{sdl}}' })).status).toBe(401);
+  await onNode(store, { GRAPHQL_FEDERATION: 'true', GRAPHQL_INTROSPECTION: 'false' }, async (node) => {
+    const { errors } = await graphqlText(node, { query: '{ _service { sdl } }' });
+    expect(errors).toMatchObject([{ extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } }]);
+    expect((await graphqlText(node, { query, variables: { of: [pet(1)] } })).data._entities).toMatchObject([pet('1')]);
+  });
+});
+
+test('without the switch nothing is added', async () => {
+  await onNode(store, {}, async (node) => {
+    const { errors } = await graphqlText(node, { query: '{ _service { sdl } }' });
+    expect(errors).toMatchObject([{ message: 'Cannot query field "_service" on type "Query".' }]);
+  });
+});
