@@ -1,4 +1,5 @@
 import { DOC_EXPLORER_PLUGIN, DocExplorerStore } from '@graphiql/plugin-doc-explorer';
+import { explorerPlugin } from '@graphiql/plugin-explorer';
 import { HISTORY_PLUGIN, HistoryStore } from '@graphiql/plugin-history';
 import { GraphiQLProvider } from '@graphiql/react';
 import { GraphiQLInterface } from 'graphiql';
@@ -10,8 +11,8 @@ import { forgetKey, rememberedKey, rememberKey } from './key-memory.ts';
 import { SystemTheme } from './system-theme.tsx';
 import { VariablesText } from './variables-text.tsx';
 
-const plugins = [DOC_EXPLORER_PLUGIN, HISTORY_PLUGIN];
-const withoutKey = 'The service answers nobody without a key: paste yours, and the schema is loaded.';
+const plugins = [DOC_EXPLORER_PLUGIN, explorerPlugin(), HISTORY_PLUGIN];
+const withoutKey = 'Paste an API key to load the schema.';
 
 /** GraphiQL for `graphql` beside this page: with a field for the key, and the modules' examples. */
 export function Explorer({ examples }: { examples: Example[] }) {

@@ -1,5 +1,6 @@
 import './workers.ts';
 import 'graphiql/style.css';
+import '@graphiql/plugin-explorer/style.css';
 import './page.css';
 import { createRoot } from 'react-dom/client';
 import type { Example } from './example-menu.tsx';
