@@ -5,6 +5,8 @@
  * with `JSON.stringify`. On this page the one returns such integers as `bigint`, and the other writes them digit by digit
  * (https://github.com/tc39/proposal-json-parse-with-source).
  */
+import { forgetKey, rememberedKey, rememberKey } from './key.js';
+
 const isExact = typeof JSON.rawJSON === 'function';
 
 if (isExact) {
@@ -27,7 +29,12 @@ function isRounded(value, source) {
 /** The document as this page shows it: with addresses behind whatever prefix a proxy has, and days of removal. */
 function shown(api, root) {
   api.info.title = 'REST reference';
-  for (const server of api.servers) server.url = new URL(server.url.replace(/^\//, ''), root).pathname;
+  // Paths are shown as a client calls them, with `/v1`.
+  const base = api.servers[0].url;
+  const address = root.href.replace(/\/$/, '');
+  api.info.description += `\n\nAddress: \`${address}${base}\``;
+  api.servers = [{ url: address }];
+  api.paths = Object.fromEntries(Object.entries(api.paths).map(([path, item]) => [base + path, item]));
   for (const operation of Object.values(api.paths).flatMap(Object.values)) {
     if (operation['x-sunset']) operation.summary += ` (until ${dayOf(operation['x-sunset'])})`;
   }
@@ -100,20 +107,176 @@ const plainControls = ({ React: { createElement } }) => ({
   },
 });
 
+/** One key for all pages: what is entered here is kept for the tab, and what was entered elsewhere is used here. */
+const sharedKey = {
+  statePlugins: {
+    auth: {
+      wrapActions: {
+        authorize: (original) => (entered) => {
+          if (entered.apiKey) rememberKey(entered.apiKey.value);
+          return original(entered);
+        },
+        logout: (original) => (names) => {
+          forgetKey();
+          return original(names);
+        },
+      },
+    },
+  },
+};
+
+/** Headers that few requests need, and answers that are no success, are folded away. */
+const folded = ({ React: { createElement: h } }) => {
+  const fold = (row, title, className) => {
+    const details = h('details', null, h('summary', null, title), h('table', { className }, h('tbody', null, row)));
+    return h('tr', { className: 'folded' }, h('td', { colSpan: 3 }, details));
+  };
+  return {
+    wrapComponents: {
+      parameterRow: (Original) => (props) => {
+        const row = h(Original, props);
+        const isHeader = props.rawParam.get('in') === 'header';
+        return isHeader ? fold(row, `Header ${props.rawParam.get('name')}`, 'parameters') : row;
+      },
+      response: (Original) => (props) => {
+        const row = h(Original, props);
+        return /^2/.test(props.code)
+          ? row
+          : fold(row, `${props.code} ${props.response.get('description')}`, 'responses-table');
+      },
+    },
+  };
+};
+
+/** Samples stand above the responses. */
+const samples = ({ React: { createElement: h } }) => ({
+  wrapComponents: {
+    responses: (Original) => (props) => {
+      const [first, ...others] = Object.entries(samplesOf(requestOf(props)));
+      const sample = ([language, text], isOpen) =>
+        h(
+          'details',
+          { key: language, name: `sample-${props.method}-${props.path}`, open: isOpen },
+          h('summary', null, language),
+          h('pre', { tabIndex: 0 }, text),
+        );
+      const list = [sample(first, true), ...others.map((one) => sample(one, false))];
+      return h('div', null, h('div', { className: 'samples' }, h('h4', null, 'Samples'), list), h(Original, props));
+    },
+  },
+});
+
+/** The request of an operation, as its fields are filled in. */
+function requestOf({ path, method, specSelectors, oas3Selectors }) {
+  const values = specSelectors.parameterValues([path, method]);
+  const query = new URLSearchParams();
+  const headers = {};
+  let filled = path;
+  for (const parameter of specSelectors.operationWithMeta(path, method).get('parameters', [])) {
+    const [name, place] = [parameter.get('name'), parameter.get('in')];
+    const value = values.find((_value, key) => key.startsWith(`${place}.${name}.`) || key === `${place}.${name}`);
+    if (value === undefined || value === '') continue;
+    if (place === 'path') filled = filled.replace(`{${name}}`, encodeURIComponent(value));
+    if (place === 'query') query.append(name, value);
+    if (place === 'header') headers[name] = `${value}`;
+  }
+  const body = oas3Selectors.requestBodyValue(path, method);
+  if (body) headers['Content-Type'] = 'application/json';
+  const url = specSelectors.specJson().getIn(['servers', 0, 'url']) + filled + (query.size > 0 ? `?${query}` : '');
+  return { method: method.toUpperCase(), url, headers, body: body && compact(body) };
+}
+
+function compact(body) {
+  try {
+    return isExact ? JSON.stringify(JSON.parse(body)) : body;
+  } catch {
+    return body;
+  }
+}
+
+/** The request in several languages. None contains the key, and none rounds an int64. */
+function samplesOf({ method, url, headers, body }) {
+  const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
+  const literal = (text) => JSON.stringify(text);
+  const others = Object.entries(headers);
+  const curl = [
+    `curl ${quoted(url)}`,
+    '-H "Authorization: Bearer $KEY"',
+    ...others.map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`),
+    ...(body ? [`-d ${quoted(body)}`] : []),
+  ];
+  const javaScript = [
+    `const response = await fetch(${literal(url)}, {`,
+    ...(method === 'GET' ? [] : [`  method: '${method}',`]),
+    '  headers: {',
+    '    Authorization: "Bearer " + key,',
+    ...others.map(([name, value]) => `    ${literal(name)}: ${literal(value)},`),
+    '  },',
+    ...(body ? [`  body: ${literal(body)},`] : []),
+    '});',
+    '// As text: JSON.parse rounds integers beyond 2^53.',
+    'console.log(response.status, await response.text());',
+  ];
+  const python = [
+    'import json, urllib.request',
+    '',
+    'request = urllib.request.Request(',
+    `    ${literal(url)},`,
+    `    method="${method}",`,
+    '    headers={',
+    '        "Authorization": f"Bearer {key}",',
+    ...others.map(([name, value]) => `        ${literal(name)}: ${literal(value)},`),
+    '    },',
+    ...(body ? [`    data=${literal(body)}.encode(),`] : []),
+    ')',
+    'with urllib.request.urlopen(request) as response:',
+    '    print(response.status, json.load(response))',
+  ];
+  return { curl: curl.join(' \\\n  '), JavaScript: javaScript.join('\n'), Python: python.join('\n') };
+}
+
+/** The list of operations beside them. */
+function listOperations(api) {
+  const links = Object.entries(api.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(
+      ([
+        method,
+        {
+          tags: [tag],
+          operationId,
+          deprecated,
+        },
+      ]) => {
+        const link = document.createElement('a');
+        link.href = `#/${tag}/${operationId}`;
+        const name = document.createElement('span');
+        name.textContent = method.toUpperCase();
+        link.append(name, ` ${path}`);
+        if (deprecated) link.className = 'deprecated';
+        return link;
+      },
+    ),
+  );
+  document.getElementById('contents').append(...links);
+}
+
 async function open() {
   const root = new URL('.', location.href);
   const response = await fetch(new URL('v1/openapi.json', root));
-  const api = JSON.parse(await response.text());
+  const api = shown(JSON.parse(await response.text()), root);
   if (!isExact) say('rounds');
-  SwaggerUIBundle({
+  listOperations(api);
+  const ui = SwaggerUIBundle({
     dom_id: '#reference',
-    spec: shown(api, root),
+    spec: api,
     deepLinking: true,
     tryItOutEnabled: true,
     displayRequestDuration: true,
     validatorUrl: null,
-    plugins: [exactExamples, plainControls],
+    plugins: [exactExamples, plainControls, sharedKey, folded, samples],
+    onComplete: () => rememberedKey() && ui.preauthorizeApiKey('apiKey', rememberedKey()),
   });
+  addEventListener('hashchange', () => ui.layoutActions.parseDeepLinkHash(location.hash));
 }
 
 open().catch(() => say('failed'));

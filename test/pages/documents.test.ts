@@ -50,7 +50,14 @@ test.each(['/docs', '/graphiql'])('%s/ leads to %s, behind whatever prefix', asy
 });
 
 test('the files of the pages come compressed, and are revalidated, not sent again', async () => {
-  for (const name of ['swagger-ui-bundle.js', 'swagger-ui.css', 'reference.js', 'reference.css']) {
+  for (const name of [
+    'swagger-ui-bundle.js',
+    'swagger-ui.css',
+    'reference.js',
+    'reference.css',
+    'front-page.js',
+    'key.js',
+  ]) {
     const path = `/docs/static/${name}`;
     const { headers } = await send(store.origin, { path, headers: { 'accept-encoding': 'br' } });
     expect(headers).toMatchObject({ 'cache-control': 'no-cache', 'content-encoding': 'br', vary: 'accept-encoding' });

@@ -72,14 +72,15 @@ test('where CORS is on, a cache is told of every reason to vary', async () => {
 });
 
 describe('the page', () => {
-  test('may do nothing but show its own style and its icon', async () => {
+  test('may do nothing but show its own style and its icon, and run its own script', async () => {
     const { headers, text } = await send(store.origin, { path: '/', headers: { accept: chromium } });
     const [, style = ''] = /<style>([\s\S]*)<\/style>/.exec(text) ?? [];
     const hash = createHash('sha256').update(style).digest('base64');
     expect(headers['content-security-policy']).toBe(
-      `default-src 'none';style-src 'sha256-${hash}';img-src 'self';base-uri 'none';form-action 'none';frame-ancestors 'none'`,
+      `default-src 'none';script-src 'self';style-src 'sha256-${hash}';img-src 'self';connect-src 'self';base-uri 'none';form-action 'none';frame-ancestors 'none'`,
     );
-    expect(text).not.toMatch(/<script|\bon\w+=|style="/);
+    expect(text.match(/<script[^>]*>/g)).toEqual(['<script type="module" src="docs/static/front-page.js">']);
+    expect(text).not.toMatch(/\bon\w+=|style="/);
   });
 
   test('has the links that a machine gets, and each leads somewhere without a key', async () => {

@@ -1,15 +1,29 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorCode, internalError, StoreError } from '../../errors.ts';
+import { isRead, prefersHtml, varyBy } from './headers.ts';
 
-/** Sends an Error body. */
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Sends a failure as a page. */
+    errorPage?(failure: StoreError, request: FastifyRequest, reply: FastifyReply): FastifyReply;
+  }
+}
+
+/** Sends an Error body; to a browser at an address outside of the APIs, a page with the same status and headers. */
 export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const failure = fail(error, request);
-  reply
-    .code(failure.status)
-    .headers(failure.headers)
-    .type('application/json; charset=utf-8')
-    .serializer(JSON.stringify)
-    .send(failure.toBody());
+  reply.code(failure.status).headers(failure.headers);
+  const { errorPage } = request.server;
+  if (errorPage && isForPage(failure, request)) {
+    varyBy(reply, 'Accept');
+    if (prefersHtml(request)) return void errorPage(failure, request, reply);
+  }
+  reply.type('application/json; charset=utf-8').serializer(JSON.stringify).send(failure.toBody());
+}
+
+function isForPage({ status }: StoreError, { method, url, routeOptions }: FastifyRequest): boolean {
+  const isApi = /^\/(?:v1|graphql)(?![\w-])/.test(routeOptions.url ?? url);
+  return (status === 401 || status === 404) && isRead(method) && !isApi;
 }
 
 /** Converts an error to one that a client may see, logs it, and notes its code for the observers. */

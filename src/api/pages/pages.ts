@@ -1,6 +1,7 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
+import fastifyPlugin from 'fastify-plugin';
 import { type GraphQLSchema, printSchema } from 'graphql';
-import { acceptedTypes, varyBy } from '../http/headers.ts';
+import { prefersHtml, varyBy } from '../http/headers.ts';
 import { origin } from '../http/server-options.ts';
 import { info } from '../rest/openapi.ts';
 import { guides } from './guides.ts';
@@ -21,23 +22,27 @@ export interface PagesOptions {
  * Serves the pages and documents that need no key, and the files that browsers and crawlers request from every host.
  * Register it last, because the front page links only to existing routes.
  */
-export async function pages(app: FastifyInstance, options: PagesOptions): Promise<void> {
-  const day = 'public, max-age=86400';
-  const favicon = asset('favicon.ico');
-  app.get('/favicon.ico', open, async (_request, reply) =>
-    reply.header('cache-control', day).type('image/vnd.microsoft.icon').send(favicon),
-  );
-  app.get('/robots.txt', open, async (_request, reply) =>
-    reply.header('cache-control', day).type('text/plain; charset=utf-8').send('User-agent: *\nDisallow: /\n'),
-  );
-  if (options.introspection) {
-    const text = `${printSchema(options.schema)}\n`;
-    app.get('/schema.graphql', open, async (_request, reply) => reply.type('text/plain; charset=utf-8').send(text));
-  }
-  await app.register(reference);
-  await app.register(guides);
-  serveFrontPage(app, options);
-}
+export const pages = fastifyPlugin(
+  async (app: FastifyInstance, options: PagesOptions): Promise<void> => {
+    app.decorate('errorPage', errorPage());
+    const day = 'public, max-age=86400';
+    const favicon = asset('favicon.ico');
+    app.get('/favicon.ico', open, async (_request, reply) =>
+      reply.header('cache-control', day).type('image/vnd.microsoft.icon').send(favicon),
+    );
+    app.get('/robots.txt', open, async (_request, reply) =>
+      reply.header('cache-control', day).type('text/plain; charset=utf-8').send('User-agent: *\nDisallow: /\n'),
+    );
+    if (options.introspection) {
+      const text = `${printSchema(options.schema)}\n`;
+      app.get('/schema.graphql', open, async (_request, reply) => reply.type('text/plain; charset=utf-8').send(text));
+    }
+    await app.register(reference);
+    await app.register(guides);
+    serveFrontPage(app, options);
+  },
+  { name: 'pages' },
+);
 
 /** A link on the front page. */
 interface PageLink {
@@ -117,7 +122,7 @@ function serveFrontPage(app: FastifyInstance, { version, explorer }: PagesOption
   const isShown = (path: string) => app.hasRoute({ method: 'GET', url: path }) && (explorer || path !== '/graphql');
   const served = links.filter(({ path }) => isShown(path));
   const style = `${asset('theme.css')}${asset('front-page.css')}`;
-  const policy = policyOf(`style-src ${hashOf(style)}`, "img-src 'self'");
+  const policy = policyOf("script-src 'self'", `style-src ${hashOf(style)}`, "img-src 'self'", "connect-src 'self'");
   const page = fill(asset('front-page.html').toString(), {
     ...Object.fromEntries(Object.entries(about).map(([name, value]) => [name, escaped(value)])),
     style: `<style>${style}</style>`,
@@ -136,8 +141,25 @@ function serveFrontPage(app: FastifyInstance, { version, explorer }: PagesOption
   });
 }
 
-function prefersHtml(request: FastifyRequest): boolean {
-  return acceptedTypes(request, ['application/json', 'text/html'])[0] === 'text/html';
+/**
+ * The page that a browser gets in place of an Error body. Without a key it is the same for every address, so it tells
+ * nothing about which of them exist.
+ */
+function errorPage(): FastifyInstance['errorPage'] {
+  const style = `${asset('theme.css')}${asset('front-page.css')}`;
+  const policy = policyOf(`style-src ${hashOf(style)}`);
+  const html = fill(asset('error-page.html').toString(), {
+    style: `<style>${style}</style>`,
+    icon: asset('icon.svg').toString(),
+    ...Object.fromEntries(['title', 'message', 'home'].map((name) => [name, `%${name}%`])),
+  });
+  return ({ status, message }, request, reply) => {
+    const shown =
+      status === 401
+        ? { title: 'An API key is needed', message: 'Without a valid API key, nothing is shown at this address.' }
+        : { title: 'Not found', message };
+    return sendPage(reply, { html: fill(html, { ...shown, home: escaped(origin(request)) }), policy });
+  };
 }
 
 function sectionOf([group, links = []]: [string, PageLink[] | undefined]): string {

@@ -22,7 +22,7 @@ export async function reference(app: FastifyInstance): Promise<void> {
   for (const [name, content] of Object.entries(files())) serveFile(app, name, content);
 }
 
-/** Serves the files of the reference, and the icon and colours of all pages. */
+/** Serves the files of the reference, and what the other pages share. */
 const files = (): Record<string, Buffer> => ({
   'swagger-ui-bundle.js': readFileSync(`${swaggerUi}swagger-ui-bundle.js`),
   'swagger-ui.css': readFileSync(`${swaggerUi}swagger-ui.css`),
@@ -30,6 +30,8 @@ const files = (): Record<string, Buffer> => ({
   'reference.css': asset('reference.css'),
   'theme.css': asset('theme.css'),
   'guide.css': asset('guide.css'),
+  'front-page.js': asset('front-page.js'),
+  'key.js': asset('key.js'),
   'icon.svg': asset('icon.svg'),
 });
 

@@ -73,6 +73,27 @@ inBrowser('in a real browser (skipped where there is no Chromium: CHROMIUM, or /
     await page.close();
   });
 
+  test('/graphql uses the key of the tab in its own requests, and tells the frame nothing of it', async () => {
+    const { page, foreign } = await visit(browser, store.origin, {
+      [script]: await sandboxScript(),
+      [`${frameOrigin}/sandbox/explorer?`]: sandboxFrame,
+    });
+    const addresses: string[] = [];
+    page.on('request', (request) => addresses.push(request.url()));
+    await page.goto(store.origin);
+    await page.evaluate((key) => sessionStorage.setItem('api-key', key), store.key);
+    await page.goto(`${store.origin}/graphql`);
+    const frame = page.frameLocator('iframe');
+    await frame.locator('#schema', { hasText: '"__schema"' }).waitFor();
+    await frame.locator('#run').click();
+    await frame.locator('#response', { hasText: '"data"' }).waitFor();
+    expect(await frame.locator('#headers').inputValue()).toBe('{"Authorization":"Bearer <API_KEY>"}');
+    expect(addresses.filter((address) => address.includes(store.key))).toEqual([]);
+    expect(await frame.locator('html').innerHTML()).not.toContain(store.key);
+    expect(foreign).toEqual([]);
+    await page.close();
+  });
+
   test('without internet /graphql says so, and leads to GraphiQL', async () => {
     const { page, complaints, foreign } = await visit(browser, store.origin);
     await page.goto(`${store.origin}/graphql`);
@@ -92,7 +113,7 @@ inBrowser('in a real browser (skipped where there is no Chromium: CHROMIUM, or /
   test('/graphiql lists and creates by mouse alone, and shows every id to its last digit', async () => {
     const { page, complaints, foreign } = await visit(browser, store.origin);
     await page.goto(`${store.origin}/graphiql`);
-    await page.getByText('The service answers nobody without a key').waitFor();
+    await page.getByText('Paste an API key to load the schema.').waitFor();
     await giveKey(page, store.key);
     await page.getByText('The schema is loaded.').waitFor();
     await execute(page);
@@ -153,7 +174,7 @@ inBrowser('in a real browser (skipped where there is no Chromium: CHROMIUM, or /
       errors: [{ message: 'The API key is not valid.', extensions: { code: 'UNAUTHENTICATED', status: 401 } }],
     });
     await page.getByRole('button', { name: 'Forget key' }).click();
-    await page.getByText('The service answers nobody without a key').waitFor();
+    await page.getByText('Paste an API key to load the schema.').waitFor();
     expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
     // One for the schema, one for the operation.
     expect(complaints).toEqual(Array(2).fill(expect.stringContaining('401')));

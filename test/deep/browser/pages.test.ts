@@ -23,7 +23,7 @@ inBrowser('pages in a real browser (skipped where there is no Chromium: CHROMIUM
     return visited;
   }
 
-  test('the front page has no barrier in any look, fits a phone, runs no script and loads nothing but its icon', async () => {
+  test('the front page has no barrier in any look, fits a phone, and loads nothing but its icon and its script', async () => {
     const { page, complaints, foreign } = await visit(browser, store.origin);
     const requests: string[] = [];
     page.on('request', (request) => requests.push(new URL(request.url()).pathname));
@@ -32,7 +32,11 @@ inBrowser('pages in a real browser (skipped where there is no Chromium: CHROMIUM
       const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
       expect([look, await barriers(page), overflow]).toEqual([look, [], 0]);
     });
-    expect(requests.filter((path) => path !== '/favicon.ico')).toEqual(['/']);
+    expect(requests.filter((path) => path !== '/favicon.ico')).toEqual([
+      '/',
+      '/docs/static/front-page.js',
+      '/docs/static/key.js',
+    ]);
     expect({ complaints, foreign }).toEqual({ complaints: [], foreign: [] });
     await page.close();
   });
@@ -119,6 +123,83 @@ inBrowser('pages in a real browser (skipped where there is no Chromium: CHROMIUM
     expect(await images).toEqual([`${store.origin}/docs/static/icon.svg`]);
     // The browser reports every 401.
     expect(complaints.filter((one) => !one.includes('401'))).toEqual([]);
+    expect(foreign).toEqual([]);
+    await page.close();
+  });
+
+  test('a key given on the front page shows numbers, adds an animal with an exact int64, and serves all pages of the tab', async () => {
+    const { page, complaints, foreign } = await visit(browser, store.origin);
+    await page.goto(store.origin);
+    const status = page.locator('#said');
+    await page.getByLabel('API key').fill('ask_wrong');
+    await page.getByRole('button', { name: 'Use key' }).click();
+    await status.filter({ hasText: 'The API key is not valid.' }).waitFor();
+    await page.getByLabel('API key').fill(store.key);
+    await page.getByRole('button', { name: 'Use key' }).click();
+    await status.filter({ hasText: 'The key is valid.' }).waitFor();
+    const before = Number(await page.locator('#animals').textContent());
+    expect(await page.locator('#database').textContent()).toBe('ready');
+    await page.getByLabel('Name').fill('From "the" page');
+    await page.getByLabel('Category id').fill(greatest);
+    await page.getByRole('button', { name: 'Create', exact: true }).click();
+    await page
+      .locator('#created')
+      .filter({ hasText: `"categoryId":${greatest}` })
+      .waitFor();
+    await page
+      .locator('#animals')
+      .filter({ hasText: `${before + 1}` })
+      .waitFor();
+    await eachLook(page, 'front-page-with-key', async (look) => {
+      const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+      expect([look, await barriers(page), overflow]).toEqual([look, [], 0]);
+    });
+
+    await page.getByRole('link', { name: 'Reference', exact: true }).click();
+    expect(await execute(await opened(page, 'Pets-listPets'), 200)).toContain(`"categoryId": ${greatest}`);
+    await page.goto(`${store.origin}/graphiql`);
+    await page.getByText('The schema is loaded.').waitFor();
+    expect(await page.evaluate('JSON.stringify(localStorage)')).not.toContain(store.key);
+
+    await page.goto(store.origin);
+    await status.filter({ hasText: 'The key is valid.' }).waitFor();
+    await page.getByRole('button', { name: 'Forget key' }).click();
+    expect(await page.evaluate('JSON.stringify({ ...sessionStorage })')).not.toContain(store.key);
+    expect(complaints.filter((one) => !one.includes('401'))).toEqual([]);
+    expect(foreign).toEqual([]);
+    await page.close();
+  });
+
+  test('the reference: shows whole addresses, samples of what is filled in without the key, and folds headers away', async () => {
+    const { page } = await open();
+    await authorize(page, store.key);
+    expect(await page.locator('#contents a').allTextContents()).toContain('POST /v1/pets');
+    await page.getByRole('link', { name: 'POST /v1/pets' }).click();
+    const create = page.locator('#operations-Pets-createPet');
+    await create.locator('textarea').fill(`{"name":"It's", "categoryId":${greatest}}`);
+    const samples = create.locator('.samples pre');
+    await samples.filter({ hasText: 'urllib' }).filter({ hasText: greatest }).waitFor({ state: 'attached' });
+    const [curl, javaScript, python] = await samples.allTextContents();
+    expect(curl).toBe(
+      `curl '${store.origin}/v1/pets' \\\n  -H "Authorization: Bearer $KEY" \\\n  -H 'Content-Type: application/json' \\\n  -d '{"name":"It'\\''s","categoryId":${greatest}}'`,
+    );
+    expect(javaScript).toContain(`body: "{\\"name\\":\\"It's\\",\\"categoryId\\":${greatest}}"`);
+    expect(python).toContain(`data="{\\"name\\":\\"It's\\",\\"categoryId\\":${greatest}}".encode()`);
+    expect([curl, javaScript, python].join()).not.toContain(store.key);
+    const header = create.locator('tr[data-param-name=Idempotency-Key] input');
+    expect(await header.isVisible()).toBe(false);
+    await create.getByText('Header Idempotency-Key').click();
+    expect(await header.isVisible()).toBe(true);
+    await page.close();
+  });
+
+  test('a wrong address is a page with one sentence and the way home', async () => {
+    const { page, foreign } = await visit(browser, store.origin);
+    await page.goto(`${store.origin}/no/such/page`);
+    await eachLook(page, 'error-page', async (look) => expect([look, await barriers(page)]).toEqual([look, []]));
+    await page.getByRole('link', { name: 'Go to the front page' }).click();
+    await page.getByRole('heading', { name: 'Animal Store' }).waitFor();
+    expect(page.url()).toBe(`${store.origin}/`);
     expect(foreign).toEqual([]);
     await page.close();
   });

@@ -1,0 +1,69 @@
+import { send } from '../support/http.ts';
+import { expect, test } from '../support/jest.ts';
+import { storeForAll } from '../support/store.ts';
+
+/** Addresses that a browser asks for in vain: a page instead of an Error body, with the same status and headers. */
+
+const store = storeForAll();
+const chromium = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8';
+const json = 'application/json; charset=utf-8';
+const html = 'text/html; charset=utf-8';
+
+async function typeOf(
+  path: string,
+  { key, method, accept = chromium }: { key?: string; method?: string; accept?: string } = {},
+) {
+  const headers = { accept, ...(key && { authorization: `Bearer ${key}` }) };
+  const { status, headers: answered } = await send(store.origin, { path, headers, ...(method && { method }) });
+  return [status, answered['content-type']];
+}
+
+test('without a key every unknown address is the same page, with 401 and its headers', async () => {
+  const [one, other] = await Promise.all(
+    ['/none', '/guide/none/at/all?x=<b>'].map((path) => send(store.origin, { path, headers: { accept: chromium } })),
+  );
+  expect(one).toMatchObject({
+    status: 401,
+    headers: {
+      'content-type': html,
+      'www-authenticate': 'Bearer',
+      'cache-control': 'no-store',
+      vary: 'Accept',
+      'content-security-policy': expect.stringMatching(/^default-src 'none';style-src 'sha256-/),
+    },
+  });
+  expect(one?.text).toContain('<p>Without a valid API key, nothing is shown at this address.</p>');
+  expect(one?.text).toContain(`<a href="${store.origin}/">`);
+  expect(other?.text).toBe(one?.text);
+});
+
+test('with a key it is 404, with the message of the Error body', async () => {
+  const { status, text } = await send(store.origin, {
+    path: '/none',
+    headers: { accept: chromium, authorization: `Bearer ${store.key}` },
+  });
+  expect(status).toBe(404);
+  expect(text).toContain('<p>There is nothing at this address.</p>');
+});
+
+test('who does not prefer HTML gets the Error body, which varies by Accept too', async () => {
+  for (const accept of ['*/*', 'application/json', 'application/json, text/html;q=0.9', 'image/png']) {
+    expect([accept, ...(await typeOf('/none', { accept }))]).toEqual([accept, 401, json]);
+  }
+  const { headers, text } = await send(store.origin, { path: '/none' });
+  expect(headers).toMatchObject({ 'content-type': json, vary: 'Accept' });
+  expect(JSON.parse(text)).toMatchObject({ code: 'UNAUTHENTICATED', status: 401 });
+});
+
+test('the APIs answer with Error bodies whatever a browser accepts, and so does any other failure', async () => {
+  const { key } = store;
+  for (const path of ['/v1', '/v1/', '/v1/none', '/v1/pets', '/graphql/none']) {
+    expect([path, ...(await typeOf(path))]).toEqual([path, 401, json]);
+  }
+  for (const path of ['/v1/none', '/v1/pets/4711', '/graphql/none']) {
+    expect([path, ...(await typeOf(path, { key }))]).toEqual([path, 404, json]);
+  }
+  expect(await typeOf('/none', { method: 'POST' })).toEqual([401, json]);
+  expect(await typeOf('/docs', { key, method: 'POST' })).toEqual([405, json]);
+  expect(await typeOf('/v1x', { key })).toEqual([404, html]);
+});
