@@ -24,6 +24,7 @@ import { MemoryBudget } from './api/http/memory-budget.ts';
 import { overload } from './api/http/overload.ts';
 import { routes } from './api/http/routes.ts';
 import { serverOptions } from './api/http/server-options.ts';
+import { mcp } from './api/mcp/mcp.ts';
 import { graphiQL, sandboxPage } from './api/pages/explorers.ts';
 import { pages } from './api/pages/pages.ts';
 import { openApi, section } from './api/rest/openapi.ts';
@@ -131,6 +132,9 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const served = { schema, page, usage, observers: observers.operations, plugins, logger: app.log };
   await app.register(graphQL, { ...served, ...limited });
   if (explorer) await app.register(graphiQL, { examples });
+
+  // Assistants
+  if (config.mcp) await app.register(mcp, { origins: config.http.corsOrigins });
 
   await app.register(pages, { schema, version: releasedVersion(), explorer, introspection: limited.introspection });
   observers.onBuilt?.(app, database);

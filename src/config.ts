@@ -81,6 +81,7 @@ export const variables = {
   SUBSCRIPTIONS_MAX: whole(0, 1_000_000)(2000, 'Most subscriptions of each worker; 0 for none (live.md).'),
   SUBSCRIPTIONS_PER_KEY: whole(0, 1_000_000)(100, 'Most subscriptions of a key (live.md).'),
   SUBSCRIPTION_LIFE_MS: milliseconds(3_600_000, 'Longest subscription; then its client resumes it (live.md).'),
+  MCP: flag(false, 'Serves assistants at `/mcp` (assistants.md).'),
   TRUSTED_DOCUMENTS: text(undefined, 'Manifest of the only operations that may run (graphql.md).'),
 } as const satisfies Record<string, Variable<unknown>>;
 
@@ -133,6 +134,7 @@ export function loadConfig(env: Record<string, string | undefined>) {
       quotaPerMinute: values.QUOTA_PER_MINUTE,
       redisUrl: values.REDIS_URL,
     },
+    mcp: values.MCP,
     subscriptions: {
       max: values.SUBSCRIPTIONS_MAX,
       perKey: values.SUBSCRIPTIONS_PER_KEY,

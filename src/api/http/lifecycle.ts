@@ -120,7 +120,9 @@ export const lifecycle = fastifyPlugin<LifecycleOptions>(
       reply.raw.on('close', () => {
         active.count -= 1;
         // A stream normally ends when its client disconnects.
-        const isAnswered = reply.raw.writableFinished || call.streamedAfter !== undefined;
+        const isStream = call.streamedAfter !== undefined;
+        // A tool's request passes no network (mcp/tools.ts).
+        const isAnswered = reply.raw.writableFinished || isStream || 'isLightMyRequest' in request.raw;
         const end = { milliseconds: performance.now() - call.arrived, isAnswered, route: routeOf(request) };
         for (const observer of observers) observer.ended(request, reply, end);
       });

@@ -13,7 +13,8 @@ import { storeForAll } from '../../support/store.ts';
 
 const store = storeForAll();
 const run = promisify(execFile);
-const generator = createRequire(import.meta.url).resolve('openapi-typescript-codegen/bin/index.js');
+const require = createRequire(import.meta.url);
+const generator = require.resolve('openapi-typescript-codegen/bin/index.js');
 
 test('openapi-typescript-codegen makes a client of the document in 3.0 that creates, lists and gets errors', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'animal-store-openapi-'));

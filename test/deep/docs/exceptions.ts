@@ -48,6 +48,10 @@ export const exceptions: Record<string, Record<string, string>> = {
       "import { QueryClient } from '@tanstack/react-query';",
     ],
   ),
+  'docs/assistants.md': {
+    'claude mcp add --transport http animal-store http://127.0.0.1:4000/mcp --header "Authorization: Bearer $KEY"':
+      'needs an assistant; test/deep/clients/mcp.test.ts has the official client',
+  },
   'docs/deploy.md': {
     ...same('needs Docker; test/deep/operations/container.test.ts and proxy.test.ts hold the files to the service', [
       'export POSTGRES_PASSWORD=$(openssl rand -hex 32)',
@@ -94,6 +98,7 @@ export const exceptions: Record<string, Record<string, string>> = {
     'git clone <this repository> animal-store && cd animal-store': 'CI installs from a clean checkout; program.test.ts',
   },
   'examples/curl/README.md': { 'sh pets.sh': ofExamples },
+  'examples/mcp/README.md': { 'python3 tools.py': ofExamples },
   'examples/node/README.md': { 'npm run --silent build --prefix ../../clients/typescript': ofExamples },
   'examples/python/README.md': { 'python3 pets.py': ofExamples },
   'examples/federation/README.md': {

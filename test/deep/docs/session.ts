@@ -57,7 +57,7 @@ export class Session {
     await writeFile(join(folder, ours, 'curl'), curl, { mode: 0o755 });
     const log = await open(join(folder, 'log'), 'w');
     const operations = `127.0.0.1:${await freePort()}`;
-    const env = { DATA_DIR: join(folder, '.data'), OPERATIONS_PORT: operations.split(':')[1] as string };
+    const env = { DATA_DIR: join(folder, '.data'), OPERATIONS_PORT: operations.split(':')[1] as string, MCP: 'true' };
     const server = await startServer(env, { stdout: log.fd });
     await log.close();
     const printed = () => readFile(join(folder, 'log'), 'utf8');

@@ -13,7 +13,7 @@ import { storeForAll } from '../../support/store.ts';
 
 /** examples/, as their pages say, with the service. */
 
-const store = storeForAll();
+const store = storeForAll({ MCP: 'true' });
 beforeEach(() => store.empty());
 
 const run = promisify(execFile);
@@ -186,6 +186,29 @@ describe.each(['rest.http', 'graphql.http'])('http/%s', (file) => {
       statuses.push(`${title.replace(/\(\d+\)/, `(${answer.status}${problem})`)}`);
     }
     expect(statuses).toEqual(requests.map((request) => request.split('\n', 1)[0]));
+  });
+});
+
+describe('mcp', () => {
+  test('lists the tools, adds an animal once, and walks the pages', async () => {
+    for (const name of ['a', 'b']) await rest(store, '/v1/pets', { method: 'POST', json: { name, categoryId: 1 } });
+    const { stdout, stderr } = await example('mcp');
+    const [a, b, rex] = await listed();
+    expect({ stdout, stderr }).toEqual({
+      stdout: `list_pets - List animals
+create_pet - Add an animal
+added once: True ${categoryId}
+${a.id} a 1 available
+${b.id} b 1 available
+${rex.id} Rex ${categoryId} available
+`,
+      stderr: '',
+    });
+  });
+
+  test('says what is wrong with a key', async () => {
+    const stderr = 'UNAUTHENTICATED: The API key is not valid.\n';
+    expect(await example('mcp', { KEY: 'wrong' })).toMatchObject({ code: 1, stdout: '', stderr });
   });
 });
 

@@ -1,0 +1,131 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { hasScope } from '../../access/keys/bearer.ts';
+import { StoreError } from '../../errors.ts';
+import { isRecord } from '../../storage/input/json.ts';
+import { info } from '../rest/openapi.ts';
+import { type Tool, toolsOf } from './tools.ts';
+
+/** The revision in which each request declares its version, and those that begin with `initialize`, newest first. */
+const modern = '2026-07-28';
+const legacy = ['2025-11-25', '2025-06-18', '2025-03-26'];
+const versionKey = 'io.modelcontextprotocol/protocolVersion';
+
+const serverInfo = { name: 'animal-store', title: info.title, version: info.version };
+const about = { capabilities: { tools: {} }, serverInfo, instructions: info.description };
+/** The tools depend on the key, and change only with a release. */
+const cacheable = { ttlMs: 300_000, cacheScope: 'private' };
+
+interface Message {
+  /** Absent in a notification. */
+  id?: string | number;
+  method: string;
+  params?: Record<string, unknown>;
+}
+
+/** A JSON-RPC response without its id. */
+type Outcome = { status?: number } & ({ result: object } | { error: { code: number; message: string; data?: object } });
+
+const failed = (code: number, message: string, status = 200, data?: object): Outcome => ({
+  status,
+  error: { code, message, ...(data && { data }) },
+});
+
+/**
+ * Serves assistants at `/mcp` by the Model Context Protocol: streamable HTTP with JSON answers, without sessions and
+ * streams. The revisions since 2025-03-26 are answered side by side.
+ *
+ * @param options.origins of browser clients
+ */
+export async function mcp(app: FastifyInstance, { origins }: { origins: string[] }): Promise<void> {
+  let tools = new Map<string, Tool>();
+  app.addHook('onReady', async () => {
+    tools = toolsOf(app.swagger());
+  });
+  app.route({
+    method: 'POST',
+    url: '/mcp',
+    schema: { hide: true },
+    // A tool's own request is charged, and needs its scope.
+    config: { scope: 'read', isUnmetered: true, checksItself: true },
+    async onRequest({ headers: { origin } }) {
+      // Required against DNS rebinding, by which a page's origin would equal the host (Streamable HTTP, section 1).
+      if (origin === undefined || origins.includes(origin)) return;
+      throw new StoreError('FORBIDDEN', 'This Origin is not allowed.');
+    },
+    async handler(request, reply) {
+      const { body } = request;
+      if (!isMessage(body)) {
+        throw new StoreError('BAD_USER_INPUT', 'The body must be one JSON-RPC 2.0 request or notification; no batch.');
+      }
+      if (body.id === undefined) return reply.code(202).send();
+      const { status = 200, ...outcome } = await answer(body, request);
+      return reply.code(status).send({ jsonrpc: '2.0', id: body.id, ...outcome });
+    },
+  });
+
+  async function answer(message: Message, request: FastifyRequest): Promise<Outcome> {
+    const { method, params = {} } = message;
+    const { [versionKey]: version } = isRecord(params._meta) ? params._meta : {};
+    const isModern = version !== undefined || request.headers['mcp-protocol-version'] === modern;
+    const refusal = isModern ? refusalOf(message, version, request) : refusalOfLegacy(request);
+    if (refusal) return refusal;
+    const complete = (result: object) => ({
+      result: isModern
+        ? { ...result, resultType: 'complete', _meta: { 'io.modelcontextprotocol/serverInfo': serverInfo } }
+        : result,
+    });
+    if (method === 'tools/call') return call(params, request, complete);
+    if (method === 'tools/list') {
+      const isOpen = (tool: Tool) => !tool.needsWrite || hasScope(request.caller, 'write');
+      const definitions = [...tools.values()].filter(isOpen).map(({ definition }) => definition);
+      return complete({ tools: definitions, ...(isModern && cacheable) });
+    }
+    if (isModern && method === 'server/discover')
+      return complete({ supportedVersions: [modern], ...about, ...cacheable });
+    if (!isModern && method === 'ping') return complete({});
+    if (!isModern && method === 'initialize') {
+      const protocolVersion = legacy.find((one) => one === params.protocolVersion) ?? legacy[0];
+      return complete({ protocolVersion, ...about });
+    }
+    return failed(-32601, 'There is no such method.', isModern ? 404 : 200);
+  }
+
+  async function call(
+    { name, arguments: args = {} }: Record<string, unknown>,
+    request: FastifyRequest,
+    complete: (result: object) => Outcome,
+  ): Promise<Outcome> {
+    const tool = tools.get(name as string);
+    if (!tool) return failed(-32602, 'There is no tool with this name.');
+    if (!isRecord(args)) return failed(-32602, 'The arguments must be an object.');
+    return complete(await tool.call(args, request));
+  }
+}
+
+function isMessage(body: unknown): body is Message {
+  if (!isRecord(body) || body.jsonrpc !== '2.0' || typeof body.method !== 'string') return false;
+  const { id, params } = body;
+  const isId = id === undefined || typeof id === 'string' || Number.isSafeInteger(id);
+  return isId && (params === undefined || isRecord(params));
+}
+
+/** Refuses a version that is not served, and headers that a proxy may have read differently from the body. */
+function refusalOf({ method, params }: Message, version: unknown, { headers }: FastifyRequest): Outcome | undefined {
+  const mirrored: Array<[name: string, value: unknown]> = [
+    ['mcp-protocol-version', version],
+    ['mcp-method', method],
+    ...(method === 'tools/call' ? [['mcp-name', params?.name] as [string, unknown]] : []),
+  ];
+  const wrong = mirrored.find(([name, value]) => headers[name] !== value);
+  if (wrong) return failed(-32020, `The header ${wrong[0]} does not match the body.`, 400);
+  return version === modern ? undefined : unsupported(version);
+}
+
+function refusalOfLegacy({ headers }: FastifyRequest): Outcome | undefined {
+  const version = headers['mcp-protocol-version'];
+  return version === undefined || legacy.includes(`${version}`) ? undefined : unsupported(version);
+}
+
+function unsupported(requested: unknown): Outcome {
+  return failed(-32022, 'Unsupported protocol version', 400, { supported: [modern, ...legacy], requested });
+}

@@ -1,0 +1,205 @@
+import type { FastifyRequest } from 'fastify';
+import inject, { type InjectOptions } from 'light-my-request';
+import { int64FromText } from '../../storage/input/int64.ts';
+import { isRecord } from '../../storage/input/json.ts';
+
+type Arguments = Record<string, unknown>;
+
+/** An operation of REST as a tool. Int64 is text in and out, because most assistants' `JSON.parse` would round it. */
+export interface Tool {
+  /** As `tools/list` shows it. */
+  definition: { name: string; [member: string]: unknown };
+  /** Whether the operation needs the scope `write`. */
+  needsWrite: boolean;
+  /**
+   * Carries out the operation as a REST request of the same caller, so that its scope, quota, checks, idempotency, log line
+   * and metrics are those of REST. The request passes no network, and is served while the service shuts down.
+   */
+  call(args: Arguments, request: FastifyRequest): Promise<ToolResult>;
+}
+
+/** A result of `tools/call`. */
+interface ToolResult {
+  content: Array<{ type: 'text'; text: string }>;
+  structuredContent?: unknown;
+  isError?: boolean;
+}
+
+interface Schema {
+  type?: string | string[];
+  format?: string;
+  description?: string;
+  required?: string[];
+  properties?: Record<string, Schema>;
+  items?: Schema;
+}
+
+interface Body {
+  content?: { 'application/json': { schema: Schema } };
+}
+
+/** An operation in OpenAPI. */
+interface Operation {
+  operationId: string;
+  summary?: string;
+  description?: string;
+  deprecated?: boolean;
+  parameters?: Array<{ in: string; name: string; required?: boolean; description?: string; schema: Schema }>;
+  requestBody?: Body;
+  responses: Record<string, Body & { description: string }>;
+}
+
+/** @returns a tool for each operation of the OpenAPI document that can succeed and is not deprecated, by name */
+export function toolsOf(document: object): Map<string, Tool> {
+  const { schemas } = (document as { components: { schemas: Record<string, object> } }).components;
+  // Not every assistant follows references.
+  const inlined = (part: unknown): unknown => {
+    if (Array.isArray(part)) return part.map(inlined);
+    if (!isRecord(part)) return part;
+    const { $ref, ...rest } = part;
+    const whole = typeof $ref === 'string' ? { ...schemas[$ref.slice($ref.lastIndexOf('/') + 1)], ...rest } : part;
+    // Examples have numbers where a tool has text.
+    const members = Object.entries(whole).filter(([name, value]) => name !== 'examples' || !Array.isArray(value));
+    return Object.fromEntries(members.map(([name, value]) => [name, inlined(value)]));
+  };
+  const { paths } = inlined(document) as { paths: Record<string, Record<string, Operation>> };
+  const tools = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods)
+      .filter(([, { deprecated, responses }]) => !deprecated && successOf(responses))
+      .map(([method, operation]) => toolOf(method, path, operation)),
+  );
+  return new Map(tools.map((tool) => [tool.definition.name, tool]));
+}
+
+function successOf(responses: Operation['responses']) {
+  return Object.entries(responses).find(([status]) => status.startsWith('2'))?.[1];
+}
+
+const idempotencyKey = {
+  type: 'string',
+  description:
+    'A name for this call, for example a UUID; a new one for each thing to create. After a timeout or an error, repeat the call with the same name: it is carried out once.',
+};
+const next = { type: 'string', description: 'Pass this as `after` to get the next page. Absent on the last page.' };
+/** Headers of the assistant's request that the operation gets as well. */
+const passedOn = /^(?:authorization|host|user-agent|traceparent|x-forwarded-\w+)$/;
+
+function toolOf(method: string, path: string, operation: Operation): Tool {
+  const { operationId, summary, description = summary, parameters = [], requestBody, responses } = operation;
+  const given = parameters.filter((parameter) => parameter.in !== 'header');
+  const body = requestBody?.content?.['application/json'].schema;
+  const success = successOf(responses);
+  const answer = success?.content?.['application/json'].schema;
+  // Before the revision 2026-07-28 the output of a tool is an object.
+  const isList = answer?.type === 'array';
+  const output = isList ? { type: 'object', properties: { items: answer, next }, required: ['items'] } : answer;
+  const properties: Record<string, Schema> = {
+    ...Object.fromEntries(given.map(({ name, description = '', schema }) => [name, { ...schema, description }])),
+    ...body?.properties,
+    ...(parameters.some(({ name }) => name === 'Idempotency-Key') && { idempotencyKey }),
+  };
+  const required = [...given.filter((one) => one.required).map(({ name }) => name), ...(body?.required ?? [])];
+
+  function requestOf(args: Arguments, { id, headers, raw }: FastifyRequest): InjectOptions {
+    const passed = Object.entries(headers).filter(([name]) => passedOn.test(name));
+    const isGiven = (name: string) => args[name] !== undefined && args[name] !== null;
+    const query = given.filter(({ name, in: place }) => place === 'query' && isGiven(name));
+    const search = new URLSearchParams(query.map(({ name }): [string, string] => [name, textOf(args[name])]));
+    const target = path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(textOf(args[name]).toWellFormed()));
+    const members = Object.entries(body?.properties ?? {}).filter(([name]) => Object.hasOwn(args, name));
+    return {
+      method: method as 'get',
+      url: `/v1${target}?${search}`,
+      remoteAddress: raw.socket.remoteAddress ?? '',
+      headers: {
+        ...Object.fromEntries(passed),
+        // Joins the two log lines of a call.
+        'x-request-id': id,
+        ...(body && { 'content-type': 'application/json' }),
+        ...(isGiven('idempotencyKey') && { 'idempotency-key': textOf(args.idempotencyKey) }),
+      },
+      ...(body && {
+        payload: textOf(Object.fromEntries(members.map(([name, { format }]) => [name, numberIn(args[name], format)]))),
+      }),
+    };
+  }
+
+  async function call(args: Arguments, request: FastifyRequest): Promise<ToolResult> {
+    // REST ignores unknown parameters. An assistant would take the unfiltered list for an answer.
+    if (!Object.keys(args).every((name) => Object.hasOwn(properties, name))) {
+      return failure(`BAD_USER_INPUT: An argument is unknown; known are ${Object.keys(properties).join(', ')}.`);
+    }
+    const { routing } = request.server;
+    const { statusCode, headers, payload } = await inject(routing as never, requestOf(args, request));
+    if (statusCode >= 400) {
+      const { code, message } = JSON.parse(payload);
+      const wait = headers['retry-after'];
+      return failure(`${code}: ${message}${wait ? ` Try again in ${wait} s.` : ''}`);
+    }
+    if (!output) return { content: [{ type: 'text', text: success?.description ?? '' }] };
+    const answer = JSON.parse(payload, exactInteger as never);
+    const after = /[?&]after=(-?\d+)>; rel="next"/.exec(`${headers.link}`)?.[1];
+    const structuredContent = withTextIds(isList ? { items: answer, ...(after && { next: after }) } : answer, output);
+    return { content: [{ type: 'text', text: JSON.stringify(structuredContent) }], structuredContent };
+  }
+
+  const definition = {
+    name: operationId.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+    title: summary,
+    description,
+    inputSchema: textIdsIn({ type: 'object', properties, required }),
+    ...(output && { outputSchema: textIdsIn(output) }),
+    annotations: {
+      readOnlyHint: method === 'get',
+      destructiveHint: !['get', 'post'].includes(method),
+      idempotentHint: ['get', 'put', 'delete'].includes(method),
+      openWorldHint: false,
+    },
+  };
+  return { definition, needsWrite: '403' in responses, call };
+}
+
+function failure(text: string): ToolResult {
+  return { content: [{ type: 'text', text }], isError: true };
+}
+
+// TypeScript's library does not declare ECMAScript's JSON.rawJSON yet.
+const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
+
+/** An argument as REST reads it: text, or anything else as exact JSON. */
+function textOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  return `${JSON.stringify(value, (_name, member) => (typeof member === 'bigint' ? rawJSON(`${member}`) : member))}`;
+}
+
+/** An argument as a member of a body. REST describes the fault of a text that is not an int64. */
+function numberIn(value: unknown, format: string | undefined): unknown {
+  return format === 'int64' ? (int64FromText(value) ?? value) : value;
+}
+
+function exactInteger(_name: string, value: unknown, { source }: { source: string }): unknown {
+  return typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(source) ? BigInt(source) : value;
+}
+
+/** The schema of the same value with int64 as text. */
+function textIdsIn(part: unknown): unknown {
+  if (Array.isArray(part)) return part.map(textIdsIn);
+  if (!isRecord(part)) return part;
+  const { format, type, description = '' } = part;
+  if (format === 'int64') {
+    const asText = Array.isArray(type) ? ['string', 'null'] : 'string';
+    return { type: asText, pattern: '^-?\\d+$', description: `${description} Here as text.` };
+  }
+  return Object.fromEntries(Object.entries(part).map(([name, value]) => [name, textIdsIn(value)]));
+}
+
+/** The same value with int64 as text. */
+function withTextIds(value: unknown, { format, items = {}, properties = {} }: Schema): unknown {
+  if (format === 'int64' && value !== null) return `${value}`;
+  // Only an int64 is exact.
+  if (typeof value === 'bigint') return Number(value);
+  if (Array.isArray(value)) return value.map((one) => withTextIds(one, items));
+  if (!isRecord(value)) return value;
+  const members = Object.entries(value).map(([name, one]) => [name, withTextIds(one, properties[name] ?? {})]);
+  return Object.fromEntries(members);
+}

@@ -1,0 +1,370 @@
+import type { RequestObserver } from '../../src/runtime/telemetry/observers.ts';
+import { toysModule } from '../modules/toys/toys.module.ts';
+import { visitsModule } from '../modules/visits/visits.module.ts';
+import { citusLayout } from '../support/citus.ts';
+import { sql } from '../support/database-access.ts';
+import { send } from '../support/http.ts';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
+import { eventually } from '../support/process.ts';
+import { rest } from '../support/rest.ts';
+import { onNode, type Store, startStore, storeForAll } from '../support/store.ts';
+
+/** The Model Context Protocol at `/mcp`, message by message; test/deep/clients/mcp.test.ts has the official client. */
+
+let reader: string;
+const store = storeForAll({ MCP: 'true', CORS_ORIGINS: 'https://shop.example' }, async () => {
+  ({ key: reader } = await store.keys.issue({ name: 'reader', scope: 'read' }));
+});
+beforeEach(() => store.empty());
+
+type Target = Pick<Store, 'origin' | 'key'>;
+
+async function post(target: Target, body: unknown, headers: Record<string, string> = {}) {
+  const answer = await send(target.origin, {
+    method: 'POST',
+    path: '/mcp',
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+    headers: { authorization: `Bearer ${target.key}`, 'content-type': 'application/json', ...headers },
+  });
+  return { ...answer, json: answer.text === '' ? undefined : JSON.parse(answer.text) };
+}
+
+const version = '2026-07-28';
+const _meta = { 'io.modelcontextprotocol/protocolVersion': version };
+
+/** A request of the earlier revisions. */
+const ask = (method: string, params?: object, target: Target = store) =>
+  post(target, { jsonrpc: '2.0', id: 7, method, ...(params && { params }) });
+
+/** A request of the revision without a handshake. */
+const askNow = (method: string, params: { name?: string } & object = {}, headers: Record<string, string> = {}) =>
+  post(
+    store,
+    { jsonrpc: '2.0', id: 'a', method, params: { _meta, ...params } },
+    {
+      'mcp-protocol-version': version,
+      'mcp-method': method,
+      ...(params.name !== undefined && { 'mcp-name': params.name }),
+      ...headers,
+    },
+  );
+
+const call = async (name: string, args: object, target: Target = store) =>
+  (await ask('tools/call', { name, arguments: args }, target)).json.result;
+const failure = (text: string) => ({ content: [{ type: 'text', text }], isError: true });
+
+const big = '9007199254740993';
+const rex = { name: 'Rex', categoryId: big, status: 'sold' };
+
+describe('a session', () => {
+  test('of an earlier revision begins with initialize, and has no session id', async () => {
+    const begin = (protocolVersion: string) => ask('initialize', { protocolVersion, capabilities: {}, clientInfo: {} });
+    const { json, headers } = await begin('2025-06-18');
+    const serverInfo = { name: 'animal-store', title: 'Animal Store', version: '1.0.0' };
+    const instructions = 'The catalogue of animals offered by a store. Every operation needs an API key.';
+    const result = { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo, instructions };
+    expect(json).toEqual({ jsonrpc: '2.0', id: 7, result });
+    expect(headers).not.toHaveProperty('mcp-session-id');
+    expect((await begin('1999-01-01')).json.result.protocolVersion).toBe('2025-11-25');
+    const initialized = await post(store, { jsonrpc: '2.0', method: 'notifications/initialized' });
+    expect([initialized.status, initialized.text]).toEqual([202, '']);
+    expect((await ask('ping')).json).toEqual({ jsonrpc: '2.0', id: 7, result: {} });
+  });
+
+  test('of the revision without sessions is each request for itself', async () => {
+    const { json } = await askNow('server/discover');
+    expect(json.result).toMatchObject({
+      resultType: 'complete',
+      supportedVersions: [version],
+      capabilities: { tools: {} },
+      ttlMs: 300_000,
+      cacheScope: 'private',
+      _meta: { 'io.modelcontextprotocol/serverInfo': { name: 'animal-store' } },
+    });
+    expect((await askNow('tools/list')).json.result).toMatchObject({ resultType: 'complete', cacheScope: 'private' });
+    const created = await askNow('tools/call', { name: 'create_pet', arguments: rex } as object);
+    expect(created.json.result).toMatchObject({ resultType: 'complete', structuredContent: rex });
+  });
+
+  test.each([
+    ['another version', { 'mcp-protocol-version': '2030-01-01' }, -32020],
+    ['no version', { 'mcp-protocol-version': '' }, -32020],
+    ['another method', { 'mcp-method': 'ping' }, -32020],
+    ['another tool', { 'mcp-name': 'create_pet' }, -32020],
+  ])('refuses headers with %s than the body', async (_name, headers, code) => {
+    const { status, json } = await askNow('tools/call', { name: 'list_pets' }, headers);
+    expect([status, json.id, json.error.code]).toEqual([400, 'a', code]);
+  });
+
+  test('refuses versions that it does not know, and says which it knows', async () => {
+    const params = { _meta: { 'io.modelcontextprotocol/protocolVersion': '2030-01-01' } };
+    const headers = { 'mcp-protocol-version': '2030-01-01', 'mcp-method': 'tools/list' };
+    const later = await post(store, { jsonrpc: '2.0', id: 1, method: 'tools/list', params }, headers);
+    const earlier = await post(
+      store,
+      { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+      { 'mcp-protocol-version': '2024-11-05' },
+    );
+    const supported = [version, '2025-11-25', '2025-06-18', '2025-03-26'];
+    for (const [{ status, json }, requested] of [
+      [later, '2030-01-01'],
+      [earlier, '2024-11-05'],
+    ] as const) {
+      expect(status).toBe(400);
+      const error = { code: -32022, message: 'Unsupported protocol version', data: { supported, requested } };
+      expect(json).toEqual({ jsonrpc: '2.0', id: 1, error });
+    }
+  });
+
+  test.each(['nothing', '__proto__', 'constructor', 'subscriptions/listen', 'resources/list'])(
+    'has no method %s',
+    async (method) => {
+      const error = { code: -32601, message: 'There is no such method.' };
+      expect(await ask(method)).toMatchObject({ status: 200, json: { error } });
+      expect(await askNow(method)).toMatchObject({ status: 404, json: { error } });
+    },
+  );
+});
+
+describe('the tools', () => {
+  test('are the operations of REST that are not deprecated, with int64 as text', async () => {
+    const { tools } = (await ask('tools/list')).json.result;
+    expect(tools.map(({ name }: { name: string }) => name)).toEqual(['list_pets', 'create_pet']);
+    const [list, create] = tools;
+    const id = { type: 'string', pattern: '^-?\\d+$', description: expect.any(String) };
+    expect(list).toMatchObject({
+      title: 'List animals',
+      inputSchema: {
+        type: 'object',
+        properties: { limit: { type: 'integer', maximum: 100 }, after: id },
+        required: [],
+      },
+      outputSchema: { properties: { items: { type: 'array' }, next: { type: 'string' } }, required: ['items'] },
+      annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+    });
+    expect(create).toMatchObject({
+      inputSchema: { properties: { categoryId: id, idempotencyKey: {} }, required: ['name', 'categoryId'] },
+      outputSchema: { properties: { id, categoryId: id, status: { enum: ['available', 'pending', 'sold'] } } },
+      annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false },
+    });
+    expect(JSON.stringify(tools)).not.toMatch(/\$ref|\$id|"int64"|examples/);
+  });
+
+  test('create and list, exact to the last digit', async () => {
+    const created = await call('create_pet', rex);
+    const pet = { id: expect.stringMatching(/^\d+$/), ...rex };
+    expect(created).toEqual({ content: [{ type: 'text', text: expect.any(String) }], structuredContent: pet });
+    expect(JSON.parse(created.content[0].text)).toEqual(created.structuredContent);
+    await call('create_pet', { ...rex, categoryId: 5, status: undefined });
+    const { structuredContent: first } = await call('list_pets', { limit: 1 });
+    expect(first).toEqual({ items: [created.structuredContent], next: created.structuredContent.id });
+    const second = await call('list_pets', { limit: 1, after: first.next, status: null });
+    expect(second.structuredContent).toEqual({
+      items: [{ ...pet, categoryId: '5', status: 'available' }],
+    });
+    // Digits in a JSON number, which a careful client can send, count as well.
+    const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"create_pet","arguments":{"name":"x","categoryId":${big}}}}`;
+    expect((await post(store, body)).json.result.structuredContent.categoryId).toBe(big);
+  });
+
+  test('repeat a creation under its name once', async () => {
+    const [first, second] = [
+      await call('create_pet', { ...rex, idempotencyKey: 'one' }),
+      await call('create_pet', { ...rex, idempotencyKey: 'one' }),
+    ];
+    expect(second).toEqual(first);
+    expect((await call('create_pet', { ...rex, name: 'Tom', idempotencyKey: 'one' })).content[0].text).toBe(
+      'IDEMPOTENCY_KEY_REUSED: This Idempotency-Key was used for another input; a new creation needs a new key.',
+    );
+    // REST has the same key.
+    const json = { name: 'Rex', categoryId: BigInt(big), status: 'sold' };
+    const again = await rest(store, '/v1/pets', { method: 'POST', json, headers: { 'idempotency-key': 'one' } });
+    expect([again.status, again.headers['idempotent-replayed']]).toEqual([201, 'true']);
+    expect((await call('list_pets', {})).structuredContent.items).toHaveLength(1);
+  });
+
+  test.each<[string, string, object, string]>([
+    ['a missing member', 'create_pet', { name: 'Rex' }, 'categoryId is required.'],
+    ['a value', 'list_pets', { limit: 0 }, 'limit must be an integer between 1 and 100.'],
+    ['an object for text', 'list_pets', { status: { toString: 1 } }, 'status must be one of available, pending, sold.'],
+    [
+      'a text that is not an int64',
+      'create_pet',
+      { name: 'Rex', categoryId: '1e3' },
+      'categoryId must be an integer between -9223372036854775808 and 9223372036854775807.',
+    ],
+    ['an unknown argument', 'list_pets', { statuz: 'sold' }, 'An argument is unknown; known are status, limit, after.'],
+    ['a prototype', 'list_pets', { constructor: 1 }, 'An argument is unknown; known are status, limit, after.'],
+    [
+      'a header in the key',
+      'create_pet',
+      { ...rex, idempotencyKey: 'a\r\nX: y' },
+      'Idempotency-Key must be 1 to 255 visible ASCII characters, bare or as a quoted string.',
+    ],
+  ])('tell the assistant what is wrong with %s', async (_name, tool, args, message) => {
+    expect(await call(tool, args)).toEqual(failure(`BAD_USER_INPUT: ${message}`));
+    expect((await call('list_pets', {})).structuredContent.items).toEqual([]);
+  });
+
+  test.each(['get_pet', 'list_orders', 'listPets', '__proto__', 'constructor', '', 5, null])(
+    'lack %p',
+    async (name) => {
+      const { status, json } = await ask('tools/call', { name });
+      expect([status, json.error]).toEqual([200, { code: -32602, message: 'There is no tool with this name.' }]);
+    },
+  );
+
+  test('take arguments as an object only', async () => {
+    for (const args of [[], 'x', null]) {
+      const { json } = await ask('tools/call', { name: 'list_pets', arguments: args });
+      expect(json.error).toEqual({ code: -32602, message: 'The arguments must be an object.' });
+    }
+  });
+
+  test('of a key that may only read are those that read', async () => {
+    const target = { ...store, key: reader };
+    const { tools } = (await ask('tools/list', undefined, target)).json.result;
+    expect(tools.map(({ name }: { name: string }) => name)).toEqual(['list_pets']);
+    expect((await call('list_pets', {}, target)).structuredContent).toEqual({ items: [] });
+    const message = 'FORBIDDEN: This needs an API key with the scope "write".';
+    expect(await call('create_pet', rex, target)).toEqual(failure(message));
+  });
+
+  test('cost what REST costs; lists of tools are free', async () => {
+    await onNode(store, { MCP: 'true', QUOTA_PER_MINUTE: '30' }, async (node) => {
+      for (let count = 0; count < 40; count += 1) expect((await ask('tools/list', undefined, node)).status).toBe(200);
+      await call('create_pet', rex, node);
+      const { headers } = await rest(node, '/v1/pets?limit=1');
+      expect(headers.ratelimit).toMatch(/r=26;/);
+      for (let count = 0; count < 13; count += 1) await call('list_pets', {}, node);
+      expect((await call('list_pets', {}, node)).content[0].text).toMatch(
+        /^TOO_MANY_REQUESTS: This key has used its 30 units of this minute. Try again in \d+ s.$/,
+      );
+    });
+  });
+});
+
+describe('a request', () => {
+  test.each<[string, string, number, string]>([
+    ['bad JSON', '{"jsonrpc":', 400, 'BAD_USER_INPUT'],
+    ['no body', '', 400, 'BAD_USER_INPUT'],
+    ['a batch', '[{"jsonrpc":"2.0","id":1,"method":"ping"}]', 400, 'BAD_USER_INPUT'],
+    ['a response', '{"jsonrpc":"2.0","id":1,"result":{}}', 400, 'BAD_USER_INPUT'],
+    ['an id that is null', '{"jsonrpc":"2.0","id":null,"method":"ping"}', 400, 'BAD_USER_INPUT'],
+    ['an id that JSON.parse would round', `{"jsonrpc":"2.0","id":${big},"method":"ping"}`, 400, 'BAD_USER_INPUT'],
+    ['parameters in an array', '{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', 400, 'BAD_USER_INPUT'],
+    ['another JSON-RPC', '{"id":1,"method":"ping"}', 400, 'BAD_USER_INPUT'],
+    ['2 MB', `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"${'x'.repeat(2e6)}"}}`, 413, 'PAYLOAD_TOO_LARGE'],
+  ])('with %s is refused', async (_name, body, status, code) => {
+    expect(await post(store, body)).toMatchObject({ status, json: { code, status } });
+  });
+
+  test('with members given twice means the last of them', async () => {
+    const { json } = await post(store, '{"jsonrpc":"2.0","id":1,"id":2,"method":"nothing","method":"ping"}');
+    expect(json).toEqual({ jsonrpc: '2.0', id: 2, result: {} });
+  });
+
+  test('with another media type is refused', async () => {
+    const answer = await post(store, { jsonrpc: '2.0', id: 1, method: 'ping' }, { 'content-type': 'text/plain' });
+    expect(answer).toMatchObject({ status: 415, json: { code: 'UNSUPPORTED_MEDIA_TYPE' } });
+  });
+
+  test('without a valid key is 401, whatever it says', async () => {
+    for (const [key, challenge] of [
+      ['wrong', 'Bearer error="invalid_token"'],
+      ['', 'Bearer'],
+    ] as const) {
+      const answer = await post({ ...store, key }, '{');
+      expect(answer).toMatchObject({ status: 401, headers: { 'www-authenticate': challenge } });
+    }
+  });
+
+  test('of a page is refused, unless CORS_ORIGINS names its origin', async () => {
+    const from = (origin: string) => post(store, { jsonrpc: '2.0', id: 1, method: 'ping' }, { origin });
+    for (const origin of ['http://evil.example', store.origin, 'null', 'https://shop.example.evil.example']) {
+      const json = { code: 'FORBIDDEN', message: 'This Origin is not allowed.', status: 403 };
+      expect(await from(origin)).toMatchObject({ status: 403, json });
+    }
+    const allowed = await from('https://shop.example');
+    expect([allowed.status, allowed.headers['access-control-allow-origin']]).toEqual([200, 'https://shop.example']);
+  });
+
+  test('by GET or DELETE is 405: there are no streams and no sessions', async () => {
+    for (const method of ['GET', 'DELETE']) {
+      const answer = await rest(store, '/mcp', { method });
+      expect([answer.status, answer.headers.allow]).toEqual([405, 'OPTIONS, POST']);
+    }
+  });
+
+  test('is 404 without MCP=true', async () => {
+    await onNode(store, {}, async (node) => expect((await ask('ping', undefined, node)).status).toBe(404));
+  });
+});
+
+// A foreign key between distributed tables needs both to be distributed by it.
+(citusLayout ? describe.skip : describe)('other modules', () => {
+  let more: Store;
+  const lines: unknown[] = [];
+  const ended: RequestObserver['ended'] = ({ id, originalUrl, caller }, { statusCode }, { isAnswered, route }) =>
+    lines.push([id, originalUrl, caller?.id, statusCode, isAnswered, route]);
+  beforeAll(async () => {
+    more = await startStore(
+      { MCP: 'true' },
+      { more: [toysModule, visitsModule], observers: { requests: [{ ended }], operations: [], databases: [] } },
+    );
+  });
+  afterAll(() => more.close());
+
+  test('log a call as the operation, and as the request of the assistant', async () => {
+    await call('list_toys', { limit: 5 }, more);
+    await eventually(async () => more.app.activeRequests.count === 0);
+    const id = expect.any(String);
+    expect(lines).toEqual([
+      [id, '/v1/toys?limit=5', 1, 200, true, { face: 'rest', id: 'listToys' }],
+      [id, '/mcp', 1, 200, true, { face: 'other', id: undefined }],
+    ]);
+    const [[first], [second]] = lines as [[string], [string]];
+    expect(first).toBe(second);
+  });
+
+  test('get tools of their own operations: a list, a creation, a change and a removal', async () => {
+    const { tools } = (await ask('tools/list', undefined, more)).json.result;
+    const byName = Object.fromEntries(tools.map((tool: { name: string }) => [tool.name, tool]));
+    expect(Object.keys(byName)).toEqual(
+      expect.arrayContaining([
+        'list_toys',
+        'create_toy',
+        'list_visits',
+        'create_visit',
+        'change_visit',
+        'remove_visit',
+      ]),
+    );
+    expect(byName).not.toHaveProperty('get_toy');
+    expect(byName.create_toy.inputSchema.properties.note).toMatchObject({ type: ['string', 'null'], maxLength: 1000 });
+    expect(byName.remove_visit.annotations).toMatchObject({ destructiveHint: true, idempotentHint: true });
+    expect(byName.change_visit.inputSchema.required).toEqual(['visitId']);
+
+    await sql(more.database, `insert into toy (id, name, kind, made_at) values (${big}, 'x', 'ball', now())`);
+    const madeAt = '2026-11-21T12:34:56.789Z';
+    const toy = { name: 'Bone', kind: 'bone', note: null, madeAt };
+    expect((await call('create_toy', toy, more)).structuredContent).toEqual({ id: '1', ...toy });
+    const { items } = (await call('list_toys', { kind: 'ball' }, more)).structuredContent;
+    expect(items).toMatchObject([{ id: big, note: null }]);
+
+    const { id: petId } = (await call('create_pet', { name: 'Rex', categoryId: '1' }, more)).structuredContent;
+    const visit = (await call('create_visit', { petId, reason: 'vaccination' }, more)).structuredContent;
+    expect(visit).toMatchObject({ petId, status: 'planned' });
+    const change = await call('change_visit', { visitId: visit.id, status: 'done' }, more);
+    expect(change.structuredContent).toEqual({ ...visit, status: 'done' });
+    expect(await call('remove_visit', { visitId: visit.id }, more)).toEqual({
+      content: [{ type: 'text', text: expect.any(String) }],
+    });
+    const gone = failure('NOT_FOUND: There is no visit with this id.');
+    for (const visitId of [visit.id, 'x', '..']) {
+      const result = await call('remove_visit', { visitId }, more);
+      expect(result.isError).toBe(true);
+      if (visitId !== '..') expect(result).toEqual(gone);
+    }
+  });
+});
