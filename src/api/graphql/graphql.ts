@@ -6,6 +6,7 @@ import { StoreError } from '../../errors.ts';
 import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
 import { varyBy } from '../http/headers.ts';
 import { type Page, sendPage } from '../pages/html.ts';
+import { Apollo } from './apollo.ts';
 import { Documents } from './documents.ts';
 import type { OperationLimits } from './limits.ts';
 import { Operations } from './operations.ts';
@@ -45,14 +46,14 @@ export interface GraphQLOptions {
  * Serves the GraphQL API at `/graphql`, by POST and (queries only) GET. Browsers get a page.
  *
  * The steps of a request: negotiation and parameters (request.ts); the document, which Apollo Server parses and validates
- * once (documents.ts) within the limits (limits.ts); its cost (cost.ts); its execution (operations.ts); status, headers
- * and errors (response.ts).
+ * once (documents.ts, apollo.ts) within the limits (limits.ts); its cost (cost.ts); its execution (operations.ts); status,
+ * headers and errors (response.ts).
  */
 export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
   const { page, trustedDocuments } = options;
-  const documents = await Documents.open(options);
-  app.addHook('onClose', () => documents.close());
-  const operations = new Operations(documents, options);
+  const apollo = await Apollo.open(options);
+  app.addHook('onClose', () => apollo.close());
+  const operations = new Operations(apollo, new Documents(apollo, options), options);
   const trusted = trustedDocuments ? readTrustedDocuments(trustedDocuments) : undefined;
 
   const isPublic = (request: FastifyRequest) => isWebSocket(request) || (page !== undefined && isNavigation(request));

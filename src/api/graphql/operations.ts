@@ -1,5 +1,6 @@
 import {
   BREAK,
+  type DocumentNode,
   type ExecutionResult,
   execute,
   GraphQLError,
@@ -12,9 +13,10 @@ import { compileQuery, isCompiledQuery } from 'graphql-jit';
 import { StoreError } from '../../errors.ts';
 import { type EventStream, openStream } from '../subscriptions/event-stream.ts';
 import { serverSentEvents } from '../subscriptions/stream-format.ts';
+import { type Apollo, executionOptions } from './apollo.ts';
 import type { Estimate } from './cost.ts';
 import { assertRepeatable } from './decorators.ts';
-import { type Documents, executionOptions, isSingleField, type Operation, type Refusal } from './documents.ts';
+import { type Documents, isSingleField, type Operation, type Refusal } from './documents.ts';
 import type { GraphQLOptions } from './graphql.ts';
 import type { GraphQLContext, RequestParameters } from './request.ts';
 import { formatError, hasKey, logErrors } from './response.ts';
@@ -39,10 +41,12 @@ type Failures = readonly GraphQLError[] | undefined;
 
 /** Executes the operations of requests. */
 export class Operations {
+  readonly #apollo: Apollo;
   readonly #documents: Documents;
   readonly #options: GraphQLOptions;
 
-  constructor(documents: Documents, options: GraphQLOptions) {
+  constructor(apollo: Apollo, documents: Documents, options: GraphQLOptions) {
+    this.#apollo = apollo;
     this.#documents = documents;
     this.#options = options;
   }
@@ -69,12 +73,13 @@ export class Operations {
     const { request, accepted } = context;
     const { variables = {}, operationName } = parameters;
     const begun: { end?: End; own?: GraphQLContext; admission?: Promise<unknown> } = {};
-    const admit = (operation: Operation, own: GraphQLContext) => {
+    const admit = async (document: DocumentNode, name: string | undefined, own: GraphQLContext) => {
+      const operation = this.#documents.operation(document, name);
       Object.assign(begun, { end: this.#begin(operation, context), own });
       begun.admission = this.#admit(operation, variables, own);
       return begun.admission;
     };
-    const passed = await this.#documents.pass(parameters, context, admit).catch(refused);
+    const passed = await this.#apollo.pass(parameters, context, admit).catch(refused);
     // Another plugin may have rejected the operation meanwhile.
     await begun.admission?.catch(() => undefined);
     const { end, own = context } = begun;

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { buildSchema, getIntrospectionQuery } from 'graphql';
+import { Apollo } from '../../../src/api/graphql/apollo.ts';
 import { Documents, type Operation } from '../../../src/api/graphql/documents.ts';
 import { isSuitable } from '../../../src/api/graphql/operations.ts';
 import { graphqlText } from '../../support/graphql.ts';
@@ -37,6 +38,7 @@ describe('what is kept of requests', () => {
 });
 
 describe('what is compiled', () => {
+  let apollo: Apollo;
   let documents: Documents;
   beforeAll(async () => {
     const schema = buildSchema(readFileSync('schema/schema.graphql', 'utf8'));
@@ -49,11 +51,12 @@ describe('what is compiled', () => {
       maxDirectives: most,
       maxCost: most,
     };
-    const apollo = { key: undefined, graphRef: undefined };
-    const rest = { introspection: true, apq: false, plugins: [], apollo, logger: console };
-    documents = await Documents.open({ schema, limits, ...rest });
+    const key = { key: undefined, graphRef: undefined };
+    const rest = { introspection: true, apq: false, plugins: [], apollo: key, logger: console };
+    apollo = await Apollo.open({ schema, limits, ...rest });
+    documents = new Documents(apollo, { schema, limits });
   });
-  afterAll(() => documents.close());
+  afterAll(() => apollo.close());
   const suitable = async (query: string) =>
     isSuitable((await documents.find({ query, operationName: undefined }, {} as never)) as Operation);
 
