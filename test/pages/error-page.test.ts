@@ -37,6 +37,17 @@ test('without a key every unknown address is the same page, with 401 and its hea
   expect(other?.text).toBe(one?.text);
 });
 
+test('without a key a browser cannot tell known addresses from unknown ones, however they are written', async () => {
+  for (const [known, unknown] of [
+    ['/v1/pets', '/v1/none'],
+    ['/%761/pets', '/%761/none'],
+    ['http://store/v1/pets', 'http://store/v1/none'],
+    ['http://store/%761/pets', 'http://store/%761/none'],
+  ] as const) {
+    expect([known, ...(await typeOf(known))]).toEqual([known, ...(await typeOf(unknown))]);
+  }
+});
+
 test('with a key it is 404, with the message of the Error body', async () => {
   const { status, text } = await send(store.origin, {
     path: '/none',

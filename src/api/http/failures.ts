@@ -21,8 +21,9 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
   reply.type('application/json; charset=utf-8').serializer(JSON.stringify).send(failure.toBody());
 }
 
-function isForPage({ status }: StoreError, { method, url, routeOptions }: FastifyRequest): boolean {
-  const isApi = /^\/(?:v1|graphql)(?![\w-])/.test(routeOptions.url ?? url);
+/** Decides by the address as it was sent, not by the route, so that it tells nothing about which addresses exist. */
+function isForPage({ status }: StoreError, { method, url }: FastifyRequest): boolean {
+  const isApi = /^(?:https?:\/\/[^/?#]*)?\/(?:v1|graphql)(?![\w-])/i.test(url);
   return (status === 401 || status === 404) && isRead(method) && !isApi;
 }
 
