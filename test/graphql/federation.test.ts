@@ -97,6 +97,15 @@ test('each representation costs one, and the quota is charged for what was found
   });
 });
 
+test('the aliases of one request find one after the other, so that they do not fill the queue of the database', async () => {
+  const of = Array.from({ length: 100 }, (_, at) => pet(`${at + 1}`));
+  const aliases = Array.from({ length: 50 }, (_, at) => `a${at}: _entities(representations: $of) { __typename }`);
+  const text = `query ($of: [_Any!]!) { ${aliases.join(' ')} }`;
+  const { data, errors } = await graphqlText(store, { query: text, variables: { of } });
+  expect(errors).toBeUndefined();
+  expect(Object.values(data).map((found) => (found as unknown[]).filter(Boolean).length)).toEqual(Array(50).fill(5));
+});
+
 test('a key is needed, and introspection decides whether the schema is told', async () => {
   expect((await send(store.origin, { path: '/graphql?query={_service{sdl}}' })).status).toBe(401);
   await onNode(store, { GRAPHQL_FEDERATION: 'true', GRAPHQL_INTROSPECTION: 'false' }, async (node) => {

@@ -88,8 +88,18 @@ function nonNullList<Type extends GraphQLUnionType | GraphQLNonNull<GraphQLScala
   return new GraphQLNonNull(new GraphQLList(type));
 }
 
-/** Finds a page at a time, because other requests wait in the same queue. */
-async function entitiesOf(representations: Representation[], references: References, context: GraphQLContext) {
+/** The lookups of each request, of which one is in progress. */
+const lookups = new WeakMap<GraphQLContext, Promise<unknown>>();
+
+/** Finds a page at a time, also of several fields, because other requests wait in the same queue. */
+function entitiesOf(representations: Representation[], references: References, context: GraphQLContext) {
+  const find = () => findAll(representations, references, context);
+  const found = lookups.get(context)?.then(find) ?? find();
+  lookups.set(context, found);
+  return found;
+}
+
+async function findAll(representations: Representation[], references: References, context: GraphQLContext) {
   const found: Array<object | null> = [];
   while (found.length < representations.length) {
     const page = representations.slice(found.length, found.length + pageLimit.max);
