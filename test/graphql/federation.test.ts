@@ -58,6 +58,7 @@ test.each([
   [{ __typename: 'Cat', id: '1' }, 'No entity is named Cat.'],
   [{ __typename: 'PetConnection', id: '1' }, 'No entity is named PetConnection.'],
   [{ __typename: 'toString', id: '1' }, 'No entity is named toString.'],
+  [{ __typename: 'A'.repeat(5000), id: '1' }, `No entity is named ${'A'.repeat(100)}.`],
   [{ __typename: 'Pet' }, 'A representation needs `id`: a string, or an integer.'],
   [{ __typename: 'Pet', id: { n: 1 } }, 'A representation needs `id`: a string, or an integer.'],
 ])('an error about one representation leaves the others: %j', async (one, message) => {

@@ -242,6 +242,13 @@ describe('the tools', () => {
       );
     });
   });
+
+  test('arguments that are nested too deeply are refused', async () => {
+    const [open, close] = ['['.repeat(200_000), ']'.repeat(200_000)];
+    const params = `{"name":"list_pets","arguments":{"status":${open}${close}}}`;
+    const { json } = await post(store, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":${params}}`);
+    expect(json.result).toEqual(failure('BAD_USER_INPUT: The arguments are nested too deeply.'));
+  });
 });
 
 describe('a request', () => {

@@ -30,7 +30,7 @@ import type { GraphQLContext } from './request.ts';
 /** Finds an item by its id, for each GraphQL type to which other subgraphs may refer. The names are those of the types. */
 export type References = Record<string, (id: Int64 | undefined, deadline: Deadline) => Promise<object | null>>;
 
-type Representation = Record<string, unknown>;
+type Representation = Record<string, unknown> & { __typename: string };
 
 /**
  * Adds what makes a schema a subgraph (Apollo Federation subgraph specification, version 2.0): `_service` with its SDL, and
@@ -108,6 +108,9 @@ async function findAll(representations: Representation[], references: References
   return found;
 }
 
+/** In messages, because aliases repeat a name that is as long as a body. */
+const longestName = 100;
+
 /** @returns an error for one representation, so that the others are answered */
 async function entityOf(
   { __typename: name, id }: Representation,
@@ -115,8 +118,8 @@ async function entityOf(
   { call }: GraphQLContext,
 ): Promise<object | null> {
   try {
-    const find = Object.hasOwn(references, `${name}`) ? references[`${name}`] : undefined;
-    if (!find) throw new StoreError('BAD_USER_INPUT', `No entity is named ${name}.`);
+    const find = Object.hasOwn(references, name) ? references[name] : undefined;
+    if (!find) throw new StoreError('BAD_USER_INPUT', `No entity is named ${name.slice(0, longestName)}.`);
     if (!isId(id)) throw new StoreError('BAD_USER_INPUT', 'A representation needs `id`: a string, or an integer.');
     const found = await find(int64FromText(`${id}`), call);
     return found && Object.create(found, { __typename: { value: name } });
@@ -148,7 +151,7 @@ function exactly(node: ValueNode, variables: Parameters<typeof valueFromASTUntyp
 }
 
 function representationOf(value: unknown): Representation {
-  if (isRecord(value) && typeof value.__typename === 'string') return value;
+  if (isRecord(value) && typeof value.__typename === 'string') return value as Representation;
   throw new GraphQLError('A representation must be an object with `__typename` and the fields of the key.');
 }
 

@@ -130,7 +130,14 @@ function toolOf(method: string, path: string, operation: Operation): Tool {
       return failure(`BAD_USER_INPUT: An argument is unknown; known are ${Object.keys(properties).join(', ')}.`);
     }
     const { routing } = request.server;
-    const { statusCode, headers, payload } = await inject(routing as never, requestOf(args, request));
+    let own: InjectOptions;
+    try {
+      own = requestOf(args, request);
+    } catch {
+      // Only the recursion of `JSON.stringify` can fail.
+      return failure('BAD_USER_INPUT: The arguments are nested too deeply.');
+    }
+    const { statusCode, headers, payload } = await inject(routing as never, own);
     if (statusCode >= 400) {
       const { code, message } = JSON.parse(payload);
       const wait = headers['retry-after'];
