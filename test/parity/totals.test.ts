@@ -44,6 +44,11 @@ describe('the total', () => {
     await sql(store.database, 'delete from pet where id > 5');
   });
 
+  test('is kept by caches for requests that ask for it (RFC 7240, section 2)', async () => {
+    const { headers } = await rest(store, '/v1/pets?limit=1', { headers: { prefer: 'count=exact' } });
+    expect(headers.vary).toBe('Prefer, accept-encoding');
+  });
+
   test.each(['count="exact"', 'return=minimal, Count = exact; x=1', 'count=exact,count=none'])(
     'is sent for `Prefer: %s`',
     async (prefer) => {

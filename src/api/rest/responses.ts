@@ -4,6 +4,7 @@ import { type ErrorCode, httpStatusOf, restCodes, StoreError } from '../../error
 import type { Int64 } from '../../storage/input/int64.ts';
 import { maxExactTotal, type Page, pageLimit, serialiseOnce, type Total } from '../../storage/input/page.ts';
 import { contentTag } from '../http/caching.ts';
+import { varyBy } from '../http/headers.ts';
 import { origin } from '../http/server-options.ts';
 
 /** The specification's Error. */
@@ -91,6 +92,8 @@ export async function sendPage(
 ): Promise<FastifyReply> {
   if (count && asksForTotal.test(`${request.headers.prefer ?? ''}`)) {
     const total = await count();
+    // A cache must not give the total to a request that did not ask for it (RFC 7240, section 2).
+    varyBy(reply, 'Prefer');
     reply.header('x-total-count', `${total.count}`);
     reply.header('preference-applied', total.isExact ? 'count=exact' : 'count=estimated');
   }
