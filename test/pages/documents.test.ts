@@ -60,7 +60,10 @@ test('the files of the pages come compressed, and are revalidated, not sent agai
   ]) {
     const path = `/docs/static/${name}`;
     const { headers } = await send(store.origin, { path, headers: { 'accept-encoding': 'br' } });
-    expect(headers).toMatchObject({ 'cache-control': 'no-cache', 'content-encoding': 'br', vary: 'accept-encoding' });
+    // Less than 1 KiB is not worth compressing.
+    const coding = name === 'key.js' ? undefined : 'br';
+    expect(headers).toMatchObject({ 'cache-control': 'no-cache', vary: 'accept-encoding' });
+    expect(headers['content-encoding']).toBe(coding);
     const again = await send(store.origin, { path, headers: { 'if-none-match': `${headers.etag}` } });
     expect([again.status, again.text]).toEqual([304, '']);
   }
