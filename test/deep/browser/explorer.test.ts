@@ -192,6 +192,8 @@ inBrowser('in a real browser (skipped where there is no Chromium: CHROMIUM, or /
     await page.goto(`${store.origin}/graphiql`);
     await giveKey(page, 'wrong');
     await page.getByRole('status').getByText('The API key is not valid.').waitFor();
+    // GraphiQL shows the schema's refusal as a response, which would replace that of an operation.
+    await text(page, 'not valid');
     await execute(page);
     expect(await response(page, '"status"')).toEqual({
       errors: [{ message: 'The API key is not valid.', extensions: { code: 'UNAUTHENTICATED', status: 401 } }],
