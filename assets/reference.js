@@ -1,5 +1,5 @@
 /**
- * The REST reference: Swagger UI, taught to keep every digit of an int64.
+ * The REST reference: Swagger UI, changed so that it keeps every digit of an int64.
  *
  * Swagger UI reads responses, requests and examples with `JSON.parse`, which rounds integers beyond 2^53, and writes them
  * with `JSON.stringify`. On this page the one returns such integers as `bigint`, and the other writes them digit by digit
@@ -21,12 +21,12 @@ if (isExact) {
   };
 }
 
-/** Exponents and fractions stay what they are: they are no int64 as this service writes it. */
+/** False for exponents and fractions: the service writes an int64 without them. */
 function isRounded(value, source) {
   return typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(source);
 }
 
-/** The document as this page shows it: with addresses behind whatever prefix a proxy has, and days of removal. */
+/** The document as this page shows it: with whole addresses, also below the prefix of a proxy, and days of removal. */
 function shown(api, root) {
   api.info.title = 'REST reference';
   // Paths are shown as a client calls them, with `/v1`.
@@ -82,16 +82,16 @@ function asNumbers(sample) {
   return sample.replace(/"-?\d+"/g, (one) => (digits.has(one) ? one.slice(1, -1) : one));
 }
 
-/** What Swagger UI leaves out for those who do not see the page, and what there is no choice of. */
+/** Adds names that screen readers need and Swagger UI lacks, and removes the choice of servers: there is one. */
 const plainControls = ({ React: { createElement } }) => ({
   wrapComponents: {
-    // A link inside of a button is neither.
+    // A button must not contain a link.
     DeepLink:
       () =>
       ({ text }) =>
         createElement('span', null, text),
     TextArea: (Original) => (props) => createElement(Original, { 'aria-label': 'Body of the request', ...props }),
-    // What a button is called is what is written on it (WCAG 2.5.3).
+    // The name of a button is its text (WCAG 2.5.3).
     Button:
       (Original) =>
       ({ 'aria-label': _label, ...props }) =>
@@ -107,7 +107,7 @@ const plainControls = ({ React: { createElement } }) => ({
   },
 });
 
-/** One key for all pages: what is entered here is kept for the tab, and what was entered elsewhere is used here. */
+/** Shares the key with the other pages of the tab. */
 const sharedKey = {
   statePlugins: {
     auth: {
@@ -125,7 +125,7 @@ const sharedKey = {
   },
 };
 
-/** Headers that few requests need, and answers that are no success, are folded away. */
+/** Folds away request headers, which few requests need, and failures. */
 const folded = ({ React: { createElement: h } }) => {
   const fold = (row, title, className) => {
     const details = h('details', null, h('summary', null, title), h('table', { className }, h('tbody', null, row)));
