@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { type InfoRecord, parse } from 'csv-parse';
 import { stringify } from 'csv-stringify/sync';
 import type { TObject } from 'typebox';
-import { isRecord, parseExactJson } from '../storage/input/json.ts';
+import { exact, isRecord, parseExactJson } from '../storage/input/json.ts';
 import { linesOf } from './files.ts';
 
 /** An item and the line (from 1) where it begins, or the reason why it cannot be read. */
@@ -38,15 +38,6 @@ export function columnsOf(...schemas: TObject[]): Column[] {
     const isText = type === 'string' && format === undefined && values === undefined;
     return { name, isText, isNullable: nullable === true || anyOf !== undefined };
   });
-}
-
-// TypeScript's library does not declare ECMAScript's JSON.rawJSON yet.
-const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
-
-/** Writes integers without an exponent, which `parseExactJson` rejects when digits may be lost. */
-export function exact(_name: string, value: unknown): unknown {
-  if (typeof value === 'bigint') return rawJSON(`${value}`);
-  return Number.isInteger(value) && !Number.isSafeInteger(value) ? rawJSON(`${BigInt(value as number)}`) : value;
 }
 
 /** One JSON object per line: the item's body in REST. */

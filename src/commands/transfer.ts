@@ -9,9 +9,10 @@ import type { Collection } from '../module.ts';
 import { isDataError } from '../storage/database/database-errors.ts';
 import { checker } from '../storage/input/check.ts';
 import type { Int64 } from '../storage/input/int64.ts';
+import { exact } from '../storage/input/json.ts';
 import { pageLimit, pageQueryMembers } from '../storage/input/page.ts';
 import { assertFree, writeWhole } from './files.ts';
-import { columnsOf, exact, type Format, type Line } from './formats.ts';
+import { columnsOf, type Format, type Line } from './formats.ts';
 
 /** Observes a transfer, and may abort it. */
 export interface TransferObserver {

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import inject, { type InjectOptions } from 'light-my-request';
 import { int64FromText } from '../../storage/input/int64.ts';
-import { isRecord } from '../../storage/input/json.ts';
+import { exact, isRecord } from '../../storage/input/json.ts';
 
 type Arguments = Record<string, unknown>;
 
@@ -170,13 +170,9 @@ function failure(text: string): ToolResult {
   return { content: [{ type: 'text', text }], isError: true };
 }
 
-// TypeScript's library does not declare ECMAScript's JSON.rawJSON yet.
-const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
-
 /** An argument as REST reads it: text, or anything else as exact JSON. */
 function textOf(value: unknown): string {
-  if (typeof value === 'string') return value;
-  return `${JSON.stringify(value, (_name, member) => (typeof member === 'bigint' ? rawJSON(`${member}`) : member))}`;
+  return typeof value === 'string' ? value : `${JSON.stringify(value, exact)}`;
 }
 
 /** An argument as a member of a body. REST describes the fault of a text that is not an int64. */

@@ -77,6 +77,15 @@ function reason(cause: unknown): string {
   return 'it is nested too deeply';
 }
 
+// TypeScript's library does not declare ECMAScript's JSON.rawJSON yet.
+const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
+
+/** For `JSON.stringify`: writes integers without an exponent, which `parseExactJson` rejects when digits may be lost. */
+export function exact(_name: string, value: unknown): unknown {
+  if (typeof value === 'bigint') return rawJSON(`${value}`);
+  return Number.isInteger(value) && !Number.isSafeInteger(value) ? rawJSON(`${BigInt(value as number)}`) : value;
+}
+
 /** True for a JSON object. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
