@@ -188,7 +188,7 @@ function withoutSecrets(values: Values): Record<string, unknown> {
     return `${protocol}//${host}${pathname}`;
   };
   const shown = ([name, value]: [string, unknown]) => {
-    if (value !== undefined && name.endsWith('_KEY')) return [name, 'set'];
+    if (value !== undefined && /^(?:BOOTSTRAP_API|APOLLO)_KEY$/.test(name)) return [name, 'set'];
     if (value === undefined || !/_URLS?$/.test(name)) return [name, value];
     return [name, Array.isArray(value) ? value.map(place) : place(`${value}`)];
   };

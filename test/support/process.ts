@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createServer } from 'node:net';
 import { resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { threadId } from 'node:worker_threads';
 import { send } from './http.ts';
 
 /** Tests that mean something on one kind of database only are skipped on the other, and say why in their name. */
@@ -145,13 +146,14 @@ export async function killAll(): Promise<void> {
   );
 }
 
-// Below the ports that the system gives to whoever asks for any, and beginning anywhere: between the look and its use
-// nobody else is likely to take it, and no test talks to the server of another one, or of another run.
-let nextPort = 10_000 + Math.floor(Math.random() * 20_000);
+// Below the system's ephemeral ports. Each worker of a run has its own range, because a test may close a port and open it
+// again. The random start makes a collision with another run unlikely.
+const ports = { first: 10_000 + (threadId % 8) * 2500, count: 2500 };
+let nextPort = Math.floor(Math.random() * ports.count);
 
 /** A port on which nobody listens. */
 export function freePort(): Promise<number> {
-  const port = nextPort++;
+  const port = ports.first + (nextPort++ % ports.count);
   return new Promise((done) => {
     const server = createServer();
     server.once('error', () => done(freePort()));
