@@ -1,5 +1,4 @@
 import {
-  type ConstDirectiveNode,
   GraphQLError,
   GraphQLList,
   GraphQLNonNull,
@@ -10,13 +9,9 @@ import {
   GraphQLUnionType,
   isObjectType,
   Kind,
-  type ObjectTypeDefinitionNode,
-  parse,
-  print,
   printSchema,
   type ValueNode,
   valueFromASTUntyped,
-  visit,
 } from 'graphql';
 import type { MiddlewareFn } from 'type-graphql';
 import type { Deadline } from '../../deadline.ts';
@@ -157,14 +152,10 @@ function representationOf(value: unknown): Representation {
 
 /** The schema with federation's directives. Every subgraph with connections has the same `PageInfo`. */
 function sdlOf(schema: GraphQLSchema, entities: string[]): string {
-  const [{ directives: key } = {}, { directives: shareable } = {}] = parse(
-    'type A @key(fields: "id") type B @shareable',
-  ).definitions as ObjectTypeDefinitionNode[];
-  const directivesOf = (name: string): readonly ConstDirectiveNode[] | undefined =>
-    entities.includes(name) ? key : name === 'PageInfo' ? shareable : undefined;
-  const document = visit(parse(printSchema(schema)), {
-    ObjectTypeDefinition: (node) => ({ ...node, directives: directivesOf(node.name.value) ?? [] }),
-  });
   const link = 'extend schema @link(url: "https://specs.apollo.dev/federation/v2.0", import: ["@key", "@shareable"])';
-  return `${link}\n\n${print(document)}\n`;
+  const types = printSchema(schema).replace(/^type (\w+)(?: implements .+)?(?= \{$)/gm, (type, name: string) => {
+    if (entities.includes(name)) return `${type} @key(fields: "id")`;
+    return name === 'PageInfo' ? `${type} @shareable` : type;
+  });
+  return `${link}\n\n${types}\n`;
 }
