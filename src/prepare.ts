@@ -27,14 +27,18 @@ function compressBundle(): void {
   renameSync(folder, join(served, name));
 }
 
-/** Renders the guides. */
-const guides = import(pathToFileURL(join(root, 'bin/guide.mjs')).href).catch((error: Error) => {
-  process.stderr.write(`animal-store: built without the guides: ${error.message}\n`);
-});
+/** Renders the guides. Their sources are optional, like the bundle's. */
+async function renderGuides(): Promise<void> {
+  const renderer = join(root, 'bin/guide.mjs');
+  if (existsSync(renderer)) await import(pathToFileURL(renderer).href);
+}
 
 // The last step of the build. Without a prepared store the first start takes longer and migrates the store itself.
 const prepared = prepareStore().catch((error) => {
   process.stderr.write(`animal-store: built without a prepared store: ${startFailure(error)}\n`);
+});
+const guides = renderGuides().catch((error: Error) => {
+  process.stderr.write(`animal-store: built without the guides: ${error.message}\n`);
 });
 compressBundle();
 await Promise.all([prepared, guides]);
