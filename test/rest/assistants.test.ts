@@ -243,6 +243,12 @@ describe('the tools', () => {
     });
   });
 
+  test.each(['1e400', '9007199254740993.5'])('a number where a text belongs is refused, also %s', async (number) => {
+    const params = `{"name":"create_pet","arguments":{"name":${number},"categoryId":"5"}}`;
+    const { json } = await post(store, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":${params}}`);
+    expect(json.result).toEqual(failure('BAD_USER_INPUT: name must be a string.'));
+  });
+
   test('arguments that are nested too deeply are refused', async () => {
     const [open, close] = ['['.repeat(200_000), ']'.repeat(200_000)];
     const params = `{"name":"list_pets","arguments":{"status":${open}${close}}}`;

@@ -18,8 +18,12 @@ export class Contract {
   /**
    * Fails when a response is not what the document says: an undocumented status of a documented operation, a body that
    * does not fit its schema, or a failure anywhere that is no Error body. The REST test client calls it on every response.
+   * Outside of the APIs, a browser gets 401 and 404 as a page.
    */
-  assert({ method = 'GET', path }: HttpRequest, { status, headers, text }: HttpResponse): void {
+  assert(
+    { method = 'GET', path, headers: requested = {} }: HttpRequest,
+    { status, headers, text }: HttpResponse,
+  ): void {
     const place = `${method} ${path} -> ${status} ${text.slice(0, 300)}`;
     if (method === 'HEAD' || status === 204) {
       assert(text === '', `${place}: has a body`);
@@ -30,6 +34,11 @@ export class Contract {
         text === '' && this.#operationOf(method, path)?.responses[304],
         `${place}: has a body, or is not documented`,
       );
+      return;
+    }
+    const isForBrowser = /text\/html/.test(`${requested.accept ?? ''}`) && !/^\/(?:v1|graphql)\b/.test(path);
+    if (isForBrowser && (status === 401 || status === 404) && headers['content-type'] === 'text/html; charset=utf-8') {
+      assert(text.startsWith('<!doctype html>') && /Accept/.test(headers.vary ?? ''), `${place}: is not the page`);
       return;
     }
     assert(/^application\/json\b/.test(headers['content-type'] ?? ''), `${place}: is not JSON`);

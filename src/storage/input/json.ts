@@ -81,7 +81,8 @@ function reason(cause: unknown): string {
 const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
 
 /** For `JSON.stringify`: writes integers without an exponent, which `parseExactJson` rejects when digits may be lost. */
-export function exact(_name: string, value: unknown): unknown {
+export function exact(this: unknown, name: string, value: unknown): unknown {
+  if ((this as Record<string, unknown>)[name] instanceof InexactNumber) return rawJSON(`${value}`);
   if (typeof value === 'bigint') return rawJSON(`${value}`);
   return Number.isInteger(value) && !Number.isSafeInteger(value) ? rawJSON(`${BigInt(value as number)}`) : value;
 }

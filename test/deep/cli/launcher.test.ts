@@ -80,8 +80,8 @@ const old = ['--import', 'data:text/javascript,Object.defineProperty(process.ver
 test('an older Node.js hands over to the one in node_modules: arguments, environment, signals and the end', async () => {
   write(
     'src/cli.ts',
-    'console.log(process.argv.slice(2).join(), process.versions.node, process.env.WORD);\n' +
-      'process.on("SIGTERM", () => process.exit(7));\nsetInterval(() => {}, 1000);\n',
+    'process.on("SIGTERM", () => process.exit(7));\nsetInterval(() => {}, 1000);\n' +
+      'console.log(process.argv.slice(2).join(), process.versions.node, process.env.WORD);\n',
   );
   const running = start(['a', 'b c'], { env: { WORD: 'hello' }, beforehand: old });
   await eventually(async () => running.output.stdout.includes('\n'));
