@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { freePort } from './process.ts';
+import { eventually, freePort } from './process.ts';
 
 /** A way to a server, PostgreSQL where nothing is said, that can be cut and mended, and that can lose everything without closing a connection. */
 export class Road {
@@ -26,7 +26,11 @@ export class Road {
   async open(): Promise<void> {
     // Not a port that the system gives to others while this road is cut.
     this.#port ||= await freePort();
-    await once(this.#server.listen(this.#port, '127.0.0.1'), 'listening');
+    // A process that another test is starting holds a copy of the closed socket until its program runs.
+    await eventually(async () => {
+      await once(this.#server.listen(this.#port, '127.0.0.1'), 'listening');
+      return true;
+    });
   }
 
   /** Ends all connections, and takes no others. */
