@@ -56,28 +56,33 @@ export function rootTypesOf(schema: GraphQLSchema): GraphQLObjectType[] {
   return types.filter((type) => type != null);
 }
 
-/** True for a field with a resolver of its own; Apollo Server gives every field one, if a plugin watches fields. */
 const isRead = ({ extensions }: Field) => extensions.isRead === true;
 
-/**
- * Marks the fields with resolvers.
- *
- * @throws Error for a list with a resolver but without pages or `complexity`, which would have no limit
- */
+/** Marks the fields with resolvers: Apollo Server gives every field a resolver later, if a plugin watches fields. */
+export function markReads(schema: GraphQLSchema): void {
+  for (const [, field] of fieldsOf(schema)) {
+    if (field.resolve) field.extensions = { ...field.extensions, isRead: true };
+  }
+}
+
+/** @throws Error for a list with a resolver but without pages or `complexity`, which would have no limit */
 export function assertCosts(schema: GraphQLSchema): void {
   const roots = rootTypesOf(schema);
-  for (const owner of Object.values(schema.getTypeMap())) {
-    if (!isObjectType(owner) || owner.name.startsWith('__')) continue;
-    for (const field of Object.values(owner.getFields())) {
-      const { complexity } = field.extensions;
-      if (field.resolve) field.extensions = { ...field.extensions, isRead: true };
-      if (!(field.resolve || roots.includes(owner)) || !isListType(getNullableType(field.type)) || isPaged(field))
-        continue;
-      if (complexity === undefined) {
-        throw new Error(`${owner.name}.${field.name} must say what it costs (complexity).`);
-      }
+  for (const [owner, field] of fieldsOf(schema)) {
+    const isResolved = isRead(field) || roots.includes(owner);
+    if (!isResolved || !isListType(getNullableType(field.type)) || isPaged(field)) continue;
+    if (field.extensions.complexity === undefined) {
+      throw new Error(`${owner.name}.${field.name} must say what it costs (complexity).`);
     }
   }
+}
+
+/** The fields of all object types, except those of introspection. */
+function fieldsOf(schema: GraphQLSchema): Array<[GraphQLObjectType, Field]> {
+  const owners = Object.values(schema.getTypeMap()).filter(isObjectType);
+  return owners
+    .filter(({ name }) => !name.startsWith('__'))
+    .flatMap((owner) => Object.values(owner.getFields()).map((field): [GraphQLObjectType, Field] => [owner, field]));
 }
 
 /** The cost estimate of an operation. */

@@ -1,7 +1,7 @@
 import { defaultFieldResolver, type GraphQLObjectType, type GraphQLSchema } from 'graphql';
 import { buildSchema, type MiddlewareFn, type NonEmptyArray } from 'type-graphql';
 import { forbidden, hasScope } from '../../access/keys/bearer.ts';
-import { assertCosts, costOf, rootTypesOf } from './cost.ts';
+import { assertCosts, costOf, markReads, rootTypesOf } from './cost.ts';
 import { makeLive, noPubSub } from './decorators.ts';
 import { federated, type References } from './federation.ts';
 import type { GraphQLContext } from './request.ts';
@@ -87,6 +87,7 @@ export async function createSchema(
   // type-graphql has no option for these descriptions.
   for (const type of rootTypesOf(built)) type.description = descriptions[type.name];
   const schema = references ? federated(built, references, metered, introspection) : built;
+  markReads(schema);
   assertCosts(schema);
   requireWrite(schema.getMutationType());
   return schema;

@@ -12,6 +12,7 @@ import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
 import type { Int64 } from '../../storage/input/int64.ts';
 import { serialiseOnce } from '../../storage/input/page.ts';
 import type { Addition } from '../../storage/records/live-list.ts';
+import { executionOptions } from '../graphql/apollo.ts';
 import type { Operation } from '../graphql/documents.ts';
 import type { GraphQLContext } from '../graphql/request.ts';
 import { formatError, logErrors } from '../graphql/response.ts';
@@ -48,8 +49,7 @@ export async function openStream(
     operationName: operation.name,
     variableValues: variables,
     contextValue: context,
-    // Every error about a variable repeats the whole input, so a few are enough.
-    options: { maxCoercionErrors: 5 },
+    options: executionOptions,
   });
   if (!(Symbol.asyncIterator in source)) {
     const { errors = [] } = source;
