@@ -6,16 +6,19 @@ export interface Variable<Value> {
   desc: string;
   /** The accepted values, in Markdown. */
   takes: string;
+  /** True when no log may show its value. */
+  isSecret: boolean;
   /** @throws Error whose message continues the variable's name: `must be ...` */
   parse(text: string): Value;
 }
 
 /** Creates a kind of variable. */
-function kind<Value>(takes: string, parse: (text: string) => Value) {
+function kind<Value>(takes: string, parse: (text: string) => Value, isSecret = false) {
   return <Default extends Value | undefined>(value: Default, desc: string): Variable<Value | Default> => ({
     default: value,
     desc,
     takes,
+    isSecret,
     parse,
   });
 }
@@ -41,6 +44,7 @@ export const processes = kind('1 to 256, `auto`', (text): number | 'auto' =>
 );
 
 export const text = kind('text', (text) => text);
+export const secretText = kind('text', (text) => text, true);
 
 function oneOf<const Choice extends string>(...choices: Choice[]) {
   return kind(choices.map((choice) => `\`${choice}\``).join(' '), (text) => {
@@ -84,10 +88,14 @@ function checkedPostgresUrl(text: string): string {
 export const postgresUrl = kind('postgres:// address', checkedPostgresUrl);
 export const postgresUrls = kind('postgres:// addresses', (text) => listOf(text).map(checkedPostgresUrl));
 
-export const secret = kind('32 or more of letters, digits, `-._~+/`', (text) => {
-  if (/^[A-Za-z0-9\-._~+/]{32,}=*$/.test(text)) return text;
-  throw new Error('must be at least 32 letters, digits or -._~+/ (RFC 6750), hard to guess');
-});
+export const secret = kind(
+  '32 or more of letters, digits, `-._~+/`',
+  (text) => {
+    if (/^[A-Za-z0-9\-._~+/]{32,}=*$/.test(text)) return text;
+    throw new Error('must be at least 32 letters, digits or -._~+/ (RFC 6750), hard to guess');
+  },
+  true,
+);
 
 export const origins = kind('`https://shop.example`, several', (text) => {
   const list = listOf(text);

@@ -12,6 +12,7 @@ import {
   proxies,
   redisUrl,
   secret,
+  secretText,
   share,
   text,
   type Variable,
@@ -76,7 +77,7 @@ export const variables = {
   GRAPHQL_APQ: flag(false, 'Automatic persisted queries (graphql.md).'),
   GRAPHQL_FEDERATION: flag(false, 'Makes the schema a subgraph of Apollo Federation 2 (graphql.md).'),
   APOLLO_PLUGINS: text(undefined, 'Module whose default export is plugins of Apollo Server (graphql.md).'),
-  APOLLO_KEY: text(undefined, 'Key of Apollo GraphOS: reports usage, with APOLLO_GRAPH_REF (sandbox.md).'),
+  APOLLO_KEY: secretText(undefined, 'Key of Apollo GraphOS: reports usage, with APOLLO_GRAPH_REF (sandbox.md).'),
   APOLLO_GRAPH_REF: text(undefined, 'The graph in GraphOS: `graph@variant` (sandbox.md).'),
   SUBSCRIPTIONS_MAX: whole(0, 1_000_000)(2000, 'Most subscriptions of each worker; 0 for none (live.md).'),
   SUBSCRIPTIONS_PER_KEY: whole(0, 1_000_000)(100, 'Most subscriptions of a key (live.md).'),
@@ -188,7 +189,7 @@ function withoutSecrets(values: Values): Record<string, unknown> {
     return `${protocol}//${host}${pathname}`;
   };
   const shown = ([name, value]: [string, unknown]) => {
-    if (value !== undefined && /^(?:BOOTSTRAP_API|APOLLO)_KEY$/.test(name)) return [name, 'set'];
+    if (value !== undefined && variables[name as keyof Values].isSecret) return [name, 'set'];
     if (value === undefined || !/_URLS?$/.test(name)) return [name, value];
     return [name, Array.isArray(value) ? value.map(place) : place(`${value}`)];
   };
