@@ -43,6 +43,8 @@ export function statementsFor(described: Table, filter?: Column): Statements {
   // Several `Records` of one table may have different filters, so the name contains the filter.
   const by = filter ? `_by_${filter.member}` : '';
   const filterable = (name: string, text: string) => statement(name, text, by);
+  const rows = `select 1 from ${table}`;
+  const filteredRows = `${rows} where ${filtered} = $1`;
   return {
     last: statement('last', `select max(id)::text from ${table}`),
     // An insert holds this lock from drawing its ids until they are visible on every node. While this statement holds it,
@@ -80,13 +82,10 @@ export function statementsFor(described: Table, filter?: Column): Statements {
       'find',
       `select ${columns.map(({ text }) => text).join(', ')} from ${table} where id = any($1::bigint[])`,
     ),
-    countAll: statement('count', countOf(`select 1 from ${table}`)),
-    countFiltered: filterable('count_filtered', countOf(`select 1 from ${table} where ${filtered} = $1`)),
-    estimateAll: statement('estimate', `explain (format json) select 1 from ${table}`),
-    estimateFiltered: filterable(
-      'estimate_filtered',
-      `explain (format json) select 1 from ${table} where ${filtered} = $1`,
-    ),
+    countAll: statement('count', countOf(rows)),
+    countFiltered: filterable('count_filtered', countOf(filteredRows)),
+    estimateAll: statement('estimate', `explain (format json) ${rows}`),
+    estimateFiltered: filterable('estimate_filtered', `explain (format json) ${filteredRows}`),
     // The lock makes rows visible in the order of their ids, so a reader that has passed id 7 never misses a later 6. It is
     // held from before the first id is drawn until the commit is visible.
     insert: {
