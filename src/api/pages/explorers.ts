@@ -2,7 +2,18 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import fastifyStatic from '@fastify/static';
 import type { FastifyInstance } from 'fastify';
-import { asset, dataElement, fill, hashOf, type Page, pageHeaders, policyOf, root, servePage } from './html.ts';
+import {
+  asset,
+  dataElement,
+  fill,
+  hashOf,
+  type Page,
+  pageHeaders,
+  policyOf,
+  root,
+  servePage,
+  styleOf,
+} from './html.ts';
 
 /** An operation to try in the explorers. */
 export interface Example {
@@ -60,7 +71,7 @@ const frame = 'https://sandbox.embed.apollographql.com/';
  * loaded from Apollo; without internet, a notice links to GraphiQL.
  */
 export function sandboxPage(examples: Example[]): Page {
-  const style = `${asset('theme.css')}${asset('sandbox.css')}`;
+  const style = styleOf('sandbox.css');
   const start = asset('sandbox.js').toString();
   const options = {
     target: 'main',
@@ -77,7 +88,7 @@ export function sandboxPage(examples: Example[]): Page {
     allowDynamicStyles: false,
   };
   const places = {
-    style: `<style>${style}</style>`,
+    style: style.element,
     options: dataElement('options', options),
     script,
     start: `<script type="module">${start}</script>`,
@@ -86,7 +97,7 @@ export function sandboxPage(examples: Example[]): Page {
     html: fill(asset('sandbox.html').toString(), places),
     policy: policyOf(
       `script-src ${hashOf(start)} ${script}`,
-      `style-src ${hashOf(style)}`,
+      style.source,
       `frame-src ${frame}`,
       // This page sends the frame's requests.
       "connect-src 'self'",

@@ -58,6 +58,12 @@ export function dataElement(id: string, data: unknown): string {
   return `<script type="application/json" id="${id}">${JSON.stringify(data).replaceAll('<', '\\u003c')}</script>`;
 }
 
+/** The style of a page, with the colours of all pages: the element, and its source in the policy. */
+export function styleOf(name: string): { element: string; source: string } {
+  const text = `${asset('theme.css')}${asset(name)}`;
+  return { element: `<style>${text}</style>`, source: `style-src ${hashOf(text)}` };
+}
+
 /** The source expression of an inline script or style (Content Security Policy Level 3, section 2.3.1). */
 export function hashOf(text: string): string {
   return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;

@@ -5,7 +5,7 @@ import { prefersHtml, varyBy } from '../http/headers.ts';
 import { origin } from '../http/server-options.ts';
 import { info } from '../rest/openapi.ts';
 import { guides } from './guides.ts';
-import { asset, fill, hashOf, open, policyOf, sendPage } from './html.ts';
+import { asset, fill, open, policyOf, sendPage, styleOf } from './html.ts';
 import { reference } from './reference.ts';
 
 export interface PagesOptions {
@@ -121,11 +121,11 @@ function serveFrontPage(app: FastifyInstance, { version, explorer }: PagesOption
   // `/graphql` answers GET even without its page.
   const isShown = (path: string) => app.hasRoute({ method: 'GET', url: path }) && (explorer || path !== '/graphql');
   const served = links.filter(({ path }) => isShown(path));
-  const style = `${asset('theme.css')}${asset('front-page.css')}`;
-  const policy = policyOf("script-src 'self'", `style-src ${hashOf(style)}`, "img-src 'self'", "connect-src 'self'");
+  const style = styleOf('front-page.css');
+  const policy = policyOf("script-src 'self'", style.source, "img-src 'self'", "connect-src 'self'");
   const page = fill(asset('front-page.html').toString(), {
     ...Object.fromEntries(Object.entries(about).map(([name, value]) => [name, escaped(value)])),
-    style: `<style>${style}</style>`,
+    style: style.element,
     icon: asset('icon.svg').toString(),
     sections: Object.entries(Object.groupBy(served, ({ group }) => group))
       .map(sectionOf)
@@ -146,10 +146,10 @@ function serveFrontPage(app: FastifyInstance, { version, explorer }: PagesOption
  * nothing about which of them exist.
  */
 function errorPage(): FastifyInstance['errorPage'] {
-  const style = `${asset('theme.css')}${asset('front-page.css')}`;
-  const policy = policyOf(`style-src ${hashOf(style)}`);
+  const style = styleOf('front-page.css');
+  const policy = policyOf(style.source);
   const html = fill(asset('error-page.html').toString(), {
-    style: `<style>${style}</style>`,
+    style: style.element,
     icon: asset('icon.svg').toString(),
     ...Object.fromEntries(['title', 'message', 'home'].map((name) => [name, `%${name}%`])),
   });

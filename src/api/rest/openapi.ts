@@ -2,6 +2,7 @@ import swagger from '@fastify/swagger';
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import type { Routes } from '../http/input.ts';
+import { open } from '../pages/html.ts';
 
 export const info = {
   title: 'Animal Store',
@@ -63,7 +64,6 @@ export const openApi = fastifyPlugin<OpenApiOptions>(
       }
       if (schema.response) schema.response = byReference(schema.response);
     });
-    const open = { schema: { hide: true }, config: { public: true } };
     app.get('/v1/openapi.json', open, async () => app.swagger());
     let older: object | undefined;
     app.get('/v1/openapi-3.0.json', open, async () => {
