@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from '../../support/jest.
 import { eventually } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 import { Road } from '../../support/road.ts';
-import { type Store, startStore } from '../../support/store.ts';
+import { storeForAll } from '../../support/store.ts';
 import { hasBrowser, launch, visit } from '../support/browser.ts';
 
 const inBrowser = hasBrowser ? describe : describe.skip;
@@ -27,16 +27,12 @@ const script = (key: string) => `
   follow();`;
 
 inBrowser('in a real browser (skipped where there is no Chromium: CHROMIUM, or /usr/bin/chromium)', () => {
-  let store: Store;
+  const store = storeForAll();
   let browser: Browser;
   beforeAll(async () => {
-    store = await startStore();
     browser = await launch();
   });
-  afterAll(async () => {
-    await browser?.close();
-    await store?.close();
-  });
+  afterAll(() => browser?.close());
 
   test('@apollo/client follows the list by its own link, and misses none when its connection is lost', async () => {
     const road = new Road(new URL(store.origin));

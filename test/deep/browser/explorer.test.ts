@@ -2,23 +2,19 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { eventually } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
-import { type Store, startStore } from '../../support/store.ts';
+import { storeForAll } from '../../support/store.ts';
 import { barriers, eachLook, hasBrowser, launch, visit } from '../support/browser.ts';
 import { frameOrigin, sandboxFrame, sandboxScript } from '../support/sandbox.ts';
 
 const inBrowser = hasBrowser ? describe : describe.skip;
 
 inBrowser('in a real browser (skipped where there is no Chromium: CHROMIUM, or /usr/bin/chromium)', () => {
-  let store: Store;
+  const store = storeForAll();
   let browser: Browser;
   beforeAll(async () => {
-    store = await startStore();
     browser = await launch();
   });
-  afterAll(async () => {
-    await browser?.close();
-    await store?.close();
-  });
+  afterAll(() => browser?.close());
   beforeEach(() => store.empty());
 
   test('/graphql is Apollo Sandbox, where a user fills in the key and then sees schema and data', async () => {
