@@ -79,7 +79,7 @@ function arrows(flowchart) {
     .join('\n');
 }
 
-/** Leads links to guides to their addresses here. What is not served, such as a source file, is not a link. */
+/** Rewrites links between guides. A link to another file, such as a source file, becomes text. */
 function linked(html, path, name) {
   const place = (target) => normalize(join(dirname(path), target));
   return html
@@ -99,7 +99,7 @@ function address(page, from) {
   return from ? page || '../guide' : `guide${page && `/${page}`}`;
 }
 
-/** The rows of README.md's last table, "Read on": who reads what. */
+/** The rows of README.md's last table, "Read on": readers, and the guides for them. */
 function groupsOf(readme) {
   const [, table = ''] = readme.split('## Read on');
   return [...table.matchAll(/^\| (.+?) \| (.*\]\(.*) \|$/gm)].map(([, who, links]) => ({

@@ -194,7 +194,7 @@ Try it:
   curl -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\
     -d '{"query":"{ pets(limit: 5) { id name categoryId status } }"}' ${address}/graphql
 
-Explore:  ${address} (all there is)   ${address}/graphiql (GraphiQL)   ${address}/docs (REST reference)
+Explore:  ${address} (front page)   ${address}/graphiql (GraphiQL)   ${address}/docs (REST reference)
 
 `;
 }

@@ -26,7 +26,7 @@ type Admit = (document: DocumentNode, operationName: string | undefined, context
 
 /** A request on its way through Apollo Server. */
 interface Passage {
-  /** What Apollo Server has found so far. */
+  /** Apollo Server's own context of the request. */
   seen?: GraphQLRequestContext<PassageContext>;
   /** Called before Apollo Server executes a query or mutation. Without it, Apollo Server executes nothing. */
   admit?: Admit | undefined;
@@ -35,7 +35,7 @@ interface Passage {
 }
 type PassageContext = GraphQLContext & { readonly passage: Passage };
 
-/** What Apollo Server made of a request. */
+/** The results of Apollo Server for a request. */
 type Passed = Pick<GraphQLRequestContext<PassageContext>, 'document' | 'operation' | 'errors'> &
   Pick<Refusal, 'failedAt'> & { source: string | undefined; response: GraphQLResponse };
 

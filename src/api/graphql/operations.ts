@@ -56,7 +56,12 @@ export class Operations {
     if (plugins.length > 0 || apollo.key !== undefined) return this.#answerWithPlugins(parameters, context);
     const operation = await this.#documents.find(parameters, context);
     if (!('failedAt' in operation)) return this.#perform(operation, parameters, context);
-    return unknown({ ...operation, errors: operation.errors.map(formatError) }, operation.errors, parameters, context);
+    return withoutOperation(
+      { ...operation, errors: operation.errors.map(formatError) },
+      operation.errors,
+      parameters,
+      context,
+    );
   }
 
   async #perform(operation: Operation, { variables = {} }: RequestParameters, context: GraphQLContext) {
@@ -84,7 +89,7 @@ export class Operations {
     await begun.admission?.catch(() => undefined);
     const { end, own = context } = begun;
     const finish = (outcome: Outcome) =>
-      end ? end(outcome, passed.errors, own) : unknown(outcome, passed.errors, parameters, context);
+      end ? end(outcome, passed.errors, own) : withoutOperation(outcome, passed.errors, parameters, context);
     if (!('response' in passed)) return finish({ ...passed, errors: passed.errors?.map(formatError) });
     const { document, operation, errors, failedAt, response } = passed;
     // Apollo Server's error for a GET that only a query may use is not the service's.
@@ -121,7 +126,7 @@ export class Operations {
     return openStream({ operation, variables, context, format, isFlat: !isNested, schema, observers });
   }
 
-  /** Does what is due before the execution. @throws StoreError or GraphQLError */
+  /** Checks and charges an operation before its execution. @throws StoreError or GraphQLError */
   async #admit(operation: Operation, variables: Record<string, unknown>, context: GraphQLContext): Promise<Estimate> {
     const { schema, usage } = this.#options;
     const { request } = context;
@@ -167,8 +172,8 @@ export class Operations {
   }
 }
 
-/** Only the client's name for the operation is known. */
-function unknown(
+/** Ends a request without an executable operation: only the client's name for it is known. */
+function withoutOperation(
   outcome: Outcome,
   failures: Failures,
   { operationName }: RequestParameters,
