@@ -2,6 +2,7 @@ import type { ApolloServerPlugin } from '@apollo/server';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { isObjectType } from 'graphql';
 import type { TObject } from 'typebox';
+import { openApiMcp } from '../packages/openapi-mcp/src/mcp.ts';
 import { DeprecationUsage } from './access/deprecations/usage.ts';
 import { idempotencyKeyExpiry } from './access/idempotency/expiry.ts';
 import { Authenticator } from './access/keys/authenticator.ts';
@@ -24,10 +25,9 @@ import { MemoryBudget } from './api/http/memory-budget.ts';
 import { overload } from './api/http/overload.ts';
 import { routes } from './api/http/routes.ts';
 import { serverOptions } from './api/http/server-options.ts';
-import { mcp } from './api/mcp/mcp.ts';
 import { graphiQL, sandboxPage } from './api/pages/explorers.ts';
 import { pages } from './api/pages/pages.ts';
-import { openApi, section } from './api/rest/openapi.ts';
+import { assistants, openApi, section } from './api/rest/openapi.ts';
 import { subscriptions } from './api/subscriptions/subscriptions.ts';
 import type { Config } from './config.ts';
 import type { Module } from './module.ts';
@@ -134,7 +134,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   if (explorer) await app.register(graphiQL, { examples });
 
   // Assistants
-  if (config.mcp) await app.register(mcp, { origins: config.http.corsOrigins });
+  const { corsOrigins: origins } = config.http;
+  if (config.mcp) await app.register(openApiMcp, { ...assistants, document: () => app.swagger(), origins });
 
   await app.register(pages, { schema, version: releasedVersion(), explorer, introspection: limited.introspection });
   observers.onBuilt?.(app, database);

@@ -1,6 +1,10 @@
 import swagger from '@fastify/swagger';
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
+import type { OpenApiMcpOptions } from '../../../packages/openapi-mcp/src/mcp.ts';
+import { hasScope } from '../../access/keys/bearer.ts';
+import { StoreError } from '../../errors.ts';
+import { exact } from '../../storage/input/json.ts';
 import type { Routes } from '../http/input.ts';
 import { open } from '../pages/html.ts';
 
@@ -73,6 +77,17 @@ export const openApi = fastifyPlugin<OpenApiOptions>(
   },
   { name: 'openapi', dependencies: ['routes'] },
 );
+
+/** The operations as tools of assistants (packages/openapi-mcp). */
+export const assistants: Omit<OpenApiMcpOptions, 'document' | 'origins'> = {
+  name: 'animal-store',
+  // A tool's own request is charged, and needs its scope.
+  config: { scope: 'read', isUnmetered: true, checksItself: true },
+  isListed: ({ responses }, { caller }) => !('403' in responses) || hasScope(caller, 'write'),
+  refuse: (status, message) => new StoreError(status === 403 ? 'FORBIDDEN' : 'BAD_USER_INPUT', message),
+  describe: ({ code, message }) => `${code}: ${message}`,
+  stringify: (value) => JSON.stringify(value, exact),
+};
 
 type Named = { $id: string };
 

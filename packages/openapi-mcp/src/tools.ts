@@ -1,19 +1,26 @@
 import type { FastifyRequest } from 'fastify';
 import inject, { type InjectOptions } from 'light-my-request';
-import { int64FromText } from '../../storage/input/int64.ts';
-import { exact, isRecord } from '../../storage/input/json.ts';
 
 type Arguments = Record<string, unknown>;
 
-/** An operation of REST as a tool. Int64 is text in and out, because most assistants' `JSON.parse` would round it. */
+/** The service's own words and numbers. */
+export interface Service {
+  /** Creates the error for a request that is refused before it reaches an operation. */
+  refuse(status: 400 | 403, message: string): Error;
+  /** The text of an error for the assistant. @param error the body of an error response, or an error of `refuse` */
+  describe(error: { code?: string; message?: string }): string;
+  /** Writes JSON, with each `bigint` as an integer, and what else the service's parser makes of a number. */
+  stringify(value: unknown): string;
+}
+
+/** An operation as a tool. Int64 is text in and out, because most assistants' `JSON.parse` would round it. */
 export interface Tool {
   /** As `tools/list` shows it. */
   definition: { name: string; [member: string]: unknown };
-  /** Whether the operation needs the scope `write`. */
-  needsWrite: boolean;
+  operation: Operation;
   /**
-   * Carries out the operation as a REST request of the same caller, so that its scope, quota, checks, idempotency, log line
-   * and metrics are those of REST. The request passes no network, and is served while the service shuts down.
+   * Carries out the operation as a request of the same caller, so that its scope, quota, checks, idempotency, log line and
+   * metrics are those of the operation. The request passes no network, and is served while the service shuts down.
    */
   call(args: Arguments, request: FastifyRequest): Promise<ToolResult>;
 }
@@ -39,7 +46,7 @@ interface Body {
 }
 
 /** An operation in OpenAPI. */
-interface Operation {
+export interface Operation {
   operationId: string;
   summary?: string;
   description?: string;
@@ -49,9 +56,16 @@ interface Operation {
   responses: Record<string, Body & { description: string }>;
 }
 
-/** @returns a tool for each operation of the OpenAPI document that can succeed and is not deprecated, by name */
-export function toolsOf(document: object): Map<string, Tool> {
-  const { schemas } = (document as { components: { schemas: Record<string, object> } }).components;
+export interface OpenApi {
+  info: { title: string; version: string; description?: string };
+  servers?: Array<{ url: string }>;
+  paths: Record<string, Record<string, Operation>>;
+  components?: { schemas?: Record<string, object> };
+}
+
+/** @returns a tool for each operation that can succeed and is not deprecated, by name */
+export function toolsOf(document: OpenApi, service: Service): Map<string, Tool> {
+  const { servers: [server] = [], components: { schemas = {} } = {} } = document;
   // Not every assistant follows references.
   const inlined = (part: unknown): unknown => {
     if (Array.isArray(part)) return part.map(inlined);
@@ -62,11 +76,11 @@ export function toolsOf(document: object): Map<string, Tool> {
     const members = Object.entries(whole).filter(([name, value]) => name !== 'examples' || !Array.isArray(value));
     return Object.fromEntries(members.map(([name, value]) => [name, inlined(value)]));
   };
-  const { paths } = inlined(document) as { paths: Record<string, Record<string, Operation>> };
+  const { paths } = inlined(document) as OpenApi;
   const tools = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods)
       .filter(([, { deprecated, responses }]) => !deprecated && successOf(responses))
-      .map(([method, operation]) => toolOf(method, path, operation)),
+      .map(([method, operation]) => toolOf(method, `${server?.url ?? ''}${path}`, operation, service)),
   );
   return new Map(tools.map((tool) => [tool.definition.name, tool]));
 }
@@ -81,10 +95,11 @@ const idempotencyKey = {
     'A name for this call, for example a UUID; a new one for each thing to create. After a timeout or an error, repeat the call with the same name: it is carried out once.',
 };
 const next = { type: 'string', description: 'Pass this as `after` to get the next page. Absent on the last page.' };
-/** Headers of the assistant's request that the operation gets as well. */
+/** Headers of the assistant's request that the operation gets, too. */
 const passedOn = /^(?:authorization|host|user-agent|traceparent|x-forwarded-\w+)$/;
 
-function toolOf(method: string, path: string, operation: Operation): Tool {
+function toolOf(method: string, path: string, operation: Operation, service: Service): Tool {
+  const { refuse, describe, stringify } = service;
   const { operationId, summary, description = summary, parameters = [], requestBody, responses } = operation;
   const given = parameters.filter((parameter) => parameter.in !== 'header');
   const body = requestBody?.content?.['application/json'].schema;
@@ -100,16 +115,22 @@ function toolOf(method: string, path: string, operation: Operation): Tool {
   };
   const required = [...given.filter((one) => one.required).map(({ name }) => name), ...(body?.required ?? [])];
 
+  const invalid = (message: string) => failure(describe(refuse(400, message)));
+  /** An argument as the operation reads it: text, or anything else as JSON. */
+  const textOf = (value: unknown) => (typeof value === 'string' ? value : `${stringify(value)}`);
+
   function requestOf(args: Arguments, { id, headers, raw }: FastifyRequest): InjectOptions {
     const passed = Object.entries(headers).filter(([name]) => passedOn.test(name));
     const isGiven = (name: string) => args[name] !== undefined && args[name] !== null;
     const query = given.filter(({ name, in: place }) => place === 'query' && isGiven(name));
     const search = new URLSearchParams(query.map(({ name }): [string, string] => [name, textOf(args[name])]));
     const target = path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(textOf(args[name]).toWellFormed()));
-    const members = Object.entries(body?.properties ?? {}).filter(([name]) => Object.hasOwn(args, name));
+    const members = Object.entries(body?.properties ?? {})
+      .filter(([name]) => Object.hasOwn(args, name))
+      .map(([name, { format }]) => [name, format === 'int64' ? integerIn(args[name]) : args[name]]);
     return {
       method: method as 'get',
-      url: `/v1${target}?${search}`,
+      url: `${target}?${search}`,
       remoteAddress: raw.socket.remoteAddress ?? '',
       headers: {
         ...Object.fromEntries(passed),
@@ -118,16 +139,14 @@ function toolOf(method: string, path: string, operation: Operation): Tool {
         ...(body && { 'content-type': 'application/json' }),
         ...(isGiven('idempotencyKey') && { 'idempotency-key': textOf(args.idempotencyKey) }),
       },
-      ...(body && {
-        payload: textOf(Object.fromEntries(members.map(([name, { format }]) => [name, numberIn(args[name], format)]))),
-      }),
+      ...(body && { payload: stringify(Object.fromEntries(members)) }),
     };
   }
 
   async function call(args: Arguments, request: FastifyRequest): Promise<ToolResult> {
-    // REST ignores unknown parameters. An assistant would take the unfiltered list for an answer.
+    // The operation ignores unknown parameters. An assistant would take the unfiltered list for an answer.
     if (!Object.keys(args).every((name) => Object.hasOwn(properties, name))) {
-      return failure(`BAD_USER_INPUT: An argument is unknown; known are ${Object.keys(properties).join(', ')}.`);
+      return invalid(`An argument is unknown; known are ${Object.keys(properties).join(', ')}.`);
     }
     const { routing } = request.server;
     let own: InjectOptions;
@@ -135,17 +154,16 @@ function toolOf(method: string, path: string, operation: Operation): Tool {
       own = requestOf(args, request);
     } catch {
       // Only the recursion of `JSON.stringify` can fail.
-      return failure('BAD_USER_INPUT: The arguments are nested too deeply.');
+      return invalid('The arguments are nested too deeply.');
     }
     const { statusCode, headers, payload } = await inject(routing as never, own);
     if (statusCode >= 400) {
-      const { code, message } = JSON.parse(payload);
       const wait = headers['retry-after'];
-      return failure(`${code}: ${message}${wait ? ` Try again in ${wait} s.` : ''}`);
+      return failure(describe(JSON.parse(payload)) + (wait ? ` Try again in ${wait} s.` : ''));
     }
     if (!output) return { content: [{ type: 'text', text: success?.description ?? '' }] };
     const answer = JSON.parse(payload, exactInteger as never);
-    const after = /[?&]after=(-?\d+)>; rel="next"/.exec(`${headers.link}`)?.[1];
+    const after = /[?&]after=([^&>]+)>; rel="next"/.exec(`${headers.link}`)?.[1];
     const structuredContent = withTextIds(isList ? { items: answer, ...(after && { next: after }) } : answer, output);
     return { content: [{ type: 'text', text: JSON.stringify(structuredContent) }], structuredContent };
   }
@@ -163,21 +181,16 @@ function toolOf(method: string, path: string, operation: Operation): Tool {
       openWorldHint: false,
     },
   };
-  return { definition, needsWrite: '403' in responses, call };
+  return { definition, operation, call };
 }
 
 function failure(text: string): ToolResult {
   return { content: [{ type: 'text', text }], isError: true };
 }
 
-/** An argument as REST reads it: text, or anything else as exact JSON. */
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : `${JSON.stringify(value, exact)}`;
-}
-
-/** An argument as a member of a body. REST describes the fault of a text that is not an int64. */
-function numberIn(value: unknown, format: string | undefined): unknown {
-  return format === 'int64' ? (int64FromText(value) ?? value) : value;
+/** The integer of a text. The operation describes the fault of any other value. */
+function integerIn(value: unknown): unknown {
+  return typeof value === 'string' && /^(?:0|-?[1-9]\d{0,18})$/.test(value) ? BigInt(value) : value;
 }
 
 function exactInteger(_name: string, value: unknown, { source }: { source: string }): unknown {
@@ -205,4 +218,9 @@ function withTextIds(value: unknown, { format, items = {}, properties = {} }: Sc
   if (!isRecord(value)) return value;
   const members = Object.entries(value).map(([name, one]) => [name, withTextIds(one, properties[name] ?? {})]);
   return Object.fromEntries(members);
+}
+
+/** True for a JSON object. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

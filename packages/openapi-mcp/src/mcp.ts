@@ -1,19 +1,26 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { hasScope } from '../../access/keys/bearer.ts';
-import { StoreError } from '../../errors.ts';
-import { isRecord } from '../../storage/input/json.ts';
-import { info } from '../rest/openapi.ts';
-import { type Tool, toolsOf } from './tools.ts';
+import type { FastifyContextConfig, FastifyInstance, FastifyRequest, FastifySchema } from 'fastify';
+import { isRecord, type OpenApi, type Operation, type Service, type Tool, toolsOf } from './tools.ts';
 
 /** The revision in which each request declares its version, and those that begin with `initialize`, newest first. */
 const modern = '2026-07-28';
 const legacy = ['2025-11-25', '2025-06-18', '2025-03-26'];
 const versionKey = 'io.modelcontextprotocol/protocolVersion';
 
-const serverInfo = { name: 'animal-store', title: info.title, version: info.version };
-const about = { capabilities: { tools: {} }, serverInfo, instructions: info.description };
-/** The tools depend on the key, and change only with a release. */
+/** The tools depend on the caller, and change only with a release. */
 const cacheable = { ttlMs: 300_000, cacheScope: 'private' };
+
+export interface OpenApiMcpOptions extends Service {
+  /** The OpenAPI document, read when the server is ready. Its `info` is that of the MCP server. */
+  document(): object;
+  /** The server's name for programs. */
+  name: string;
+  /** The origins of pages that may call. */
+  origins: readonly string[];
+  /** For the hooks of the route. */
+  config?: FastifyContextConfig;
+  /** Whether `tools/list` shows an operation to this caller. A call is checked by the operation itself. */
+  isListed(operation: Operation, request: FastifyRequest): boolean;
+}
 
 interface Message {
   /** Absent in a notification. */
@@ -33,29 +40,32 @@ const failed = (code: number, message: string, status = 200, data?: object): Out
 /**
  * Serves assistants at `/mcp` by the Model Context Protocol: streamable HTTP with JSON answers, without sessions and
  * streams. The revisions since 2025-03-26 are answered side by side.
- *
- * @param options.origins of browser clients
  */
-export async function mcp(app: FastifyInstance, { origins }: { origins: string[] }): Promise<void> {
+export async function openApiMcp(app: FastifyInstance, options: OpenApiMcpOptions): Promise<void> {
+  const { document, name, origins, config = {}, isListed, refuse } = options;
   let tools = new Map<string, Tool>();
+  let serverInfo = {};
+  let about = {};
   app.addHook('onReady', async () => {
-    tools = toolsOf(app.swagger());
+    const openApi = document() as OpenApi;
+    const { title, version, description } = openApi.info;
+    tools = toolsOf(openApi, options);
+    serverInfo = { name, title, version };
+    about = { capabilities: { tools: {} }, serverInfo, instructions: description };
   });
   app.route({
     method: 'POST',
     url: '/mcp',
-    schema: { hide: true },
-    // A tool's own request is charged, and needs its scope.
-    config: { scope: 'read', isUnmetered: true, checksItself: true },
+    schema: { hide: true } as FastifySchema,
+    config,
     async onRequest({ headers: { origin } }) {
       // Required against DNS rebinding, by which a page's origin would equal the host (Streamable HTTP, section 1).
-      if (origin === undefined || origins.includes(origin)) return;
-      throw new StoreError('FORBIDDEN', 'This Origin is not allowed.');
+      if (origin !== undefined && !origins.includes(origin)) throw refuse(403, 'This Origin is not allowed.');
     },
     async handler(request, reply) {
       const { body } = request;
       if (!isMessage(body)) {
-        throw new StoreError('BAD_USER_INPUT', 'The body must be one JSON-RPC 2.0 request or notification; no batch.');
+        throw refuse(400, 'The body must be one JSON-RPC 2.0 request or notification; no batch.');
       }
       if (body.id === undefined) return reply.code(202).send();
       const { status = 200, ...outcome } = await answer(body, request);
@@ -76,9 +86,8 @@ export async function mcp(app: FastifyInstance, { origins }: { origins: string[]
     });
     if (method === 'tools/call') return call(params, request, complete);
     if (method === 'tools/list') {
-      const isOpen = (tool: Tool) => !tool.needsWrite || hasScope(request.caller, 'write');
-      const definitions = [...tools.values()].filter(isOpen).map(({ definition }) => definition);
-      return complete({ tools: definitions, ...(isModern && cacheable) });
+      const listed = [...tools.values()].filter(({ operation }) => isListed(operation, request));
+      return complete({ tools: listed.map(({ definition }) => definition), ...(isModern && cacheable) });
     }
     if (isModern && method === 'server/discover')
       return complete({ supportedVersions: [modern], ...about, ...cacheable });

@@ -1,0 +1,101 @@
+import type * as jest from '@jest/globals';
+import Fastify from 'fastify';
+import { openApiMcp } from '../src/mcp.ts';
+
+// `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
+const { afterAll, beforeAll, expect, test } = globalThis as unknown as typeof jest;
+
+/** The plugin in a server without anything else; test/rest/assistants.test.ts has the protocol, message by message. */
+
+const big = '9007199254740993';
+const id = { type: 'integer', format: 'int64' };
+const toy = { type: 'object', properties: { id, name: { type: 'string' } }, required: ['name'] };
+const json = (schema: object) => ({ content: { 'application/json': { schema } } });
+const document = {
+  info: { title: 'Toys', version: '2.0.0', description: 'All toys.' },
+  components: { schemas: { Toy: toy } },
+  paths: {
+    '/toys': {
+      get: {
+        operationId: 'listToys',
+        summary: 'List toys',
+        responses: {
+          200: { description: 'Toys', ...json({ type: 'array', items: { $ref: '#/components/schemas/Toy' } }) },
+        },
+      },
+      post: {
+        operationId: 'createToy',
+        requestBody: json({ $ref: '#/components/schemas/Toy' }),
+        responses: { 201: { description: 'The toy', ...json({ $ref: '#/components/schemas/Toy' }) }, 403: {} },
+      },
+    },
+    '/old': { get: { operationId: 'old', deprecated: true, responses: { 200: { description: '' } } } },
+  },
+};
+
+const app = Fastify();
+beforeAll(async () => {
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => done(null, body));
+  app.get('/toys', async (_request, reply) => {
+    reply.header('link', '</toys?after=7>; rel="next"').type('application/json').send(`[{"id":${big}}]`);
+  });
+  app.post('/toys', async ({ body, headers }, reply) => {
+    if (!headers.authorization) throw Object.assign(new Error('Who are you?'), { statusCode: 401 });
+    return reply.code(201).type('application/json').send(body);
+  });
+  await app.register(async (own) => {
+    own.removeAllContentTypeParsers();
+    own.addContentTypeParser('application/json', { parseAs: 'string' }, own.getDefaultJsonParser('error', 'error'));
+    await own.register(openApiMcp, {
+      name: 'toys',
+      document: () => document,
+      origins: [],
+      isListed: ({ responses }, { headers }) => !('403' in responses) || headers.authorization !== undefined,
+      refuse: (statusCode, message) => Object.assign(new Error(message), { statusCode }),
+      describe: ({ message }) => `${message}`,
+      stringify: (value) =>
+        JSON.stringify(value, (_, one) => (typeof one === 'bigint' ? (JSON as never as Raw).rawJSON(`${one}`) : one)),
+    });
+  });
+});
+afterAll(() => app.close());
+
+type Raw = { rawJSON(text: string): unknown };
+
+async function ask(method: string, params = {}, headers = {}) {
+  const answer = await app.inject({
+    method: 'POST',
+    url: '/mcp',
+    headers: { 'content-type': 'application/json', ...headers },
+    payload: { jsonrpc: '2.0', id: 1, method, params },
+  });
+  return answer.json();
+}
+
+const known = { authorization: 'Bearer x' };
+
+test('introduces itself with the info of the document', async () => {
+  const serverInfo = { name: 'toys', title: 'Toys', version: '2.0.0' };
+  const result = { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo, instructions: 'All toys.' };
+  expect((await ask('initialize')).result).toEqual(result);
+});
+
+test('lists the tools that the caller may see', async () => {
+  const names = async (headers = {}) =>
+    (await ask('tools/list', {}, headers)).result.tools.map(({ name }: { name: string }) => name);
+  expect([await names(), await names(known)]).toEqual([['list_toys'], ['list_toys', 'create_toy']]);
+});
+
+test('calls operations of the same caller, exact to the last digit', async () => {
+  const list = (await ask('tools/call', { name: 'list_toys' })).result;
+  expect(list.structuredContent).toEqual({ items: [{ id: big }], next: '7' });
+  const call = { name: 'create_toy', arguments: { id: big, name: 'Ball' } };
+  expect((await ask('tools/call', call, known)).result.structuredContent).toEqual({ id: big, name: 'Ball' });
+  const refused = { content: [{ type: 'text', text: 'Who are you?' }], isError: true };
+  expect((await ask('tools/call', call)).result).toEqual(refused);
+});
+
+test('refuses pages of other origins, and bodies that are no request', async () => {
+  expect(await ask('ping', {}, { origin: 'http://evil.example' })).toMatchObject({ statusCode: 403 });
+  expect(await ask('ping', [])).toMatchObject({ statusCode: 400 });
+});
