@@ -8,9 +8,9 @@ import {
 import * as disabledPlugins from '@apollo/server/plugin/disabled';
 import { type DocumentNode, GraphQLError, NoSchemaIntrospectionCustomRule } from 'graphql';
 import { LRUCache } from 'lru-cache';
+import { operationLimits, unconditionalSubscriptions } from '../../../packages/graphql-limits/src/limits.ts';
 import type { Refusal } from './documents.ts';
 import type { GraphQLOptions } from './graphql.ts';
-import { operationLimits, unconditionalSubscriptions } from './limits.ts';
 import type { GraphQLContext, RequestParameters } from './request.ts';
 import { formatError } from './response.ts';
 

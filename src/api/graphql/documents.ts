@@ -8,11 +8,12 @@ import {
 } from 'graphql';
 import type { CompiledQuery } from 'graphql-jit';
 import { LRUCache } from 'lru-cache';
+import { type Estimate, estimateOf } from '../../../packages/graphql-limits/src/cost.ts';
+import { rootFieldsOf } from '../../../packages/graphql-limits/src/limits.ts';
 import { deprecatedFieldsIn } from '../../access/deprecations/deprecation.ts';
+import { mostItems } from '../../storage/input/page.ts';
 import { type Apollo, capacity } from './apollo.ts';
-import { type Estimate, estimateOf } from './cost.ts';
 import type { GraphQLOptions } from './graphql.ts';
-import { fieldsIn, fragmentsOf } from './limits.ts';
 import type { GraphQLContext, RequestParameters } from './request.ts';
 
 /** An operation of a valid document, with everything derived from it once. */
@@ -93,8 +94,7 @@ export class Documents {
 
   #prepare(document: DocumentNode, node: OperationDefinitionNode): Operation {
     const { schema, limits } = this.#options;
-    const nodes = fieldsIn(node.selectionSet, fragmentsOf(document));
-    const fields = new Map(nodes.map(({ alias, name }) => [(alias ?? name).value, name.value]));
+    const fields = new Map(rootFieldsOf(document, node).map(({ alias, name }) => [(alias ?? name).value, name.value]));
     return {
       document,
       node,
@@ -104,7 +104,7 @@ export class Documents {
       fields,
       fieldNames: [...new Set(fields.values())],
       deprecated: deprecatedFieldsIn(schema, document),
-      estimate: estimateOf(schema, limits.maxCost, document, node),
+      estimate: estimateOf(schema, document, node, { maxCost: limits.maxCost, mostItems }),
       uses: 0,
     };
   }

@@ -14,12 +14,12 @@ import {
   valueFromASTUntyped,
 } from 'graphql';
 import type { MiddlewareFn } from 'type-graphql';
+import type { FieldCost } from '../../../packages/graphql-limits/src/cost.ts';
 import type { Deadline } from '../../deadline.ts';
 import { StoreError } from '../../errors.ts';
 import { type Int64, int64FromText } from '../../storage/input/int64.ts';
 import { isRecord } from '../../storage/input/json.ts';
 import { pageLimit } from '../../storage/input/page.ts';
-import type { FieldCost } from './cost.ts';
 import type { GraphQLContext } from './request.ts';
 
 /** Finds an item by its id, for each GraphQL type to which other subgraphs may refer. The names are those of the types. */

@@ -1,6 +1,7 @@
 import type { ApolloServerPlugin } from '@apollo/server';
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
+import type { OperationLimits } from '../../../packages/graphql-limits/src/limits.ts';
 import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
 import { StoreError } from '../../errors.ts';
 import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
@@ -8,7 +9,6 @@ import { varyBy } from '../http/headers.ts';
 import { type Page, sendPage } from '../pages/html.ts';
 import { Apollo } from './apollo.ts';
 import { Documents } from './documents.ts';
-import type { OperationLimits } from './limits.ts';
 import { Operations } from './operations.ts';
 import {
   acceptedBy,
@@ -46,7 +46,7 @@ export interface GraphQLOptions {
  * Serves the GraphQL API at `/graphql`, by POST and (queries only) GET. Browsers get a page.
  *
  * The steps of a request: negotiation and parameters (request.ts); the document, which Apollo Server parses and validates
- * once (documents.ts, apollo.ts) within the limits (limits.ts); its cost (cost.ts); its execution (operations.ts); status,
+ * once (documents.ts, apollo.ts) within the limits; its execution (operations.ts), if its cost allows it; status,
  * headers and errors (response.ts).
  */
 export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {

@@ -10,11 +10,11 @@ import {
   visit,
 } from 'graphql';
 import { compileQuery, isCompiledQuery } from 'graphql-jit';
+import type { Estimate } from '../../../packages/graphql-limits/src/cost.ts';
 import { StoreError } from '../../errors.ts';
 import { type EventStream, openStream } from '../subscriptions/event-stream.ts';
 import { serverSentEvents } from '../subscriptions/stream-format.ts';
 import { type Apollo, executionOptions } from './apollo.ts';
-import type { Estimate } from './cost.ts';
 import { assertRepeatable } from './decorators.ts';
 import { type Documents, isSingleField, type Operation, type Refusal } from './documents.ts';
 import type { GraphQLOptions } from './graphql.ts';

@@ -81,7 +81,8 @@ export function formatError(error: GraphQLError): GraphQLFormattedError {
   const place = { ...(locations && { locations }), ...(path && { path }) };
   const failure = failureOf(error);
   if (failure) return { ...toFormatted(failure), ...place };
-  const { code = 'BAD_USER_INPUT' } = error.extensions;
+  // Apollo Server gives the errors of all validation rules the same code.
+  const { code = error.extensions.code ?? 'BAD_USER_INPUT' } = (error.originalError as GraphQLError)?.extensions ?? {};
   // graphql-js provides no other way to detect it.
   const isTooLong = /^Syntax Error: Document contains more tha[nt] \d+ tokens/.test(message);
   const known = (isTooLong ? 'TOO_MANY_TOKENS' : code) as ErrorCode;

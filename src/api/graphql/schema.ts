@@ -1,7 +1,8 @@
 import { defaultFieldResolver, type GraphQLObjectType, type GraphQLSchema } from 'graphql';
 import { buildSchema, type MiddlewareFn, type NonEmptyArray } from 'type-graphql';
+import { assertCosts, costOf } from '../../../packages/graphql-limits/src/cost.ts';
 import { forbidden, hasScope } from '../../access/keys/bearer.ts';
-import { assertCosts, costOf, markReads, rootTypesOf } from './cost.ts';
+import { mostItems } from '../../storage/input/page.ts';
 import { makeLive, noPubSub } from './decorators.ts';
 import { federated, type References } from './federation.ts';
 import type { GraphQLContext } from './request.ts';
@@ -19,9 +20,9 @@ declare module 'fastify' {
  */
 const metered: MiddlewareFn<GraphQLContext> = ({ context, args, info }, next) => {
   const { meter } = context.request;
-  const isRoot = rootTypesOf(info.schema).includes(info.parentType);
+  const isRoot = info.path.prev === undefined;
   const field = !context.settle && isRoot && info.parentType.getFields()[info.fieldName];
-  return meter && field ? meter.run(costOf(field, true)({ args, childComplexity: 0 }), next) : next();
+  return meter && field ? meter.run(costOf(field, true, mostItems)({ args, childComplexity: 0 }), next) : next();
 };
 
 const descriptions: Record<string, string> = {
@@ -78,16 +79,18 @@ export async function createSchema(
   assertDistinctFields(instances);
   const built = await buildSchema({
     resolvers: [...instances.keys()] as NonEmptyArray<() => void>,
-    container: { get: (resolver) => instances.get(resolver) },
+    container: instances,
     globalMiddlewares: hasQuota ? [metered] : [],
     validate: false,
     pubSub: noPubSub,
   });
   makeLive(built);
   // type-graphql has no option for these descriptions.
-  for (const type of rootTypesOf(built)) type.description = descriptions[type.name];
+  for (const [name, description] of Object.entries(descriptions)) {
+    const type = built.getType(name);
+    if (type) type.description = description;
+  }
   const schema = references ? federated(built, references, metered, introspection) : built;
-  markReads(schema);
   assertCosts(schema);
   requireWrite(schema.getMutationType());
   return schema;

@@ -3,6 +3,7 @@ import { inspect } from 'node:util';
 import { GraphQLError, GraphQLID, GraphQLScalarType, Kind, print, type ValueNode } from 'graphql';
 import { ArgsType, type ClassType, Field, Int, ObjectType, Root } from 'type-graphql';
 import { type TObject, Type } from 'typebox';
+import { countedAbove } from '../../../packages/graphql-limits/src/cost.ts';
 import { StoreError } from '../../errors.ts';
 import { type Checked, checker } from '../../storage/input/check.ts';
 import { type Int64, int64FromText } from '../../storage/input/int64.ts';
@@ -14,7 +15,6 @@ import {
   type Total,
   totalCost,
 } from '../../storage/input/page.ts';
-import { countedAbove } from './cost.ts';
 
 /** Types shared by all modules: ids, and lists as arrays and as connections. */
 
@@ -26,7 +26,7 @@ import { countedAbove } from './cost.ts';
 export const ID = new GraphQLScalarType<string, string>({
   name: GraphQLID.name,
   description: GraphQLID.description,
-  serialize: (value) => `${value}`,
+  serialize: String,
   parseValue: (value) => {
     if (typeof value === 'string') return value;
     // A number beyond 2^53 has lost digits. The service's JSON parser returns a bigint instead.

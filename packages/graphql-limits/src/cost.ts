@@ -15,22 +15,19 @@ import {
   type SelectionSetNode,
   valueFromASTUntyped,
 } from 'graphql';
-import { StoreError } from '../../errors.ts';
-import { mostItems, pageLimit } from '../../storage/input/page.ts';
 import { fieldsIn, fragmentsOf } from './limits.ts';
 
 type Values = Record<string, unknown>;
 type Field = GraphQLField<unknown, unknown>;
 
 /**
- * Returns the maximum cost of a field for its arguments, in quota units (type-graphql's `complexity`). `childComplexity` is
- * the cost of the fields selected on one item.
+ * Returns the maximum cost of a field for its arguments (type-graphql's `complexity`, in the extensions of a field).
+ * `childComplexity` is the cost of the fields selected on one item.
  */
 export type FieldCost = (estimate: { args: Values; childComplexity: number }) => number;
 
-/** For a list or connection: one, plus one and the cost of its fields for every item that it may return. */
-const pageCost: FieldCost = ({ args, childComplexity }) =>
-  1 + mostItems(args.limit ?? args.first) * (1 + childComplexity);
+/** The most items of a page. @param asked the argument `limit` or `first`; undefined or null when it is not given */
+export type MostItems = (asked: unknown) => number;
 
 const isPaged = ({ args }: Field) => args.some(({ name }) => name === 'limit' || name === 'first');
 
@@ -38,37 +35,37 @@ const isPaged = ({ args }: Field) => args.some(({ name }) => name === 'limit' ||
 export const countedAbove: FieldCost = ({ childComplexity }) => childComplexity;
 
 /**
- * The cost of a field without `complexity`: that of its page; otherwise one for an operation, and one for the item that a
- * resolver may read. A field without a resolver costs nothing; a list of such fields counts as a full page, because its
- * length is unknown.
+ * The cost of a field. Without `complexity` it is one, plus one and the cost of its fields for every item of its page;
+ * otherwise one for an operation, and one for the item that a resolver may read. A field without a resolver costs nothing;
+ * a list of such fields counts as the longest page, because its length is unknown.
  */
-export function costOf(field: Field, isRoot: boolean): FieldCost {
+export function costOf(field: Field, isRoot: boolean, mostItems: MostItems): FieldCost {
+  const pageCost: FieldCost = ({ args, childComplexity }) =>
+    1 + mostItems(args.limit ?? args.first) * (1 + childComplexity);
   const otherwise = isPaged(field) ? pageCost : isRoot ? 2 : isRead(field) ? 1 : 0;
   const { complexity = otherwise } = field.extensions as { complexity?: FieldCost | number };
   if (typeof complexity === 'function') return complexity;
-  const items = isListType(getNullableType(field.type)) ? pageLimit.max : 1;
+  const items = isListType(getNullableType(field.type)) ? mostItems(Number.POSITIVE_INFINITY) : 1;
   return ({ childComplexity }) => complexity + items * childComplexity;
 }
 
 /** The types `Query`, `Mutation` and `Subscription`. */
-export function rootTypesOf(schema: GraphQLSchema): GraphQLObjectType[] {
+function rootTypesOf(schema: GraphQLSchema): GraphQLObjectType[] {
   const types = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];
   return types.filter((type) => type != null);
 }
 
 const isRead = ({ extensions }: Field) => extensions.isRead === true;
 
-/** Marks the fields with resolvers: Apollo Server gives every field a resolver later, if a plugin watches fields. */
-export function markReads(schema: GraphQLSchema): void {
-  for (const [, field] of fieldsOf(schema)) {
-    if (field.resolve) field.extensions = { ...field.extensions, isRead: true };
-  }
-}
-
-/** @throws Error for a list with a resolver but without pages or `complexity`, which would have no limit */
+/**
+ * Marks the fields with resolvers, before a server such as Apollo's gives one to every field for its plugins.
+ *
+ * @throws Error for a list with a resolver but without pages or `complexity`, which would have no limit
+ */
 export function assertCosts(schema: GraphQLSchema): void {
   const roots = rootTypesOf(schema);
   for (const [owner, field] of fieldsOf(schema)) {
+    if (field.resolve) field.extensions = { ...field.extensions, isRead: true };
     const isResolved = isRead(field) || roots.includes(owner);
     if (!isResolved || !isListType(getNullableType(field.type)) || isPaged(field)) continue;
     if (field.extensions.complexity === undefined) {
@@ -107,9 +104,9 @@ type Cost = (variables: Values) => number;
  */
 export function estimateOf(
   schema: GraphQLSchema,
-  maxCost: number,
   document: DocumentNode,
   node: OperationDefinitionNode,
+  { maxCost, mostItems }: { maxCost: number; mostItems: MostItems },
 ): (variables: Values) => Estimate {
   const { operation, selectionSet, variableDefinitions = [] } = node;
   const fragments = fragmentsOf(document);
@@ -129,7 +126,7 @@ export function estimateOf(
         const least = isRoot || isRead(field) ? 1 : 0;
         const { complexity = countedAbove } = field.extensions;
         if (least === 0 && below.length === 0 && complexity === countedAbove) return [];
-        const cost = costOf(field, isRoot);
+        const cost = costOf(field, isRoot, mostItems);
         return [
           (variables) => {
             const args = argumentsOf(node, field, variables);
@@ -172,5 +169,5 @@ function argumentsOf(node: FieldNode, { args }: Field, variables: Values): Value
 
 function tooCostly(operation: OperationDefinitionNode, found: number, maxCost: number): GraphQLError {
   const message = `The operation may cost too much: ${found}, at most ${maxCost}. Ask for fewer fields or smaller pages.`;
-  return new GraphQLError(message, { nodes: operation, originalError: new StoreError('QUERY_TOO_COSTLY', message) });
+  return new GraphQLError(message, { nodes: operation, extensions: { code: 'QUERY_TOO_COSTLY' } });
 }

@@ -5,16 +5,16 @@ import {
   type FragmentDefinitionNode,
   GraphQLError,
   Kind,
+  type OperationDefinitionNode,
   OperationTypeNode,
   type SelectionNode,
   type SelectionSetNode,
   type ValidationContext,
 } from 'graphql';
-import { type ErrorCode, StoreError } from '../../errors.ts';
 
-/** Maximum size of an operation. Each limit is checked once per document, before execution. */
+/** Maximum size of an operation. */
 export interface OperationLimits {
-  /** Maximum number of tokens in the document as sent; and of fields when every fragment is expanded. */
+  /** Maximum number of fields when every fragment is expanded. The parser's own option bounds the text. */
   maxTokens: number;
   maxDepth: number;
   maxAliases: number;
@@ -22,16 +22,15 @@ export interface OperationLimits {
   maxDirectives: number;
 }
 
-/** A validation rule that rejects operations beyond the limits. */
+/** A validation rule that rejects operations beyond the limits. The errors have a `code` in their extensions. */
 export function operationLimits({ maxTokens, maxDepth, maxAliases, maxRootFields, maxDirectives }: OperationLimits) {
   return (context: ValidationContext): ASTVisitor => ({
     OperationDefinition(node) {
       const size = sizeOf(node.selectionSet, context.getFragment.bind(context));
-      const refuse = (code: ErrorCode, what: string, found: number, limit: number) => {
+      const refuse = (code: string, what: string, found: number, limit: number) => {
         if (found <= limit) return;
         const message = `The operation${what}: ${found}, at most ${limit}.`;
-        const originalError = new StoreError(code, message);
-        context.reportError(new GraphQLError(message, { nodes: node, originalError }));
+        context.reportError(new GraphQLError(message, { nodes: node, extensions: { code } }));
       };
       // A field is at least one token. Compilation expands every field, so fragments that double each other would never
       // finish.
@@ -93,6 +92,11 @@ function* selectionsIn(
     const fragment = fragments(node.name.value);
     if (fragment) yield* selectionsIn(fragment.selectionSet, fragments, entered);
   }
+}
+
+/** The root fields of an operation, also those in fragments. */
+export function rootFieldsOf(document: DocumentNode, { selectionSet }: OperationDefinitionNode): FieldNode[] {
+  return fieldsIn(selectionSet, fragmentsOf(document));
 }
 
 /** The fields of one level. */
