@@ -171,12 +171,20 @@ describe('REST and GraphQL', () => {
     return responses;
   }
 
+  const nodes = new Map<number, ServiceNode>();
+  afterAll(() => Promise.all([...nodes.values()].map((node) => node.close())));
+
+  /** The node with this quota, for a key whose minute begins now. */
+  async function nodeWith(quota: number): Promise<ServiceNode> {
+    const node = nodes.get(quota) ?? (await startNode(store, { QUOTA_PER_MINUTE: `${quota}` }));
+    nodes.set(quota, node);
+    const { key } = await store.keys.issue({ name: 'one side' });
+    return { ...node, key };
+  }
+
   /** What one side used of a quota that is large enough. */
   async function used(call: (node: ServiceNode) => Promise<HttpResponse>): Promise<number> {
-    const { key } = await store.keys.issue({ name: 'one side' });
-    return onNode({ ...store, key }, { QUOTA_PER_MINUTE: '1000000' }, async (node) => {
-      return 1_000_000 - limitOf(await call(node)).remaining;
-    });
+    return 1_000_000 - limitOf(await call(await nodeWith(1_000_000))).remaining;
   }
 
   describe('50 aliases of pets(limit: 100) in one request, and 50 requests of limit=100', () => {
@@ -206,23 +214,19 @@ describe('REST and GraphQL', () => {
       'under a quota of 1,000, with %i animals, %i are answered and %i units are left, on both faces',
       async (animals, answered, left) => {
         await stocked(animals);
-        await onNode(store, { QUOTA_PER_MINUTE: '1000' }, async (node) => {
-          const responses = await byRest(node);
-          expect(responses.filter(({ status }) => status === 200)).toHaveLength(answered);
-          expect(responses.filter(({ status }) => status === 429)).toHaveLength(50 - answered);
-          expect(limitOf(responses.at(-1) as HttpResponse)).toMatchObject({ remaining: left, quota: 1000, window: 60 });
-        });
-        await onNode(store, { QUOTA_PER_MINUTE: '1000' }, async (node) => {
-          const response = await graphqlText(node, { query: fiftyAliases });
-          expect(limitOf(response)).toMatchObject({ remaining: left, quota: 1000, window: 60 });
-          if (answered === 50) {
-            expect(response.status).toBe(200);
-            expect(Object.keys(response.data)).toHaveLength(50);
-          } else {
-            expect(response.status).toBe(429);
-            expect(response.errors?.[0]?.path).toEqual([`a${answered}`]);
-          }
-        });
+        const responses = await byRest(await nodeWith(1000));
+        expect(responses.filter(({ status }) => status === 200)).toHaveLength(answered);
+        expect(responses.filter(({ status }) => status === 429)).toHaveLength(50 - answered);
+        expect(limitOf(responses.at(-1) as HttpResponse)).toMatchObject({ remaining: left, quota: 1000, window: 60 });
+        const response = await graphqlText(await nodeWith(1000), { query: fiftyAliases });
+        expect(limitOf(response)).toMatchObject({ remaining: left, quota: 1000, window: 60 });
+        if (answered === 50) {
+          expect(response.status).toBe(200);
+          expect(Object.keys(response.data)).toHaveLength(50);
+        } else {
+          expect(response.status).toBe(429);
+          expect(response.errors?.[0]?.path).toEqual([`a${answered}`]);
+        }
       },
     );
   });
@@ -234,25 +238,24 @@ describe('REST and GraphQL', () => {
     'over the quota %s answers 429 TOO_MANY_REQUESTS with Retry-After, RateLimit and RateLimit-Policy',
     async (_face, call) => {
       await stocked(5);
-      await onNode(store, { QUOTA_PER_MINUTE: '6' }, async (node) => {
-        const last = await call(node);
-        expect(last.status).toBe(200);
-        expect(limitOf(last)).toEqual({ remaining: 0, quota: 6, window: 60, reset: expect.any(Number) });
-        const response = await call(node);
-        expect(response.status).toBe(429);
-        expect(limitOf(response)).toEqual({ remaining: 0, quota: 6, window: 60, reset: expect.any(Number) });
-        expect(response.headers['retry-after']).toBe(`${limitOf(response).reset}`);
-        expect(limitOf(response).reset).toBeGreaterThan(0);
-        expect(limitOf(response).reset).toBeLessThanOrEqual(60);
-        const body = JSON.parse(response.text);
-        const error = body.errors ? { ...body.errors[0].extensions, message: body.errors[0].message } : body;
-        expect(error).toEqual({
-          code: 'TOO_MANY_REQUESTS',
-          status: 429,
-          message: 'This key has used its 6 units of this minute.',
-          // A GraphQL client may see no headers.
-          ...(body.errors && { retryAfter: limitOf(response).reset }),
-        });
+      const node = await nodeWith(6);
+      const last = await call(node);
+      expect(last.status).toBe(200);
+      expect(limitOf(last)).toEqual({ remaining: 0, quota: 6, window: 60, reset: expect.any(Number) });
+      const response = await call(node);
+      expect(response.status).toBe(429);
+      expect(limitOf(response)).toEqual({ remaining: 0, quota: 6, window: 60, reset: expect.any(Number) });
+      expect(response.headers['retry-after']).toBe(`${limitOf(response).reset}`);
+      expect(limitOf(response).reset).toBeGreaterThan(0);
+      expect(limitOf(response).reset).toBeLessThanOrEqual(60);
+      const body = JSON.parse(response.text);
+      const error = body.errors ? { ...body.errors[0].extensions, message: body.errors[0].message } : body;
+      expect(error).toEqual({
+        code: 'TOO_MANY_REQUESTS',
+        status: 429,
+        message: 'This key has used its 6 units of this minute.',
+        // A GraphQL client may see no headers.
+        ...(body.errors && { retryAfter: limitOf(response).reset }),
       });
     },
   );

@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { constants } from 'node:os';
 import { resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { threadId } from 'node:worker_threads';
@@ -131,6 +133,12 @@ export async function startServer(
 function stop({ child, ended }: Running, signal: NodeJS.Signals): Promise<Ended> {
   child.kill(signal);
   return ended;
+}
+
+/** Those of the signals that a process has a handler for (proc(5)). */
+export function handledBy({ child }: Running, signals: NodeJS.Signals[]): NodeJS.Signals[] {
+  const [, mask] = /^SigCgt:\s+(\w+)$/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8')) ?? [];
+  return signals.filter((signal) => (BigInt(`0x${mask}`) >> BigInt(constants.signals[signal] - 1)) & 1n);
 }
 
 /** For `afterEach`: nothing that a test started outlives it. */

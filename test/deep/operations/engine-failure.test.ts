@@ -2,7 +2,7 @@ import pg from 'pg';
 import { createOwnDatabase } from '../../support/database.ts';
 import { databaseForEach } from '../../support/each.ts';
 import { describe, expect, test } from '../../support/jest.ts';
-import { onPostgres, startServer } from '../../support/process.ts';
+import { handledBy, onPostgres, startServer } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 
 const database = databaseForEach(createOwnDatabase);
@@ -31,12 +31,9 @@ const key = 'a-key-for-these-tests-and-no-others';
   });
 });
 
-describe('a fault of the process', () => {
-  test.each(['SIGSEGV', 'SIGBUS', 'SIGFPE', 'SIGILL', 'SIGTRAP', 'SIGABRT'] as const)(
-    '(%s) ends it',
-    async (signal) => {
-      const server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key });
-      expect(await server.stop(signal)).toMatchObject({ code: null, signal });
-    },
-  );
+test('a fault of the process ends it', async () => {
+  const server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key });
+  expect(handledBy(server, ['SIGBUS', 'SIGFPE', 'SIGILL', 'SIGTRAP', 'SIGABRT'])).toEqual([]);
+  // V8 has a handler for this one, by which it notices traps.
+  expect(await server.stop('SIGSEGV')).toMatchObject({ code: null, signal: 'SIGSEGV' });
 });

@@ -1,6 +1,6 @@
 import { databaseForEach } from '../../support/each.ts';
 import { type HttpRequest, send } from '../../support/http.ts';
-import { describe, expect, test } from '../../support/jest.ts';
+import { expect, test } from '../../support/jest.ts';
 import { type Env, eventually, freePort, type ServerProcess, startServer } from '../../support/process.ts';
 import { exchange, requestText } from '../../support/raw.ts';
 import { linesOf, startWorkers } from '../../support/workers.ts';
@@ -125,38 +125,32 @@ test('with workers it holds for all of them, and for one that comes later', asyn
   expect(paths(stdout, '/docs')).toEqual([]);
 });
 
-describe('what is not a setting is refused, and changes nothing', () => {
-  test('with an Error body that says why; so is what a page could make a browser send', async () => {
-    const { server, log, put } = await start();
-    const bad = async (settings: unknown) => (await put(settings)).json;
-    const refusal = (message: string) => ({ code: 'BAD_USER_INPUT', message, status: 400 });
-    expect(await bad({ level: 'loud' })).toEqual(refusal('The body/level must be equal to one of the allowed values.'));
-    expect(await bad({ sample: 2 })).toEqual(refusal('The body/sample must be <= 1.'));
-    expect(await bad({ sample: '0.5' })).toEqual(refusal('The body/sample must be number.'));
-    expect(await bad({ levle: 'info' })).toEqual(refusal('The body must NOT have additional properties.'));
-    expect(await bad({})).toEqual(refusal('The body must NOT have fewer than 1 properties.'));
-    expect(await bad([])).toEqual(refusal('The body must be object.'));
+test('what is not a setting is refused with an Error body that says why; so is what a page could make a browser send', async () => {
+  const { server, log, put } = await start();
+  const bad = async (settings: unknown) => (await put(settings)).json;
+  const refusal = (message: string) => ({ code: 'BAD_USER_INPUT', message, status: 400 });
+  expect(await bad({ level: 'loud' })).toEqual(refusal('The body/level must be equal to one of the allowed values.'));
+  expect(await bad({ sample: 2 })).toEqual(refusal('The body/sample must be <= 1.'));
+  expect(await bad({ sample: '0.5' })).toEqual(refusal('The body/sample must be number.'));
+  expect(await bad({ levle: 'info' })).toEqual(refusal('The body must NOT have additional properties.'));
+  expect(await bad({})).toEqual(refusal('The body must NOT have fewer than 1 properties.'));
+  expect(await bad([])).toEqual(refusal('The body must be object.'));
 
-    const body = JSON.stringify({ level: 'silent' });
-    const plain = { method: 'PUT', body, headers: { 'content-type': 'text/plain' } };
-    expect(await log(plain)).toMatchObject({ status: 415, json: { code: 'UNSUPPORTED_MEDIA_TYPE' } });
-    expect(await log({ ...plain, headers: {} })).toMatchObject({ status: 415 });
-    const json = { 'content-type': 'application/json' };
-    for (const host of ['shop.example', 'localhost.example:80', '127.0.0.1.example', '1.example']) {
-      const named = { method: 'PUT', body, headers: { ...json, host } };
-      expect(await log(named)).toMatchObject({ status: 403, json: { code: 'FORBIDDEN', status: 403 } });
-    }
-    expect(await log({ method: 'POST', body, headers: json })).toMatchObject({ status: 404 });
-    const preflight = { origin: 'https://shop.example', 'access-control-request-method': 'PUT' };
-    expect(await log({ method: 'OPTIONS', headers: preflight })).toMatchObject({ status: 404 });
-    expect(await log()).toEqual({ status: 200, json: { level: 'info', sample: 1 } });
-    expect((await server.stop()).stdout).not.toContain('log settings changed');
-  });
-
-  test('nor is it there on the port for clients', async () => {
-    const { server } = await start();
-    const headers = { authorization: `Bearer ${key}` };
-    expect((await send(server.origin, { path: '/log', headers })).status).toBe(404);
-    await server.stop();
-  });
+  const body = JSON.stringify({ level: 'silent' });
+  const plain = { method: 'PUT', body, headers: { 'content-type': 'text/plain' } };
+  expect(await log(plain)).toMatchObject({ status: 415, json: { code: 'UNSUPPORTED_MEDIA_TYPE' } });
+  expect(await log({ ...plain, headers: {} })).toMatchObject({ status: 415 });
+  const json = { 'content-type': 'application/json' };
+  for (const host of ['shop.example', 'localhost.example:80', '127.0.0.1.example', '1.example']) {
+    const named = { method: 'PUT', body, headers: { ...json, host } };
+    expect(await log(named)).toMatchObject({ status: 403, json: { code: 'FORBIDDEN', status: 403 } });
+  }
+  expect(await log({ method: 'POST', body, headers: json })).toMatchObject({ status: 404 });
+  const preflight = { origin: 'https://shop.example', 'access-control-request-method': 'PUT' };
+  expect(await log({ method: 'OPTIONS', headers: preflight })).toMatchObject({ status: 404 });
+  expect(await log()).toEqual({ status: 200, json: { level: 'info', sample: 1 } });
+  // Nor is it there on the port for clients.
+  const headers = { authorization: `Bearer ${key}` };
+  expect((await send(server.origin, { path: '/log', headers })).status).toBe(404);
+  expect((await server.stop()).stdout).not.toContain('log settings changed');
 });

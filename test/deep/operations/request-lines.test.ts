@@ -1,19 +1,26 @@
 import { hostname } from 'node:os';
+import { ApiKeyService } from '../../../src/access/keys/api-key.service.ts';
+import type { Database } from '../../../src/storage/database/database.ts';
 import { databaseForAll } from '../../support/each.ts';
 import { send } from '../../support/http.ts';
-import { beforeAll, describe, expect, test } from '../../support/jest.ts';
-import { cli, eventually, type ServerProcess, startServer } from '../../support/process.ts';
+import { afterAll, beforeAll, describe, expect, test } from '../../support/jest.ts';
+import { openNode } from '../../support/migrations.ts';
+import { eventually, type ServerProcess, startServer } from '../../support/process.ts';
 import { type LogLine, linesOf } from '../../support/workers.ts';
 
 const database = databaseForAll();
 let server: ServerProcess;
+let node: Database;
+let keys: ApiKeyService;
 let key: string;
 let keyId: number;
 beforeAll(async () => {
   server = await startServer({ ...database.env, TRUST_PROXY: '127.0.0.1', AUTH_FAILURES_PER_MINUTE: '3' });
-  const { stdout } = await cli(['keys', 'issue', '--name', 'lines', '--json'], database.env);
-  ({ key, id: keyId } = JSON.parse(stdout));
+  ({ database: node } = await openNode(database));
+  keys = new ApiKeyService(node);
+  ({ key, id: keyId } = await keys.issue({ name: 'lines' }));
 });
+afterAll(() => node.close());
 
 let count = 0;
 
@@ -168,9 +175,8 @@ test('the address is the client’s, behind a proxy that is trusted, and nothing
 });
 
 test('a key that is refused is named by its hint, when it may have been one; anything else is not', async () => {
-  const { stdout } = await cli(['keys', 'issue', '--name', 'gone', '--json'], database.env);
-  const gone = JSON.parse(stdout);
-  await cli(['keys', 'revoke', `${gone.id}`], database.env);
+  const gone = await keys.issue({ name: 'gone' });
+  await keys.revoke(gone.id);
   const line = await lineOf('/v1/pets', { authorization: `Bearer ${gone.key}` });
   expect(line).toMatchObject({ status: 401, code: 'UNAUTHENTICATED', keyHint: gone.key.slice(0, 8) });
   expect(line.key).toBeUndefined();
@@ -180,8 +186,8 @@ test('a key that is refused is named by its hint, when it may have been one; any
 });
 
 test('after a rotation the hint tells which of its two secrets a client still sends', async () => {
-  const issued = JSON.parse((await cli(['keys', 'issue', '--name', 'two', '--json'], database.env)).stdout);
-  const rotated = JSON.parse((await cli(['keys', 'rotate', `${issued.id}`, '--json'], database.env)).stdout);
+  const issued = await keys.issue({ name: 'two' });
+  const rotated = await keys.rotate(issued.id, 86_400_000);
   for (const { key: secret } of [issued, rotated]) {
     const line = await lineOf('/v1/pets', { authorization: `Bearer ${secret}` });
     expect(line).toMatchObject({ status: 200, key: issued.id, keyHint: secret.slice(0, 8) });

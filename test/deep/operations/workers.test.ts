@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/config.ts';
-import { createOwnDatabase, newFolder } from '../../support/database.ts';
+import { newFolder } from '../../support/database.ts';
 import { databaseForEach } from '../../support/each.ts';
 import { send } from '../../support/http.ts';
 import { afterEach, beforeEach, describe, expect, test } from '../../support/jest.ts';
@@ -14,7 +14,7 @@ import { rest } from '../../support/rest.ts';
 import { allUp, linesOf, startWorkers, type WorkersProcess } from '../../support/workers.ts';
 
 const key = 'a-key-for-these-tests-and-no-others';
-const database = databaseForEach(createOwnDatabase);
+const database = databaseForEach();
 let folder: string;
 let manifest: string;
 beforeEach(async () => {
@@ -113,9 +113,7 @@ test('inside of another cluster it says what to do', async () => {
 
 /** Limits of the whole service. A request on a connection of its own goes to the next worker. */
 describe('what is limited', () => {
-  // Not the parent's: one of them is stopped.
-  const shared = databaseForEach();
-  const env = () => ({ ...shared.env, BOOTSTRAP_API_KEY: key, TRUST_PROXY: '127.0.0.1' });
+  const env = () => ({ ...database.env, BOOTSTRAP_API_KEY: key, TRUST_PROXY: '127.0.0.1' });
   async function statusWith(server: WorkersProcess, secret: string, address: string): Promise<number> {
     const headers = `Authorization: Bearer ${secret}\r\nX-Forwarded-For: ${address}\r\n`;
     const [answer] = await exchange(server, requestText('GET /v1/pets', headers));
@@ -226,7 +224,7 @@ async function namesIn(server: WorkersProcess): Promise<string[]> {
 }
 
 test('a worker that is killed under load costs only the requests that it had in hand', async () => {
-  const server = await startWorkers(env());
+  const server = await startWorkers(env(), 2);
   const agent = new Agent({ keepAlive: true, maxSockets: 12 });
   const made: Made[] = [];
   const failed: Failed[] = [];
