@@ -2,6 +2,7 @@ import type { ApolloServerPlugin } from '@apollo/server';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { isObjectType } from 'graphql';
 import type { TObject } from 'typebox';
+import type { ClusterWorker } from '../packages/cluster/src/worker.ts';
 import { openApiMcp } from '../packages/openapi-mcp/src/mcp.ts';
 import { DeprecationUsage } from './access/deprecations/usage.ts';
 import { idempotencyKeyExpiry } from './access/idempotency/expiry.ts';
@@ -31,9 +32,8 @@ import { assistants, openApi, section } from './api/rest/openapi.ts';
 import { subscriptions } from './api/subscriptions/subscriptions.ts';
 import type { Config } from './config.ts';
 import type { Module } from './module.ts';
-import type { ClusterWorker } from './runtime/cluster/worker.ts';
 import { type CheckReadiness, health, readiness } from './runtime/health/health.ts';
-import { Log, loggingOptions } from './runtime/log/log.ts';
+import { Log, type LogSettings, loggingOptions } from './runtime/log/log.ts';
 import { Redactor } from './runtime/log/redact.ts';
 import { addressOf, requestLog } from './runtime/log/request-log.ts';
 import type { Observers } from './runtime/telemetry/observers.ts';
@@ -57,7 +57,7 @@ export interface AppOptions {
   /** Defaults to lines on standard output. */
   log?: Log;
   /** This process, when it is a worker. */
-  worker?: ClusterWorker | undefined;
+  worker?: ClusterWorker<LogSettings> | undefined;
   /** The observers of the database. */
   observers?: Observers;
 }

@@ -1,10 +1,10 @@
 import cluster from 'node:cluster';
 import { availableParallelism } from 'node:os';
 import closeWithGrace from 'close-with-grace';
+import { ClusterWorker } from '../packages/cluster/src/worker.ts';
+import { LogOutput } from '../packages/log/src/log-output.ts';
 import { loadConfig } from './config.ts';
-import { ClusterWorker } from './runtime/cluster/worker.ts';
-import { Log } from './runtime/log/log.ts';
-import { LogOutput } from './runtime/log/log-output.ts';
+import { Log, type LogSettings } from './runtime/log/log.ts';
 import { startFailure } from './start-failure.ts';
 import { assertNode } from './version.ts';
 
@@ -25,7 +25,7 @@ async function main(): Promise<void> {
   let stop: (reason: string) => void = () => process.exit(0);
   // Under `npm start`, Ctrl-C arrives twice, from the terminal and from npm. The second must not interrupt the drain.
   for (const signal of stopSignals) process.on(signal, () => stop(signal));
-  const worker = ClusterWorker.ofThisProcess();
+  const worker = ClusterWorker.ofThisProcess<LogSettings>();
   worker?.onLost(() => stop('the parent has gone'));
 
   const config = loadConfig(process.env);
@@ -35,8 +35,8 @@ async function main(): Promise<void> {
   const output = new LogOutput(isForPeople ? (await import('./runtime/log/terminal.ts')).forTerminal : undefined);
   const log = new Log(config.log, output, worker?.number);
   const { logger } = log;
-  worker?.onState((state) => {
-    log.settings = state.log;
+  worker?.onState(({ shared }) => {
+    log.settings = shared;
   });
   stop = (reason) => {
     logger.info({ reason }, 'stopped before the start was complete');

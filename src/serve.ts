@@ -2,6 +2,8 @@ import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import type { FastifyInstance } from 'fastify';
+import type { ClusterWorker } from '../packages/cluster/src/worker.ts';
+import type { LogOutput } from '../packages/log/src/log-output.ts';
 import { ApiKeyService, actorOf, type IssuedKey } from './access/keys/api-key.service.ts';
 import { secretPrefix } from './access/keys/secret.ts';
 import { backlog } from './api/http/connections.ts';
@@ -13,11 +15,9 @@ import { tryAgain } from './errors.ts';
 import { modelOf } from './mikro-orm.config.ts';
 import { modules } from './modules.ts';
 import { preparedStore } from './prepared-store.ts';
-import type { ClusterWorker } from './runtime/cluster/worker.ts';
 import type { CheckReadiness } from './runtime/health/health.ts';
 import { openOperationsPort } from './runtime/health/port.ts';
-import type { Log } from './runtime/log/log.ts';
-import type { LogOutput } from './runtime/log/log-output.ts';
+import type { Log, LogSettings } from './runtime/log/log.ts';
 import { Redactor } from './runtime/log/redact.ts';
 import { Telemetry, type TelemetryOptions } from './runtime/telemetry/telemetry.ts';
 import { Database } from './storage/database/database.ts';
@@ -44,7 +44,7 @@ export interface ProcessOptions {
   log: Log;
   output: LogOutput;
   /** This process, when it is a worker. */
-  worker: ClusterWorker | undefined;
+  worker: ClusterWorker<LogSettings> | undefined;
   /** Called when the embedded store crashes. */
   onLost(error: Error): void;
 }

@@ -1,5 +1,6 @@
+import { RateLimiterClusterMaster } from 'rate-limiter-flexible';
+import { Workers } from '../packages/cluster/src/workers.ts';
 import { StoreError, tryAgain } from './errors.ts';
-import { Workers } from './runtime/cluster/workers.ts';
 import { announce, openDatabase, openOperations, openTelemetry, type ProcessOptions, type Service } from './serve.ts';
 
 /** How long (ms) the parent waits beyond the workers' own time limit. */
@@ -24,7 +25,11 @@ export async function supervise(
   let address: string | undefined;
   const operations = await openOperations(options, telemetry, () => checkWorkers(address), true);
   const drainTime = config.drainDelay + config.drainTimeout + grace;
-  const workers = new Workers({ program, count, log, output, drainTime, onGiveUp });
+  // Serves the limiters of all workers: invalid keys, and quotas without Redis.
+  new RateLimiterClusterMaster();
+  const { settings: shared, logger } = log;
+  const workers = new Workers({ program, count, shared, log: logger, output, drainTime, onGiveUp });
+  log.onChange = (settings) => workers.share(settings);
   void workers.listening.then((listensOn) => {
     address = listensOn;
   });

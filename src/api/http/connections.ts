@@ -2,8 +2,8 @@ import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
+import { Incident } from '../../../packages/log/src/incident.ts';
 import { StoreError } from '../../errors.ts';
-import { Incident } from '../../runtime/log/incident.ts';
 import { dataHeaders } from './headers.ts';
 
 declare module 'node:net' {

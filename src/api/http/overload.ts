@@ -1,8 +1,8 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
+import { Incident } from '../../../packages/log/src/incident.ts';
 import { tryAgain } from '../../errors.ts';
-import { Incident } from '../../runtime/log/incident.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {

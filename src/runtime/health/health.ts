@@ -10,7 +10,7 @@ export interface ReadinessOptions {
   database: { assertReady(): Promise<void> };
   quota: { readonly isShared: boolean | undefined } | undefined;
   /** Undefined without workers. */
-  worker: { readonly state: { hasStarted: boolean; workersUp: string | null } | undefined } | undefined;
+  worker: { readonly state: { hasStarted: boolean; up: number; count: number } | undefined } | undefined;
 }
 
 const timeout = 2000;
@@ -30,10 +30,10 @@ export function readiness({ app, database, quota, worker }: ReadinessOptions): C
     // Clients that connected now would all stay with the first worker, on keep-alive connections.
     if (worker && !worker.state?.hasStarted) throw tryAgain('The workers are starting.');
     await checkOnce();
-    const workersUp = worker?.state?.workersUp;
+    const { up = 1, count = 1 } = worker?.state ?? {};
     // Neither is a failure: without Redis every node counts for itself, and without a worker the others serve.
     return {
-      ...(workersUp && { workers: workersUp }),
+      ...(up < count && { workers: `${up} of ${count}` }),
       ...(quota?.isShared === false && { quotas: 'per node: Redis cannot be used' }),
     };
   };

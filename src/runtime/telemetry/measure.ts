@@ -1,9 +1,9 @@
 import { promisify } from 'node:util';
 import type { FastifyInstance } from 'fastify';
 import type { GraphQLFormattedError } from 'graphql';
+import type { Metrics, Reading } from '../../../packages/metrics/src/metrics.ts';
 import { withTimeout } from '../with-timeout.ts';
 import { codeLabel, methodLabel, other, routeLabel } from './labels.ts';
-import type { Metrics, Reading } from './metrics.ts';
 import type { ObservedDatabase, Observers, QueueState } from './observers.ts';
 
 /** OpenTelemetry's recommended buckets for HTTP, in seconds. */
@@ -18,7 +18,10 @@ const maxKeys = 200;
 /** How long (ms) the database may take to answer a ping. */
 const pingTimeout = 1000;
 
-/** Adds the metrics of a serving process. */
+/**
+ * Adds the metrics of a serving process. They have OpenTelemetry's stable names where those exist. Tests compare them with
+ * `docs/observe.md`, and with the dashboard and the alerts in `operations/`.
+ */
 export function measure(metrics: Metrics, observers: Observers): void {
   const zero = measureOperations(metrics, observers);
   measureRoundTrips(metrics, observers);

@@ -1,8 +1,8 @@
 import type { FastifyPluginAsync } from 'fastify';
 import type { Logger } from 'pino';
+import type { Metrics } from '../../../packages/metrics/src/metrics.ts';
 import type { Redactor } from '../log/redact.ts';
 import { withTimeout } from '../with-timeout.ts';
-import type { Metrics } from './metrics.ts';
 import type { Observers } from './observers.ts';
 
 export interface TelemetryOptions {
@@ -49,10 +49,10 @@ export class Telemetry {
 
   async #measure({ version, role, database, output }: TelemetryOptions): Promise<void> {
     const [{ Metrics }, { measure }, { measureProcess }, { reportToParent }] = await Promise.all([
-      import('./metrics.ts'),
+      import('../../../packages/metrics/src/metrics.ts'),
       import('./measure.ts'),
-      import('./process-metrics.ts'),
-      import('./cluster-metrics.ts'),
+      import('../../../packages/metrics/src/process-metrics.ts'),
+      import('../../../packages/metrics/src/cluster-metrics.ts'),
     ]);
     const metrics = new Metrics();
     this.metrics = metrics;
@@ -69,9 +69,11 @@ export class Telemetry {
   async pages(isParent: boolean): Promise<FastifyPluginAsync[]> {
     const { metrics } = this;
     if (!metrics) return [];
-    const { ClusterMetrics } = await import('./cluster-metrics.ts');
+    const { ClusterMetrics } = await import('../../../packages/metrics/src/cluster-metrics.ts');
     const cluster = isParent ? new ClusterMetrics(metrics) : undefined;
-    if (!isParent) metrics.gauge('animal_store_workers_up', 'Processes that serve.', () => [[1]]);
+    metrics.gauge('animal_store_workers_up', 'Processes that serve.', () => [[cluster?.up ?? 1]]);
+    const silent = 'Workers that have not reported lately.';
+    if (cluster) metrics.gauge('animal_store_workers_silent', silent, () => [[cluster.silent]]);
     const text = () => cluster?.text() ?? metrics.registry.metrics();
     const page: FastifyPluginAsync = async (app) => {
       app.get('/metrics', async (_, reply) => reply.type(metrics.registry.contentType).send(await text()));

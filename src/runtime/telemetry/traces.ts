@@ -29,9 +29,9 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
+import { Incident } from '../../../packages/log/src/incident.ts';
 import type { RequestTrace } from '../../deadline.ts';
 import { type ErrorCode, httpStatusOf } from '../../errors.ts';
-import { Incident } from '../log/incident.ts';
 import { addressOf } from '../log/request-log.ts';
 import { codeLabel, methodLabel, other, routeLabel } from './labels.ts';
 import type { DatabaseObserver, Observers, OperationObserver, RequestObserver } from './observers.ts';

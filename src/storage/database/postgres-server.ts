@@ -1,5 +1,5 @@
 import type { Pool, PoolClient, QueryArrayResult } from 'pg';
-import { Incident } from '../../runtime/log/incident.ts';
+import { Incident } from '../../../packages/log/src/incident.ts';
 import { retry } from '../../runtime/retry.ts';
 import type { PoolState } from '../../runtime/telemetry/observers.ts';
 import {
@@ -223,8 +223,8 @@ class Availability {
   /** A statement has succeeded. */
   answered(): void {
     this.#hasAnswered = true;
-    this.#loss.recovered();
-    this.#failures.recovered();
+    if (this.#loss.ongoing) this.#loss.recovered();
+    if (this.#failures.ongoing) this.#failures.recovered();
   }
 
   /** No connection was available, or a statement failed, perhaps through its own fault. */

@@ -1,6 +1,9 @@
 import { mock } from 'node:test';
-import { Incident } from '../../src/runtime/log/incident.ts';
-import { afterEach, expect, test } from '../support/jest.ts';
+import type * as jest from '@jest/globals';
+import { Incident } from '../src/incident.ts';
+
+// `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
+const { afterEach, expect, test } = globalThis as unknown as typeof jest;
 
 const { now } = performance;
 let time: number;

@@ -1,16 +1,18 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { Readable } from 'node:stream';
-import { RateLimiterClusterMaster } from 'rate-limiter-flexible';
-import type { Log } from '../log/log.ts';
 import { handOver } from './hand-over.ts';
 import { type ClusterState, type WorkerReady, workerVariable } from './worker.ts';
 
-export interface WorkersOptions {
+type Log = Record<'info' | 'error' | 'fatal', (fields: object, message: string) => void>;
+
+export interface WorkersOptions<Shared> {
   /** The file that each worker runs. */
   program: string;
   count: number;
-  /** The parent's log; its settings apply to the workers, too. */
+  /** Gets a line when a worker starts, is ready, ends or dies. */
   log: Log;
+  /** Sent to the workers, and again by `share`. */
+  shared: Shared;
   /** Receives the workers' output, in whole lines. */
   output: { write(lines: string): void };
   /** How long (ms) a drain may take before the remaining workers are killed. */
@@ -20,21 +22,20 @@ export interface WorkersOptions {
 }
 
 /** Starts, restarts, informs and stops the worker processes. */
-export class Workers {
+export class Workers<Shared> {
   readonly #listening = Promise.withResolvers<string>();
   /** Resolves to the address of the service when the first worker listens; never when no worker can start. */
   readonly listening = this.#listening.promise;
   readonly #slots: WorkerSlot[];
+  #shared: Shared;
   #hasGivenUp = false;
   #isDraining = false;
   #hasStarted = false;
 
   /** Starts one worker, and the others when it listens, so that a port in use is reported once. */
-  constructor(readonly options: WorkersOptions) {
-    const { program, count, log } = options;
-    log.onChange = () => this.#sendAll();
-    // Serves the limiters of all workers: invalid keys, and quotas without Redis.
-    new RateLimiterClusterMaster();
+  constructor(readonly options: WorkersOptions<Shared>) {
+    const { program, count, shared } = options;
+    this.#shared = shared;
     cluster.setupPrimary({ exec: program, args: [], stdio: ['ignore', 'pipe', 'inherit', 'ipc'] });
     this.#slots = Array.from({ length: count }, (_, index) => new WorkerSlot(index + 1, this));
     const [first, ...others] = this.#slots;
@@ -42,6 +43,12 @@ export class Workers {
     void this.listening.then(() => {
       if (!this.#isDraining) for (const slot of others) slot.start();
     });
+  }
+
+  /** Sends another value to all workers. */
+  share(value: Shared): void {
+    this.#shared = value;
+    this.#sendAll();
   }
 
   /** Stops all workers. @returns whether all finished their requests */
@@ -78,10 +85,9 @@ export class Workers {
 
   #sendAll(): void {
     const { up } = this;
-    const workersUp = up < this.#slots.length ? `${up} of ${this.#slots.length}` : null;
-    this.#hasStarted ||= workersUp === null;
-    const { settings: log } = this.options.log;
-    for (const slot of this.#slots) slot.send({ workersUp, hasStarted: this.#hasStarted, log });
+    const { count } = this.options;
+    this.#hasStarted ||= up === count;
+    for (const slot of this.#slots) slot.send({ up, count, hasStarted: this.#hasStarted, shared: this.#shared });
   }
 }
 
@@ -111,7 +117,7 @@ class WorkerSlot {
 
   constructor(
     readonly number: number,
-    private readonly workers: Workers,
+    private readonly workers: Workers<unknown>,
   ) {}
 
   start(): void {
@@ -131,7 +137,7 @@ class WorkerSlot {
     });
     // Registered after the listener above, so that this worker no longer counts as up.
     handOver(worker, () => this.workers.canServe);
-    log.logger.info({ worker: this.number, workerPid: child.pid }, 'worker started');
+    log.info({ worker: this.number, workerPid: child.pid }, 'worker started');
   }
 
   /** @returns false when it was up and its exit code was not 0 */
@@ -146,7 +152,7 @@ class WorkerSlot {
     this.#worker?.process.kill('SIGKILL');
   }
 
-  send(state: ClusterState): void {
+  send(state: ClusterState<unknown>): void {
     if (this.isUp && this.#worker?.isConnected()) this.#worker.send(state);
   }
 
@@ -158,27 +164,27 @@ class WorkerSlot {
       this.#pause = pauses.shortest;
     }, pauses.forgottenAfter).unref();
     const fields = { worker: this.number, workerPid: this.#worker?.process.pid };
-    this.workers.options.log.logger.info(fields, 'worker ready');
+    this.workers.options.log.info(fields, 'worker ready');
     this.workers.changed(address);
   }
 
   #end(end: End): boolean {
-    const { logger } = this.workers.options.log;
+    const { log } = this.workers.options;
     const fields = { worker: this.number, ...end };
     const wasUp = this.isUp;
     this.#worker = undefined;
     this.isUp = false;
     clearTimeout(this.#timer);
     if (this.#isStopping) {
-      logger.info(fields, 'worker ended');
+      log.info(fields, 'worker ended');
       return !wasUp || end.exitCode === 0;
     }
     if (!wasUp) this.#failedStarts += 1;
     if (!this.#hasBeenUp || this.#failedStarts >= maxFailedStarts) {
-      logger.fatal(fields, 'worker died and will not be restarted');
+      log.fatal(fields, 'worker died and will not be restarted');
       this.workers.giveUp(this.#reason(end));
     } else {
-      logger.error({ ...fields, restartInMs: this.#pause }, 'worker died');
+      log.error({ ...fields, restartInMs: this.#pause }, 'worker died');
       this.#timer = setTimeout(() => this.start(), this.#pause);
       this.#pause = Math.min(2 * this.#pause, pauses.longest);
     }

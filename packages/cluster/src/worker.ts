@@ -1,17 +1,17 @@
 import cluster from 'node:cluster';
-import type { LogSettings } from '../log/log.ts';
 
-/** Environment variable with a worker's number and the number of workers, like `1/4`. Not configurable. */
-export const workerVariable = 'ANIMAL_STORE_WORKER';
+/** The environment variable with a worker's number. It also tells these workers from those of a foreign parent, like PM2. */
+export const workerVariable = 'CLUSTER_WORKER';
 
 /** The parent sends this to its workers at each change. */
-export interface ClusterState {
-  /** How many workers are up, like `3 of 4`; null when all are. */
-  workersUp: string | null;
+export interface ClusterState<Shared> {
+  /** How many of the workers are up. */
+  up: number;
+  count: number;
   /** Whether all workers have been up. */
   hasStarted: boolean;
-  /** The current log settings. */
-  log: LogSettings;
+  /** The value that the parent shares. */
+  shared: Shared;
 }
 
 /** A worker reports the address on which it listens. */
@@ -20,9 +20,9 @@ export interface WorkerReady {
 }
 
 /** A worker process, and its communication with the parent. */
-export class ClusterWorker {
+export class ClusterWorker<Shared> {
   /** Undefined until this worker is ready. */
-  state: ClusterState | undefined;
+  state: ClusterState<Shared> | undefined;
 
   private constructor(
     /** From 1. */
@@ -33,16 +33,16 @@ export class ClusterWorker {
   }
 
   /** @returns undefined in a process that is not a worker */
-  static ofThisProcess(): ClusterWorker | undefined {
+  static ofThisProcess<Shared>(): ClusterWorker<Shared> | undefined {
     const number = cluster.isWorker && process.env[workerVariable];
     return number ? new ClusterWorker(Number(number)) : undefined;
   }
 
   /** @param listener called when this worker is ready, and at each change */
-  onState(listener: (state: ClusterState) => void): void {
-    process.on('message', (message: Partial<ClusterState>) => {
-      if (message.log === undefined) return;
-      this.state = message as ClusterState;
+  onState(listener: (state: ClusterState<Shared>) => void): void {
+    process.on('message', (message: Partial<ClusterState<Shared>>) => {
+      if (message.hasStarted === undefined) return;
+      this.state = message as ClusterState<Shared>;
       listener(this.state);
     });
   }

@@ -12,7 +12,8 @@ const longestQuiet = 60_000;
  * quiet time, which doubles each time the fault returns within a minute, so that a flapping fault does not flood the log.
  */
 export class Incident {
-  #current: { since: number; times: number; recoveredAt?: number | undefined } | undefined;
+  /** Undefined while nothing is wrong: then a hot path need not call `recovered`. */
+  ongoing: { since: number; times: number; recoveredAt?: number | undefined } | undefined;
   #quiet: number;
   #endedAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
@@ -27,26 +28,26 @@ export class Incident {
 
   occurred(fields: object = {}): void {
     clearTimeout(this.#timer);
-    if (this.#current) {
-      this.#current.times += 1;
-      this.#current.recoveredAt = undefined;
+    if (this.ongoing) {
+      this.ongoing.times += 1;
+      this.ongoing.recoveredAt = undefined;
       return;
     }
     const since = performance.now();
     const isBack = since - this.#endedAt < longestQuiet;
     this.#quiet = isBack ? Math.min(2 * this.#quiet, longestQuiet) : this.shortestQuiet;
-    this.#current = { since, times: 1 };
+    this.ongoing = { since, times: 1 };
     this.callbacks.onStart(fields);
   }
 
   /** Starts the quiet time. */
   recovered(): void {
-    const current = this.#current;
+    const current = this.ongoing;
     if (!current || current.recoveredAt !== undefined) return;
     const recoveredAt = performance.now();
     current.recoveredAt = recoveredAt;
     this.#timer = setTimeout(() => {
-      this.#current = undefined;
+      this.ongoing = undefined;
       this.#endedAt = performance.now();
       this.callbacks.onEnd(Math.round(recoveredAt - current.since), current.times);
     }, this.#quiet).unref();

@@ -40,9 +40,16 @@ export class ClusterMetrics {
       this.#reports.delete(id);
       this.#ended = this.#ended.then((sum) => Registry.aggregate([sum, counted]).getMetricsAsJSON());
     });
-    const silent = () => [...this.#reports.values()].filter(({ at }) => isSilent(at)).length;
-    own.gauge('animal_store_workers_up', 'Processes that serve.', () => [[this.#reports.size]]);
-    own.gauge('animal_store_workers_silent', 'Workers that have not reported lately.', () => [[silent()]]);
+  }
+
+  /** The number of workers that listen. */
+  get up(): number {
+    return this.#reports.size;
+  }
+
+  /** The number of workers that have not reported lately. */
+  get silent(): number {
+    return [...this.#reports.values()].filter(({ at }) => isSilent(at)).length;
   }
 
   /** In Prometheus' text format. */

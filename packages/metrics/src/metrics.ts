@@ -5,10 +5,7 @@ export type Reading = [value: number, ...labels: string[]];
 /** Reads the current values at each scrape. */
 type Read = () => Reading[] | Promise<Reading[]>;
 
-/**
- * The metrics of one process. They have OpenTelemetry's stable names where those exist. Tests compare them with
- * `docs/observe.md`, and with the dashboard and the alerts in `operations/`.
- */
+/** The metrics of one process. */
 export class Metrics {
   readonly registry = new Registry();
   readonly #registers = [this.registry];
