@@ -6,7 +6,6 @@ import type { ClusterWorker } from '../packages/cluster/src/worker.ts';
 import type { LogOutput } from '../packages/log/src/log-output.ts';
 import { ApiKeyService, actorOf, type IssuedKey } from './access/keys/api-key.service.ts';
 import { secretPrefix } from './access/keys/secret.ts';
-import { backlog } from './api/http/connections.ts';
 import { sendError } from './api/http/failures.ts';
 import { dataHeaders } from './api/http/headers.ts';
 import type { AppOptions } from './app.ts';
@@ -15,10 +14,9 @@ import { tryAgain } from './errors.ts';
 import { modelOf } from './mikro-orm.config.ts';
 import { modules } from './modules.ts';
 import { preparedStore } from './prepared-store.ts';
-import type { CheckReadiness } from './runtime/health/health.ts';
-import { openOperationsPort } from './runtime/health/port.ts';
+import { type CheckReadiness, openOperationsPort } from './runtime/health.ts';
 import type { Log, LogSettings } from './runtime/log/log.ts';
-import { Redactor } from './runtime/log/redact.ts';
+import { Redactor } from './runtime/log/request-log.ts';
 import { Telemetry, type TelemetryOptions } from './runtime/telemetry/telemetry.ts';
 import { Database } from './storage/database/database.ts';
 import { releasedVersion } from './version.ts';
@@ -48,6 +46,9 @@ export interface ProcessOptions {
   /** Called when the embedded store crashes. */
   onLost(error: Error): void;
 }
+
+/** Maximum number of connections in the kernel's accept queue; Linux allows 4096 by default. */
+const backlog = 4096;
 
 /** Serves in this process. */
 export async function serve(options: ProcessOptions): Promise<Service> {

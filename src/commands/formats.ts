@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { type InfoRecord, parse } from 'csv-parse';
 import { stringify } from 'csv-stringify/sync';
 import type { TObject } from 'typebox';
-import { exact, isRecord, parseExactJson } from '../storage/input/json.ts';
+import { exact, isRecord, parseExactJson } from '../storage/input/int64.ts';
 import { linesOf } from './files.ts';
 
 /** An item and the line (from 1) where it begins, or the reason why it cannot be read. */

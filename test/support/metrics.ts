@@ -1,4 +1,4 @@
-import { Redactor } from '../../src/runtime/log/redact.ts';
+import { Redactor } from '../../src/runtime/log/request-log.ts';
 import { Telemetry } from '../../src/runtime/telemetry/telemetry.ts';
 import { send } from './http.ts';
 import { type Env, freePort, type ServerProcess, type StartOptions, startServer } from './process.ts';

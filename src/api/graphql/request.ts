@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { StoreError } from '../../errors.ts';
-import { isRecord, parseExactJson } from '../../storage/input/json.ts';
+import { isRecord, parseExactJson } from '../../storage/input/int64.ts';
 import { acceptedTypes, isRead } from '../http/headers.ts';
 import type { RequestCall } from '../http/lifecycle.ts';
 import { multipart, type StreamFormat, serverSentEvents } from '../subscriptions/stream-format.ts';

@@ -2,7 +2,6 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from
 import fastifyPlugin from 'fastify-plugin';
 import createRouter, { type HTTPMethod } from 'find-my-way';
 import { StoreError } from '../../errors.ts';
-import { isHost } from './server-options.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -78,4 +77,26 @@ export const addresses = fastifyPlugin(
 
 function badHost(): StoreError {
   return new StoreError('BAD_USER_INPUT', 'The request must have one Host header: a name or address, and a port.');
+}
+
+const host = /^(?:[\w.-]*|\[[\da-f:.]+\])(?::\d{0,5})?$/i;
+
+/** True for a name or address with an optional port. Rejects invalid addresses: 999.1.1.1, [::::]. */
+export function isHost(text: string): boolean {
+  return host.test(text) && (!/^[\d[]|\.\d/.test(text) || URL.canParse(`http://${text}`));
+}
+
+/**
+ * The scheme, host and path prefix that the client used, where a proxy may have stripped the prefix. `X-Forwarded-*` counts
+ * only when it is valid and `TRUST_PROXY` trusts the proxy, because proxies pass on clients' values. RFC 7239's `Forwarded`
+ * is not read: most proxies do not overwrite it.
+ */
+export function origin(request: FastifyRequest): string {
+  const { protocol, host, ips, headers } = request;
+  const scheme = /^https?$/i.test(protocol) ? protocol : 'http';
+  const named = [host, headers.host ?? ''].find((name) => isHost(name) && URL.canParse(`http://${name}`));
+  // `ips` has more than the socket's address only when Fastify trusts that address.
+  const prefix = ips && ips.length > 1 ? headers['x-forwarded-prefix'] : undefined;
+  const isPath = typeof prefix === 'string' && /^(?:\/[\w.~-]+)+$/.test(prefix);
+  return `${scheme}://${named ?? 'localhost'}${isPath ? prefix : ''}`;
 }

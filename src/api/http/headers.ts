@@ -1,7 +1,16 @@
+import { hash } from 'node:crypto';
+import { Readable } from 'node:stream';
 import fastifyCors from '@fastify/cors';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import Negotiator from 'negotiator';
+
+declare module 'fastify' {
+  interface FastifyReply {
+    /** The content's entity tag, when the handler knows it; null for a response that must not be cached. */
+    contentTag: string | null | undefined;
+  }
+}
 
 /** Security headers of every response. */
 export const securityHeaders = {
@@ -52,13 +61,8 @@ export function isRead(method: string): boolean {
 const exposedHeaders =
   'Link, X-Total-Count, Preference-Applied, ETag, Deprecation, Sunset, X-Request-Id, WWW-Authenticate, Allow, Retry-After, Idempotent-Replayed, RateLimit, RateLimit-Policy';
 
-export interface CorsOptions {
-  /** Origins whose scripts may send requests; none when empty. */
-  origins: string[];
-}
-
-/** Enables CORS for the given origins. Register it before `bearer`, because preflights carry no key. */
-export const cors = fastifyPlugin<CorsOptions>(
+/** Enables CORS for scripts of these origins, if any. Register it before `bearer`, because preflights carry no key. */
+export const cors = fastifyPlugin<{ origins: string[] }>(
   async (app: FastifyInstance, { origins }) => {
     if (origins.length === 0) return;
     await app.register(fastifyCors, () => async ({ method, headers }: FastifyRequest) => {
@@ -71,3 +75,55 @@ export const cors = fastifyPlugin<CorsOptions>(
   },
   { name: 'cors', dependencies: ['lifecycle'] },
 );
+
+/**
+ * Adds entity tags, 304 (RFC 9110 section 13) and compression (for clients that accept it) to reads. The tags are weak, because all content codings
+ * share them. Streams have no tag. Register it before the routes.
+ */
+export const caching = fastifyPlugin<{ compression: boolean }>(
+  async (app: FastifyInstance, { compression }) => {
+    app.decorateReply('contentTag', undefined);
+    app.addHook('onSend', (request, reply, payload, done) => {
+      const isContent = typeof payload === 'string' || Buffer.isBuffer(payload);
+      if (!isContent || !mayKeep(request, reply)) return done(null, payload);
+      // Keeps the header of a route that sets its own.
+      const isSaid = reply.getHeader('cache-control') !== dataHeaders['cache-control'];
+      if (!isSaid) reply.header('cache-control', request.caller ? 'private, no-cache' : 'no-cache');
+      // Lower case, as the compression plugin writes it.
+      if (compression) varyBy(reply, 'accept-encoding');
+      // The media type is part of the tag, because `/graphql` has two.
+      const tag = `"${reply.contentTag ?? contentTag(payload, `${reply.getHeader('content-type')}`)}"`;
+      reply.header('etag', `W/${tag}`);
+      const has = request.headers['if-none-match'];
+      // Tags contain no comma or space, so a substring match is a list match.
+      const isCurrent = has !== undefined && (has.includes(tag) || has.trim() === '*');
+      done(null, isCurrent ? notModified(request, reply) : payload);
+    });
+    if (!compression) return;
+    await app.register(import('@fastify/compress'), {
+      encodings: ['zstd', 'br', 'gzip', 'identity'],
+      globalDecompression: false,
+      // Bytes. Compressing more would block the event loop for a millisecond, so it runs in another thread.
+      syncThreshold: 65_536,
+    });
+  },
+  // After the quota, which may still reject the request.
+  { name: 'caching', dependencies: ['lifecycle', 'meter'] },
+);
+
+/** A 160-bit tag of a text. Only the length of the media type is part of it. */
+export function contentTag(content: string | Buffer, mediaType = ''): string {
+  return hash('sha1', content, 'base64url') + mediaType.length.toString(36);
+}
+
+/** True for successful reads. All other responses have `no-store` (`dataHeaders`). */
+function mayKeep({ method, call }: FastifyRequest, { statusCode, contentTag }: FastifyReply): boolean {
+  return isRead(method) && statusCode === 200 && call.code === undefined && contentTag !== null;
+}
+
+/** Keeps all headers of the 200 except content headers (RFC 9110 section 15.4.5), so that caches get a new `Link`. */
+function notModified({ method }: FastifyRequest, reply: FastifyReply): Readable | null {
+  reply.code(304).removeHeader('content-type');
+  // For HEAD Fastify sets Content-Length from the payload, unless it is a stream.
+  return method === 'HEAD' ? Readable.from([]) : null;
+}

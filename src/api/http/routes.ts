@@ -6,9 +6,9 @@ import { idempotencyHooks } from '../../access/idempotency/idempotency-key.ts';
 import { requireScope } from '../../access/keys/bearer.ts';
 import { quotaHooks } from '../../access/quotas/meter.ts';
 import { describeRoute } from '../rest/describe-route.ts';
+import { origin } from './addresses.ts';
 import { bodyHooks, inputHooks, parseJsonBodies } from './input.ts';
 import type { MemoryBudget } from './memory-budget.ts';
-import { origin } from './server-options.ts';
 
 export interface RoutesOptions {
   usage: DeprecationUsage;

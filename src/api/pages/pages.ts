@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { type GraphQLSchema, printSchema } from 'graphql';
+import { origin } from '../http/addresses.ts';
 import { prefersHtml, varyBy } from '../http/headers.ts';
-import { origin } from '../http/server-options.ts';
 import { info } from '../rest/openapi.ts';
 import { guides } from './guides.ts';
 import { asset, fill, open, policyOf, sendPage, styleOf } from './html.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { FastifyInstance } from 'fastify';
-import { contentTag } from '../http/caching.ts';
+import { contentTag } from '../http/headers.ts';
 import { asset, open, policyOf, servePage } from './html.ts';
 
 /** Swagger UI's files from @fastify/swagger-ui, because swagger-ui-dist has a postinstall script. */

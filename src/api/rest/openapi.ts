@@ -4,7 +4,7 @@ import fastifyPlugin from 'fastify-plugin';
 import type { OpenApiMcpOptions } from '../../../packages/openapi-mcp/src/mcp.ts';
 import { hasScope } from '../../access/keys/bearer.ts';
 import { StoreError } from '../../errors.ts';
-import { exact } from '../../storage/input/json.ts';
+import { exact } from '../../storage/input/int64.ts';
 import type { Routes } from '../http/input.ts';
 import { open } from '../pages/html.ts';
 

@@ -3,9 +3,8 @@ import { type TSchema, Type } from 'typebox';
 import { type ErrorCode, httpStatusOf, restCodes, StoreError } from '../../errors.ts';
 import type { Int64 } from '../../storage/input/int64.ts';
 import { maxExactTotal, type Page, pageLimit, serialiseOnce, type Total } from '../../storage/input/page.ts';
-import { contentTag } from '../http/caching.ts';
-import { varyBy } from '../http/headers.ts';
-import { origin } from '../http/server-options.ts';
+import { origin } from '../http/addresses.ts';
+import { contentTag, varyBy } from '../http/headers.ts';
 
 /** The specification's Error. */
 const ErrorSchema = Type.Object(

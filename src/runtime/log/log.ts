@@ -1,9 +1,6 @@
-import { randomUUID } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
 import { hostname } from 'node:os';
-import { type FastifyPluginAsync, type FastifyServerOptions, LogController } from 'fastify';
+import type { FastifyPluginAsync } from 'fastify';
 import { type DestinationStream, type Level, type Logger, pino } from 'pino';
-import type { Redactor } from './redact.ts';
 import { addressOf } from './request-log.ts';
 
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
@@ -21,40 +18,35 @@ export class Log {
   /** Called after a change. */
   onChange: ((settings: LogSettings) => void) | undefined;
   readonly logger: Logger;
-  #sample: number;
-  readonly #stream: DestinationStream;
-  readonly #base: string;
+  /** The members of every line, as JSON. */
+  readonly base: string;
+  /** The share of successful requests to log. */
+  sample: number;
 
   /**
    * @param stream standard output when absent, one write per line
    * @param worker the worker's number, added to each line
    */
-  constructor({ level, sample }: LogSettings, stream: DestinationStream = process.stdout, worker?: number) {
+  constructor(
+    { level, sample }: LogSettings,
+    readonly stream: DestinationStream = process.stdout,
+    worker?: number,
+  ) {
     const base = { pid: process.pid, host: hostname(), ...(worker && { worker }) };
     // Overrides Fastify's serializer, which would change `req`.
     this.logger = pino({ level, base, serializers: { req: (req) => req, err: errorFields } }, stream);
-    this.#sample = sample;
-    this.#stream = stream;
-    this.#base = JSON.stringify(base).slice(1, -1);
-  }
-
-  /** Writes a line of the level info, even when that level is disabled. @param members as JSON, each after a comma */
-  write(members: string, msg: string): void {
-    this.#stream.write(`{"level":30,"time":${Date.now()},${this.#base}${members},"msg":"${msg}"}\n`);
-  }
-
-  get sample(): number {
-    return this.#sample;
+    this.sample = sample;
+    this.base = JSON.stringify(base).slice(1, -1);
   }
 
   get settings(): LogSettings {
-    return { level: this.logger.level as LogLevel, sample: this.#sample };
+    return { level: this.logger.level as LogLevel, sample: this.sample };
   }
 
   /** Child loggers, like Fastify's, inherit the level. */
   set settings({ level, sample }: LogSettings) {
     this.logger.level = level;
-    this.#sample = sample;
+    this.sample = sample;
   }
 
   /** Changes settings for an operator, and logs the change. @param by fields that identify the operator */
@@ -89,20 +81,6 @@ const settingsSchema = {
   minProperties: 1,
   properties: { level: { enum: logLevels }, sample: { type: 'number', minimum: 0, maximum: 1 } },
 };
-
-const acceptableId = /^[\w.:-]{1,64}$/;
-
-/** Fastify's options for logging: one line per request, each with the request's id. */
-export function loggingOptions({ logger }: Log, redactor: Redactor): FastifyServerOptions {
-  return {
-    // Even for the level `silent`, because the level may change while the service runs.
-    loggerInstance: logger,
-    logController: new LogController({ disableRequestLogging: true }),
-    // Keeps the client's `X-Request-Id` unless it has unusual characters or contains an API key.
-    genReqId: ({ headers: { 'x-request-id': given } }: Pick<IncomingMessage, 'headers'>) =>
-      typeof given === 'string' && acceptableId.test(given) && !redactor.hasKey(given) ? given : randomUUID(),
-  };
-}
 
 interface ErrorFields {
   [member: string]: unknown;

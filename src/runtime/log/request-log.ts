@@ -1,11 +1,75 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type FastifyReply, type FastifyRequest, type FastifyServerOptions, LogController } from 'fastify';
 import type { RequestEnd, RequestObserver } from '../telemetry/observers.ts';
 import type { Log } from './log.ts';
-import type { Redactor } from './redact.ts';
 
+const longestPath = 256;
 const longestUserAgent = 128;
+const unprintable = /[^\x20-\x7e]/g;
 const plainName = /^\w{1,64}$/;
+
+/** Makes client input safe to log: bounded, printable and without API keys. */
+export class Redactor {
+  readonly #prefix: string;
+  readonly #issued: RegExp;
+  readonly #bootstrapKey: string | undefined;
+
+  /**
+   * @param prefix the prefix of issued keys
+   * @param bootstrapKey the configured key, which has no prefix
+   */
+  constructor(prefix: string, bootstrapKey?: string) {
+    this.#prefix = prefix;
+    this.#issued = new RegExp(`${prefix}\\w*`, 'g');
+    this.#bootstrapKey = bootstrapKey;
+  }
+
+  hasKey(text: string): boolean {
+    return text.includes(this.#prefix) || (this.#bootstrapKey !== undefined && text.includes(this.#bootstrapKey));
+  }
+
+  /** @returns at most `length` characters of printable ASCII. A text with a key is percent-decoded. */
+  redact(text: string, length: number): string {
+    // Examines more than it returns: a truncated key would not be recognised, and an encoded key is longer.
+    const enough = text.length > length ? text.slice(0, 8 * length) : text;
+    const plain = enough.includes('%') ? decode(enough) : enough;
+    const safe = this.hasKey(plain) ? this.#withoutKeys(plain) : enough;
+    // A terminal would interpret control characters, also those above 127.
+    return (safe.length > length ? safe.slice(0, length) : safe).replace(unprintable, '?');
+  }
+
+  /** @returns at most 256 characters of a URL's path */
+  redactPath(url: string): string {
+    const end = url.indexOf('?');
+    return this.redact(end < 0 ? url : url.slice(0, end), longestPath);
+  }
+
+  #withoutKeys(text: string): string {
+    const withoutIssued = text.replaceAll(this.#issued, `${this.#prefix}...`);
+    return this.#bootstrapKey ? withoutIssued.replaceAll(this.#bootstrapKey, '[key]') : withoutIssued;
+  }
+}
+
+/** Decodes repeatedly percent-encoded characters, too: `%61`, `%2561`, `%252561`. */
+function decode(text: string): string {
+  return text.replace(/%(?:25)*([2-7][\da-f])/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+}
+
+const acceptableId = /^[\w.:-]{1,64}$/;
+
+/** Fastify's options for logging: one line per request, each with the request's id. */
+export function loggingOptions({ logger }: Log, redactor: Redactor): FastifyServerOptions {
+  return {
+    // Even for the level `silent`, because the level may change while the service runs.
+    loggerInstance: logger,
+    logController: new LogController({ disableRequestLogging: true }),
+    // Keeps the client's `X-Request-Id` unless it has unusual characters or contains an API key.
+    genReqId: ({ headers: { 'x-request-id': given } }: Pick<IncomingMessage, 'headers'>) =>
+      typeof given === 'string' && acceptableId.test(given) && !redactor.hasKey(given) ? given : randomUUID(),
+  };
+}
 
 /**
  * Writes one line per request; for successful requests, only the configured share. It builds the JSON itself, at half the
@@ -24,8 +88,7 @@ export function requestLog(
   return {
     ended(request: FastifyRequest, reply: FastifyReply, end: RequestEnd): void {
       if (!log.logger.isLevelEnabled('info')) return;
-      const { method, headers } = request;
-      const { call, caller } = request;
+      const { method, headers, call, caller } = request;
       const { milliseconds, isAnswered } = end;
       const { statusCode: status } = reply;
       const { sample } = log;
@@ -41,7 +104,7 @@ export function requestLog(
       const bytes = isAnswered && method !== 'HEAD' ? reply.getHeader('content-length') : undefined;
 
       // Ids, addresses, hints and names cannot contain quotation marks, so they need no escaping.
-      let line = `,"reqId":"${request.id}"`;
+      let line = `{"level":30,"time":${Date.now()},${log.base},"reqId":"${request.id}"`;
       if (traceId) line += `,"traceId":"${traceId}"`;
       line += `,"req":{"method":"${method}","path":${JSON.stringify(redactor.redactPath(request.originalUrl))}}`;
       if (address) line += `,"address":"${address}"`;
@@ -61,7 +124,7 @@ export function requestLog(
       if (bytes !== undefined) line += `,"bytes":${Number(bytes)}`;
       if (method === 'POST' && reply.hasHeader('idempotent-replayed')) line += ',"replayed":true';
       if (isSampled) line += `,"sample":${sample}`;
-      log.write(line, isAnswered ? 'answered' : 'aborted by the client');
+      log.stream.write(`${line},"msg":"${isAnswered ? 'answered' : 'aborted by the client'}"}\n`);
     },
   };
 }

@@ -3,8 +3,8 @@ import type { FastifyInstance } from 'fastify';
 import type { GraphQLFormattedError } from 'graphql';
 import type { Metrics, Reading } from '../../../packages/metrics/src/metrics.ts';
 import { withTimeout } from '../with-timeout.ts';
-import { codeLabel, methodLabel, other, routeLabel } from './labels.ts';
 import type { ObservedDatabase, Observers, QueueState } from './observers.ts';
+import { codeLabel, methodLabel, other, routeLabel } from './telemetry.ts';
 
 /** OpenTelemetry's recommended buckets for HTTP, in seconds. */
 const httpBuckets = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];

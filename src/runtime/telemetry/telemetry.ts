@@ -1,7 +1,8 @@
 import type { FastifyPluginAsync } from 'fastify';
 import type { Logger } from 'pino';
 import type { Metrics } from '../../../packages/metrics/src/metrics.ts';
-import type { Redactor } from '../log/redact.ts';
+import { httpStatusOf } from '../../errors.ts';
+import type { Redactor } from '../log/request-log.ts';
 import { withTimeout } from '../with-timeout.ts';
 import type { Observers } from './observers.ts';
 
@@ -103,4 +104,36 @@ export function isTraced(env: NodeJS.ProcessEnv, log: Pick<Logger, 'warn'>): boo
     log.warn({ exporter }, 'OTEL_TRACES_EXPORTER: only otlp is known here');
   }
   return exporter === 'otlp';
+}
+
+/** Replaces values outside a closed list, so that clients cannot create labels. */
+export const other = 'other';
+
+const methods = new Set(['GET', 'POST', 'HEAD', 'OPTIONS', 'PUT', 'PATCH', 'DELETE']);
+/** All error codes; the last are Apollo Server's own. */
+const codes = new Set([
+  ...Object.keys(httpStatusOf),
+  'GRAPHQL_PARSE_FAILED',
+  'GRAPHQL_VALIDATION_FAILED',
+  'PERSISTED_QUERY_NOT_FOUND',
+]);
+
+export function methodLabel(method: string): string {
+  return methods.has(method) ? method : other;
+}
+
+/** @param code undefined when there was no error */
+export function codeLabel(code: unknown): string {
+  if (code === undefined) return 'OK';
+  return codes.has(code as string) ? (code as string) : other;
+}
+
+interface Routed {
+  is404: boolean;
+  routeOptions: { url?: string | undefined };
+}
+
+/** The route without the pattern of its parameter: `/v1/pets/:petId`. */
+export function routeLabel({ is404, routeOptions: { url } }: Routed): string {
+  return is404 || url === undefined || url === '*' ? other : url.replace(/\(.*?\)(?=\/|$)/g, '');
 }

@@ -33,9 +33,8 @@ import { Incident } from '../../../packages/log/src/incident.ts';
 import type { RequestTrace } from '../../deadline.ts';
 import { type ErrorCode, httpStatusOf } from '../../errors.ts';
 import { addressOf } from '../log/request-log.ts';
-import { codeLabel, methodLabel, other, routeLabel } from './labels.ts';
 import type { DatabaseObserver, Observers, OperationObserver, RequestObserver } from './observers.ts';
-import type { TelemetryOptions } from './telemetry.ts';
+import { codeLabel, methodLabel, other, routeLabel, type TelemetryOptions } from './telemetry.ts';
 
 /** The maximum batch size. */
 const maxLinks = 256;

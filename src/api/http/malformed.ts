@@ -1,8 +1,6 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import fastifyPlugin from 'fastify-plugin';
-import { Incident } from '../../../packages/log/src/incident.ts';
 import { StoreError } from '../../errors.ts';
 import { dataHeaders } from './headers.ts';
 
@@ -13,67 +11,8 @@ declare module 'node:net' {
   }
 }
 
-/** Maximum number of connections in the kernel's accept queue; Linux allows 4096 by default. */
-export const backlog = 4096;
 /** How long (ms) a connection stays open after its last response, so that the response arrives before the reset. */
 const linger = 1000;
-/** How often (ms) a closing server closes connections without a request. */
-const interval = 500;
-
-export interface ConnectionsOptions {
-  /** Maximum number of client connections. */
-  max: number;
-}
-
-/**
- * Limits client connections, so that file descriptors remain for the database; it closes further connections immediately.
- * When the server closes, it also closes connections without a request in progress: Node would wait for connections that
- * never sent a request (browsers and undici open them in advance) or never complete one.
- */
-export const connections = fastifyPlugin<ConnectionsOptions>(
-  async (app: FastifyInstance, { max }) => {
-    const { server, log } = app;
-    server.maxConnections = max;
-    // Otherwise a worker would pass the connection to the next worker, which may be full, too.
-    Object.assign(server, { dropMaxConnection: true });
-    const refusals = new Incident({
-      onStart: () => log.warn({ maxConnections: max }, 'connections are refused'),
-      onEnd: (ms, refused) => log.info({ ms, refused }, 'connections are no longer refused'),
-    });
-    server.on('drop', () => {
-      refusals.occurred();
-      refusals.recovered();
-    });
-
-    const open = new Set<Socket>();
-    server.on('connection', (socket) => {
-      open.add(socket);
-      socket.once('close', () => open.delete(socket));
-    });
-    const closeUnused = () => {
-      for (const socket of open) if (socket.latestResponse?.closed ?? true) socket.destroy();
-    };
-    app.addHook('preClose', async () => {
-      const timer = setInterval(closeUnused, interval);
-      server.once('close', () => clearInterval(timer));
-    });
-  },
-  { name: 'connections' },
-);
-
-/**
- * Derives the maximum number of client connections from the limit of open files (`ulimit -n`). It reserves 128 files for
- * the process, and four per pooled connection: the embedded store holds both ends, and each replica has a pool.
- *
- * @returns 16 to 10,000, the most that one process serves well
- */
-export function roomForConnections(poolMax: number): number {
-  // @types/node lacks this option. Without it, the report resolves the name of every peer.
-  Object.assign(process.report, { excludeNetwork: true });
-  const { userLimits } = process.report.getReport() as { userLimits?: { open_files?: { soft: number | 'unlimited' } } };
-  const limit = Number(userLimits?.open_files?.soft);
-  return Math.max(16, Math.min(10_000, (limit || Number.POSITIVE_INFINITY) - 128 - 4 * poolMax));
-}
 
 const ofParser: Record<string, StoreError> = {
   HPE_HEADER_OVERFLOW: new StoreError('REQUEST_HEADER_FIELDS_TOO_LARGE', 'The headers have more than 16384 bytes.'),

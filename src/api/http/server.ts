@@ -1,0 +1,185 @@
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify';
+import fastifyPlugin from 'fastify-plugin';
+import type { TObject } from 'typebox';
+import { Incident } from '../../../packages/log/src/incident.ts';
+import { tryAgain } from '../../errors.ts';
+import { checker } from '../../storage/input/check.ts';
+import { answerMalformed } from './malformed.ts';
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Number of requests rejected because the event loop was overloaded. */
+    shedRequests: number;
+  }
+}
+
+export interface ServerOptions {
+  trustProxy: false | number | string[];
+  /** Milliseconds to receive a complete request, and to keep an idle connection open. */
+  requestTimeout: number;
+  keepAliveTimeout: number;
+  /** Bytes. */
+  bodyLimit: number;
+}
+
+const maxHeaderSize = 16_384;
+/** A path without a route. */
+const unroutedPath = '//';
+/** Requests with an undecodable path. */
+const unreadable = new WeakSet<IncomingMessage>();
+
+/** Fastify's options for the HTTP server: its limits, and the handling of malformed requests. */
+export function serverOptions(options: ServerOptions): FastifyServerOptions {
+  const { trustProxy, requestTimeout, keepAliveTimeout, bodyLimit } = options;
+  return {
+    bodyLimit,
+    requestTimeout,
+    keepAliveTimeout,
+    // Also limits clients that read their response slowly.
+    connectionTimeout: Math.max(120_000, requestTimeout, keepAliveTimeout),
+    // The router ignores the first character of a path, so it would treat `*` (RFC 9112 section 3.2.4) as `/`.
+    rewriteUrl: (raw: IncomingMessage) =>
+      raw.url === undefined || raw.url.startsWith('*') || unreadable.has(raw) ? unroutedPath : raw.url,
+    // A function, because Fastify trusts no proxy when it gets their number: it could not validate the peer
+    // (https://github.com/advisories/GHSA-3m5p-2c4r-xxw2).
+    trustProxy: typeof trustProxy === 'number' ? (_address: string, hop: number) => hop < trustProxy : trustProxy,
+    schemaController: { compilersFactory: { buildValidator: buildValidator as never } },
+    // The longest path parameter is an int64; longer ones, up to the size of a header section, get 404.
+    routerOptions: { maxParamLength: maxHeaderSize },
+    http: {
+      joinDuplicateHeaders: true,
+      maxHeaderSize,
+      requireHostHeader: false,
+      // Limits clients that send their headers slowly.
+      headersTimeout: Math.min(requestTimeout, 10_000),
+      connectionsCheckingInterval: 1000,
+    },
+    // Requests that arrive on open connections while the service drains are still served.
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+    clientErrorHandler: answerMalformed,
+    // An undecodable path would pass no hook, so it is routed like an unknown one.
+    frameworkErrors: (_error: unknown, { raw, server }: FastifyRequest, reply: FastifyReply) => {
+      unreadable.add(raw);
+      server.routing(raw, reply.raw);
+    },
+  } as FastifyServerOptions;
+}
+
+/** Makes Fastify validate input with `checker`, so that a schema means the same as in OpenAPI. */
+function buildValidator() {
+  return ({ schema, httpPart }: { schema: TObject; httpPart?: string }) => {
+    // Routes answer an invalid path parameter with 404, and headers are checked where they are read.
+    if (httpPart === 'params' || httpPart === 'headers') return () => true;
+    const check = checker(schema, { isText: httpPart !== 'body' });
+    return (input: unknown) => {
+      try {
+        return { value: check(input) };
+      } catch (error) {
+        return { error };
+      }
+    };
+  };
+}
+
+/** How often (ms) a closing server closes connections without a request. */
+const interval = 500;
+
+/**
+ * Limits client connections to `max`, so that file descriptors remain for the database; it closes further connections
+ * immediately. When the server closes, it also closes connections without a request in progress: Node would wait for
+ * connections that never sent a request (browsers and undici open them in advance) or never complete one.
+ */
+export const connections = fastifyPlugin<{ max: number }>(
+  async (app: FastifyInstance, { max }) => {
+    const { server, log } = app;
+    server.maxConnections = max;
+    // Otherwise a worker would pass the connection to the next worker, which may be full, too.
+    Object.assign(server, { dropMaxConnection: true });
+    const refusals = new Incident({
+      onStart: () => log.warn({ maxConnections: max }, 'connections are refused'),
+      onEnd: (ms, refused) => log.info({ ms, refused }, 'connections are no longer refused'),
+    });
+    server.on('drop', () => {
+      refusals.occurred();
+      refusals.recovered();
+    });
+
+    const open = new Set<Socket>();
+    server.on('connection', (socket) => {
+      open.add(socket);
+      socket.once('close', () => open.delete(socket));
+    });
+    const closeUnused = () => {
+      for (const socket of open) if (socket.latestResponse?.closed ?? true) socket.destroy();
+    };
+    app.addHook('preClose', async () => {
+      const timer = setInterval(closeUnused, interval);
+      server.once('close', () => clearInterval(timer));
+    });
+  },
+  { name: 'connections' },
+);
+
+/**
+ * Derives the maximum number of client connections from the limit of open files (`ulimit -n`). It reserves 128 files for
+ * the process, and four per pooled connection: the embedded store holds both ends, and each replica has a pool.
+ *
+ * @returns 16 to 10,000, the most that one process serves well
+ */
+export function roomForConnections(poolMax: number): number {
+  // @types/node lacks this option. Without it, the report resolves the name of every peer.
+  Object.assign(process.report, { excludeNetwork: true });
+  const { userLimits } = process.report.getReport() as { userLimits?: { open_files?: { soft: number | 'unlimited' } } };
+  const limit = Number(userLimits?.open_files?.soft);
+  return Math.max(16, Math.min(10_000, (limit || Number.POSITIVE_INFINITY) - 128 - 4 * poolMax));
+}
+
+/** Minimum number of samples: a single one may be a pause for garbage collection or another process. */
+const fewestTurns = 4;
+const resolution = 10;
+/** Milliseconds between two checks of the delay. */
+const checkInterval = 1000;
+
+/**
+ * Rejects new work with 503 while the event loop is overloaded, that is, while most of its turns in a second were long. The
+ * accept queue is served once per turn, so new clients would wait for seconds, which no other metric shows. Public routes,
+ * including health checks, are exempt.
+ *
+ * `maxDelay` is the median delay (ms) of the event loop beyond which it is overloaded; 0 for no limit.
+ */
+export const overload = fastifyPlugin<{ maxDelay: number }>(
+  async (app: FastifyInstance, { maxDelay }) => {
+    app.decorate('shedRequests', 0);
+    if (maxDelay === 0) return;
+    const delay = monitorEventLoopDelay({ resolution });
+    delay.enable();
+    let isFull = false;
+    const incident = new Incident({
+      onStart: () => app.log.warn('requests are refused: the event loop is full'),
+      onEnd: (ms, refused) => app.log.info({ ms, refused }, 'requests are no longer refused'),
+    });
+    const timer = setInterval(() => {
+      if (delay.count < fewestTurns) return;
+      isFull = delay.percentile(50) / 1e6 - resolution > maxDelay;
+      delay.reset();
+      if (!isFull) incident.recovered();
+    }, checkInterval).unref();
+    app.addHook('onClose', async () => {
+      clearInterval(timer);
+      delay.disable();
+    });
+
+    app.addHook('onRequest', (request, reply, done) => {
+      if (!isFull || request.routeOptions.config.public === true) return done();
+      app.shedRequests += 1;
+      incident.occurred();
+      reply.header('connection', 'close');
+      done(tryAgain('The service is overloaded; try again shortly.'));
+    });
+  },
+  { name: 'overload', dependencies: ['lifecycle'] },
+);
