@@ -1,6 +1,5 @@
 import { getIntrospectionQuery } from 'graphql';
-import { Meter, quotaHooks } from '../../src/access/quotas/meter.ts';
-import { Quota } from '../../src/access/quotas/quota.ts';
+import { Meter, Quota, quotaHooks } from '../../src/access/quota.ts';
 import { sql, stock, together, whileReadsFail } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
 import type { HttpResponse } from '../support/http.ts';

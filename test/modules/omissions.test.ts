@@ -2,7 +2,7 @@ import { defineEntity, p } from '@mikro-orm/core';
 import Fastify from 'fastify';
 import { Field, Int, Mutation, ObjectType, Query, Resolver } from 'type-graphql';
 import { type TSchema, Type } from 'typebox';
-import { meter } from '../../src/access/quotas/meter.ts';
+import { meter } from '../../src/access/quota.ts';
 import type { Routes } from '../../src/api/http/input.ts';
 import { pageOf, success } from '../../src/api/rest/responses.ts';
 import { contracts } from '../../src/contracts.ts';

@@ -4,7 +4,7 @@ import { deprecationHooks } from '../../access/deprecations/deprecation.ts';
 import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
 import { idempotencyHooks } from '../../access/idempotency/idempotency-key.ts';
 import { requireScope } from '../../access/keys/bearer.ts';
-import { quotaHooks } from '../../access/quotas/meter.ts';
+import { quotaHooks } from '../../access/quota.ts';
 import { describeRoute } from '../rest/describe-route.ts';
 import { origin } from './addresses.ts';
 import { bodyHooks, inputHooks, parseJsonBodies } from './input.ts';
