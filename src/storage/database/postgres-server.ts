@@ -244,7 +244,7 @@ class Availability {
     else if (this.#exhaustionTimer) {
       clearTimeout(this.#exhaustionTimer);
       this.#exhaustionTimer = undefined;
-      this.#exhaustion.recovered();
+      if (this.#exhaustion.ongoing) this.#exhaustion.recovered();
     }
   }
 }
