@@ -1,19 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import fastifyStatic from '@fastify/static';
 import type { FastifyInstance } from 'fastify';
-import {
-  asset,
-  dataElement,
-  fill,
-  hashOf,
-  type Page,
-  pageHeaders,
-  policyOf,
-  root,
-  servePage,
-  styleOf,
-} from './html.ts';
+import { asset, dataElement, fill, hashOf, type Page, policyOf, root, serveFiles, servePage, styleOf } from './html.ts';
 
 /** An operation to try in the explorers. */
 export interface Example {
@@ -45,20 +33,14 @@ export async function graphiQL(app: FastifyInstance, { examples }: { examples: E
     app.log.warn('GraphiQL is not served, because dist/graphiql is missing: remove dist, and build again');
     return;
   }
-  app.addHook('onRoute', (route) => {
-    route.config = { ...route.config, public: true };
-  });
   const places = { files: `graphiql/${version}`, examples: dataElement('examples', examples) };
   servePage(app, '/graphiql', { html: fill(asset('graphiql.html').toString(), places), policy: graphiQLPolicy });
-  await app.register(fastifyStatic, {
+  await serveFiles(app, graphiQLPolicy, {
     root: join(bundles, version),
     prefix: `/graphiql/${version}/`,
     immutable: true,
     maxAge: '1y',
-    index: false,
     preCompressed: true,
-    // A worker has the policy of its script, not the page's.
-    setHeaders: (reply) => reply.headers(pageHeaders(graphiQLPolicy)),
   });
 }
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import fastifyStatic, { type FastifyStaticOptions } from '@fastify/static';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { securityHeaders } from '../http/headers.ts';
 
@@ -42,6 +43,18 @@ export const open = { schema: { hide: true }, config: { public: true } };
 export function servePage(app: FastifyInstance, path: string, page: Page): void {
   app.get(path, open, async (_request, reply) => sendPage(reply, page));
   app.get(`${path}/`, open, async (_request, reply) => reply.redirect(`../${basename(path)}`, 308));
+}
+
+/** Serves the files of a folder, without a key. */
+export async function serveFiles(app: FastifyInstance, policy: string, options: FastifyStaticOptions): Promise<void> {
+  // A worker has the policy of its script, not the page's.
+  const setHeaders = (reply: FastifyReply) => reply.headers(pageHeaders(policy));
+  await app.register(async (own) => {
+    own.addHook('onRoute', (route) => {
+      route.config = { ...route.config, public: true };
+    });
+    await own.register(fastifyStatic, { index: false, setHeaders, ...options });
+  });
 }
 
 export function sendPage(reply: FastifyReply, { html, policy }: Page): FastifyReply {

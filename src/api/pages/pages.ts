@@ -1,12 +1,13 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { type GraphQLSchema, printSchema } from 'graphql';
 import { origin } from '../http/addresses.ts';
-import { prefersHtml, varyBy } from '../http/headers.ts';
+import { contentTag, prefersHtml, varyBy } from '../http/headers.ts';
 import { info } from '../rest/openapi.ts';
-import { guides } from './guides.ts';
-import { asset, fill, open, policyOf, sendPage, styleOf } from './html.ts';
-import { reference } from './reference.ts';
+import { asset, fill, open, policyOf, root, sendPage, serveFiles, servePage, styleOf } from './html.ts';
 
 export interface PagesOptions {
   /** The version of this release. */
@@ -37,99 +38,104 @@ export const pages = fastifyPlugin(
       const text = `${printSchema(options.schema)}\n`;
       app.get('/schema.graphql', open, async (_request, reply) => reply.type('text/plain; charset=utf-8').send(text));
     }
-    await app.register(reference);
-    await app.register(guides);
+    serveReference(app);
+    await serveGuides(app);
     serveFrontPage(app, options);
   },
   { name: 'pages' },
 );
 
-/** A link on the front page. */
-interface PageLink {
-  /** The member name in JSON. */
-  name: string;
-  path: string;
-  /** The heading on the page. */
-  group: string;
-  title: string;
-  text: string;
+/** Swagger UI's files from @fastify/swagger-ui, because swagger-ui-dist has a postinstall script. */
+const swaggerUi = fileURLToPath(new URL('.', import.meta.resolve('@fastify/swagger-ui/static/swagger-ui-bundle.js')));
+
+const types: Record<string, string> = {
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+};
+
+/** Serves `/docs`, the REST reference, where a user with a key can try every operation. It loads no external files. */
+function serveReference(app: FastifyInstance): void {
+  const policy = policyOf(
+    "script-src 'self'",
+    "style-src 'self'",
+    // Swagger UI's style sheet embeds its icons.
+    "img-src 'self' data:",
+    "connect-src 'self'",
+  );
+  servePage(app, '/docs', { html: asset('reference.html').toString(), policy });
+  // Also the files that the other pages share.
+  const assets = ['reference.js', 'reference.css', 'theme.css', 'guide.css', 'front-page.js', 'key.js', 'icon.svg'];
+  const files = [
+    ...['swagger-ui-bundle.js', 'swagger-ui.css'].map((name) => [name, readFileSync(swaggerUi + name)] as const),
+    ...assets.map((name) => [name, asset(name)] as const),
+  ];
+  for (const [name, content] of files) {
+    const tag = contentTag(content);
+    app.get(`/docs/static/${name}`, open, async (_request, reply) => {
+      reply.contentTag = tag;
+      return reply.type(`${types[extname(name)]}`).send(content);
+    });
+  }
 }
 
-const links: PageLink[] = [
-  {
-    name: 'guides',
-    path: '/guide',
-    group: 'Guides',
-    title: 'Guides',
-    text: 'How to use it, operate it and change it.',
-  },
-  {
-    name: 'errors',
-    path: '/guide/errors',
-    group: 'Guides',
-    title: 'Errors',
-    text: 'Every error code: what it means, and what to do.',
-  },
-  {
-    name: 'reference',
-    path: '/docs',
-    group: 'REST',
-    title: 'Reference',
-    text: 'Every operation, to be tried there with your key.',
-  },
-  {
-    name: 'openapi',
-    path: '/v1/openapi.json',
-    group: 'REST',
-    title: 'OpenAPI',
-    text: 'The contract, for generators of clients.',
-  },
-  {
-    name: 'sandbox',
-    path: '/graphql',
-    group: 'GraphQL',
-    title: 'Apollo Sandbox',
-    text: 'Explore and try it. The page loads from Apollo: it needs the internet.',
-  },
-  {
-    name: 'explorer',
-    path: '/graphiql',
-    group: 'GraphQL',
-    title: 'GraphiQL',
-    text: 'Explore and try it without the internet: all of it is served here.',
-  },
-  {
-    name: 'schema',
-    path: '/schema.graphql',
-    group: 'GraphQL',
-    title: 'Schema',
-    text: 'The contract, in the schema definition language.',
-  },
-  { name: 'liveness', path: '/livez', group: 'Health', title: 'Liveness', text: 'The process runs.' },
-  {
-    name: 'readiness',
-    path: '/readyz',
-    group: 'Health',
-    title: 'Readiness',
-    text: 'It can serve: the database answers.',
-  },
-];
+/** The build renders README.md and `docs/` into this folder (bin/guide.mjs). */
+const guides = join(root, 'dist/guide');
+
+/** Serves the guides at `/guide`, and each page below it, without scripts. */
+async function serveGuides(app: FastifyInstance): Promise<void> {
+  if (!existsSync(guides)) {
+    app.log.warn('the guides are not served, because dist/guide is missing: run `npm ci`, and build again');
+    return;
+  }
+  const policy = policyOf("style-src 'self'", "img-src 'self'");
+  for (const file of readdirSync(guides).filter((name) => name.endsWith('.html'))) {
+    const path = file === 'index.html' ? '/guide' : `/guide/${basename(file, '.html')}`;
+    servePage(app, path, { html: readFileSync(join(guides, file), 'utf8'), policy });
+  }
+  // One route per file: an address without a file needs a key, as any other.
+  await serveFiles(app, policy, { root: join(guides, 'images'), prefix: '/guide/images/', wildcard: false });
+}
+
+/** A link on the front page: its member name in JSON, its path, the title and the text on the page. */
+type PageLink = [name: string, path: string, title: string, text: string];
+
+/** By the headings on the page. */
+const links: Record<string, PageLink[]> = {
+  Guides: [
+    ['guides', '/guide', 'Guides', 'How to use it, operate it and change it.'],
+    ['errors', '/guide/errors', 'Errors', 'Every error code: what it means, and what to do.'],
+  ],
+  REST: [
+    ['reference', '/docs', 'Reference', 'Every operation, to be tried there with your key.'],
+    ['openapi', '/v1/openapi.json', 'OpenAPI', 'The contract, for generators of clients.'],
+  ],
+  GraphQL: [
+    ['sandbox', '/graphql', 'Apollo Sandbox', 'Explore and try it. The page loads from Apollo: it needs the internet.'],
+    ['explorer', '/graphiql', 'GraphiQL', 'Explore and try it without the internet: all of it is served here.'],
+    ['schema', '/schema.graphql', 'Schema', 'The contract, in the schema definition language.'],
+  ],
+  Health: [
+    ['liveness', '/livez', 'Liveness', 'The process runs.'],
+    ['readiness', '/readyz', 'Readiness', 'It can serve: the database answers.'],
+  ],
+};
 
 /** Serves `/`, with links to the pages and documents: HTML if the client prefers it, else JSON (RFC 9110 section 12.4.1). */
 function serveFrontPage(app: FastifyInstance, { version, explorer }: PagesOptions): void {
   const about = { name: info.title, version, description: info.description };
   // `/graphql` answers GET even without its page.
   const isShown = (path: string) => app.hasRoute({ method: 'GET', url: path }) && (explorer || path !== '/graphql');
-  const served = links.filter(({ path }) => isShown(path));
+  const served = Object.entries(links)
+    .map(([group, all]): [string, PageLink[]] => [group, all.filter(([, path]) => isShown(path))])
+    .filter(([, shown]) => shown.length > 0);
   const style = styleOf('front-page.css');
   const policy = policyOf("script-src 'self'", style.source, "img-src 'self'", "connect-src 'self'");
   const page = fill(asset('front-page.html').toString(), {
     ...Object.fromEntries(Object.entries(about).map(([name, value]) => [name, escaped(value)])),
     style: style.element,
     icon: asset('icon.svg').toString(),
-    sections: Object.entries(Object.groupBy(served, ({ group }) => group))
-      .map(sectionOf)
-      .join('\n'),
+    sections: served.map(sectionOf).join('\n'),
     // Filled per request.
     address: '%address%',
   });
@@ -137,7 +143,8 @@ function serveFrontPage(app: FastifyInstance, { version, explorer }: PagesOption
     const address = origin(request);
     varyBy(reply, 'Accept');
     if (prefersHtml(request)) return sendPage(reply, { html: page.replaceAll('%address%', escaped(address)), policy });
-    return { ...about, links: Object.fromEntries(served.map(({ name, path }) => [name, address + path])) };
+    const addresses = served.flatMap(([, shown]) => shown.map(([name, path]) => [name, address + path]));
+    return { ...about, links: Object.fromEntries(addresses) };
   });
 }
 
@@ -162,17 +169,17 @@ function errorPage(): FastifyInstance['errorPage'] {
   };
 }
 
-function sectionOf([group, links = []]: [string, PageLink[] | undefined]): string {
+function sectionOf([group, shown]: [string, PageLink[]]): string {
   const id = escaped(group.toLowerCase());
   return `<section aria-labelledby="${id}">
 <h2 id="${id}">${escaped(group)}</h2>
 <ul class="links">
-${links.map(itemOf).join('\n')}
+${shown.map(itemOf).join('\n')}
 </ul>
 </section>`;
 }
 
-function itemOf({ path, title, text }: PageLink): string {
+function itemOf([, path, title, text]: PageLink): string {
   const link = `<a href="${escaped(path.slice(1))}">${escaped(title)}</a>`;
   return `<li>${link}<code>${escaped(path)}</code><p>${escaped(text)}</p></li>`;
 }
