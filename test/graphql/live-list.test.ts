@@ -1,4 +1,3 @@
-import { StoreError } from '../../src/errors.ts';
 import type { Int64 } from '../../src/storage/input/int64.ts';
 import { type FollowQuery, LiveList } from '../../src/storage/records/live-list.ts';
 import { afterEach, expect, test } from '../support/jest.ts';
@@ -14,7 +13,6 @@ class Shelf {
   readonly items: Item[] = [];
   readonly reads: Array<FollowQuery<Item>> = [];
   delay: Promise<void> | undefined;
-  isUnavailable = false;
   #inserted = (): void => undefined;
 
   add(kind: string): void {
@@ -24,7 +22,6 @@ class Shelf {
 
   async list({ after = 0, kind, limit }: FollowQuery<Item> & { limit: number }) {
     this.reads.push({ after, kind });
-    if (this.isUnavailable) throw new StoreError('SERVICE_UNAVAILABLE', 'Not now.');
     const items = this.items.filter((item) => item.id > after && (kind === undefined || kind === item.kind));
     await this.delay;
     return { items: items.slice(0, limit), hasNext: items.length > limit };
@@ -78,20 +75,6 @@ test('a thousand followers at one position share their reads', async () => {
   expect(items.reads.length).toBeLessThan(5);
 });
 
-test('followers with filters and positions of their own get what they ask for, each once and in order', async () => {
-  const { shelf: items, list } = shelf();
-  const [all, balls, ahead] = [
-    following(list, { after: 0 }),
-    following(list, { after: 0, kind: 'ball' }),
-    following(list, { after: 1_000_000 }),
-  ];
-  for (let at = 0; at < 250; at += 1) items.add(at % 2 === 0 ? 'ball' : 'bone');
-  const late = following(list, { after: 240 });
-  await eventually(async () => all.length === 250 && balls.length === 125 && late.length === 10);
-  const ids = Array.from({ length: 250 }, (_, at) => at + 1);
-  expect([all, balls, ahead, late]).toEqual([ids, ids.filter((id) => id % 2 === 1), [], ids.slice(240)]);
-});
-
 test('an item that is added during a read is found by the next one at once', async () => {
   const { shelf: items, list } = shelf();
   let open = (): void => undefined;
@@ -105,20 +88,6 @@ test('an item that is added during a read is found by the next one at once', asy
   open();
   await eventually(async () => ids.length === 1);
   expect(ids).toEqual([1]);
-});
-
-test('while the database is unavailable followers wait; then they go on without a gap', async () => {
-  const { shelf: items, list } = shelf();
-  const ids = following(list, { after: 0 });
-  items.add('ball');
-  await eventually(async () => ids.length === 1);
-  items.isUnavailable = true;
-  items.add('ball');
-  items.reads.length = 0;
-  await eventually(async () => items.reads.length > 1);
-  items.isUnavailable = false;
-  await eventually(async () => ids.length === 2);
-  expect(ids).toEqual([1, 2]);
 });
 
 test('when the last follower has gone the list is not read any more', async () => {

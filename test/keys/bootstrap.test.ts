@@ -12,7 +12,7 @@ const env = { AUTH_FAILURES_PER_MINUTE: '5', BOOTSTRAP_API_KEY: key, TRUST_PROXY
 const from = (address: string) => ({ 'x-forwarded-for': address });
 const guessed = (at: number) => `bootstrap-0123456789abcdef0123456${100 + at}`;
 
-test('the configured key opens both faces, and its last use does not wear off', async () => {
+test('the configured key opens both faces while it is configured, and its last use does not wear off', async () => {
   await onNode(store, env, async (node) => {
     await withClock(async (setTo) => {
       for (const later of [0, 900, 59_000, 600_000]) {
@@ -21,6 +21,7 @@ test('the configured key opens both faces, and its last use does not wear off', 
       }
     });
   });
+  expect((await callWith(store, key)).status).toBe(401);
 });
 
 describe('the bootstrap key is limited like the others', () => {

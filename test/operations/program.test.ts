@@ -22,7 +22,7 @@ const env = () => ({ ...database.env, BOOTSTRAP_API_KEY: key });
 const creation = (name: string) => ({ method: 'POST', json: { name, categoryId: 5 } });
 
 onEmbedded(
-  'a first start prints one key and three commands that work (a PostgreSQL gets its keys from `keys`)',
+  'a first start prints one key and three commands that work, and a later one no key (a PostgreSQL gets its keys from `keys`)',
   async () => {
     const server = await startServer(database.env);
     await eventually(async () => server.output.stdout.includes('Explore:'));
@@ -39,6 +39,10 @@ onEmbedded(
       { id: 1, name: 'Rex', categoryId: 5, status: 'available' },
       { data: { pets: [{ id: '1', name: 'Rex', categoryId: '5', status: 'available' }] } },
     ]);
+    const [key = ''] = (await server.stop()).stdout.match(/ask_\w+/) ?? [];
+    const later = await startServer(database.env);
+    expect((await rest({ ...later, key }, '/v1/pets')).json).toEqual([answers[1]]);
+    expect((await later.stop()).stdout).not.toContain('API key');
   },
 );
 
@@ -75,7 +79,8 @@ test('after SIGTERM each request of either face is answered or refused, and each
   await Promise.race(calls);
   const ended = server.stop('SIGTERM');
   const outcomes = await Promise.allSettled(calls);
-  expect(await ended).toMatchObject(drained);
+  // And no key is printed where one is configured.
+  expect(await ended).toMatchObject({ ...drained, stdout: expect.not.stringContaining('API key') });
   const answers = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value?.outcome] : []));
   for (const answer of answers) expect(answer).toHaveProperty('id');
 

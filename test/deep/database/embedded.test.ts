@@ -96,9 +96,9 @@ onEmbedded('the embedded store (skipped on PostgreSQL, which is not ours to stop
     expect((await rest({ ...server, key }, '/v1/pets')).json).toEqual([]);
   });
 
-  test('prints one first key when two servers start on it at once', async () => {
+  test('prints one first key when two servers start on it at once, one of them with workers', async () => {
     const { DATA_DIR } = env;
-    const servers = await Promise.all([startServer({ DATA_DIR }), startServer({ DATA_DIR })]);
+    const servers = await Promise.all([startServer({ DATA_DIR }), startServer({ DATA_DIR, WORKERS: '2' })]);
     const ended = await Promise.all(servers.map((server) => server.stop()));
     expect(ended.map(({ code, stderr }) => ({ code, stderr }))).toEqual(Array(2).fill({ code: 0, stderr: '' }));
     expect(new Set(ended.flatMap(({ stdout }) => stdout.match(/ask_\w+/g) ?? [])).size).toBe(1);

@@ -42,18 +42,6 @@ test('MikroORM’s own command line works on the store in use, finds nothing to 
 const onServer = onPostgres ? describe : describe.skip;
 
 onServer('on PostgreSQL (skipped on the embedded store, which has tests of its own)', () => {
-  test('two servers that start at once on an empty database both serve, and migrate once', async () => {
-    const env = { ...database.env, BOOTSTRAP_API_KEY: key };
-    const servers = await Promise.all([startServer(env), startServer(env)]);
-    for (const [number, server] of servers.entries()) {
-      await rest(server, '/v1/pets', { method: 'POST', json: { name: `pet ${number}`, categoryId: number } });
-    }
-    for (const server of servers) expect((await rest(server, '/v1/pets')).json).toHaveLength(2);
-    const names = await rowsOf('select name from mikro_orm_migrations');
-    expect(names.length).toBeGreaterThan(0);
-    expect(new Set(names).size).toBe(names.length);
-  });
-
   test('a migration may take longer than a statement may, and than PostgreSQL may be silent', async () => {
     const port = await freePort();
     const { DATABASE_URL } = database.env as { DATABASE_URL: string };
@@ -93,16 +81,6 @@ async function rowsOf(query: string): Promise<unknown[]> {
   const { rows } = await client.query({ text: query, rowMode: 'array' }).finally(() => client.end());
   return rows.flat();
 }
-
-(onPostgres ? test : test.skip)(
-  'the smallest pool is large enough to migrate and to serve (PostgreSQL only)',
-  async () => {
-    const env = { ...database.env, DATABASE_POOL_MAX: '2' };
-    expect(await cli(['migrate'], env)).toMatchObject({ code: 0, stdout: expect.stringMatching(/^applied: /) });
-    const server = await startServer({ ...env, BOOTSTRAP_API_KEY: key });
-    expect((await rest(server, '/v1/pets')).status).toBe(200);
-  },
-);
 
 const addWeight = migrationOf('2027_01_01_000000_add_weight', ['alter table pet add column weight int']);
 const addIndex = migrationOf(

@@ -42,11 +42,6 @@ test('while it drains it is not ready, and serves on', async () => {
   expect(await isAlive(server)).toBe(true);
 });
 
-test('after the delay it ends, with exit code 0', async () => {
-  const server = await startServer({ ...database.env, DRAIN_DELAY_MS: '100' });
-  expect(await server.stop()).toMatchObject({ code: 0, signal: null, stderr: '' });
-});
-
 const onServer = onPostgres ? describe : describe.skip;
 
 onServer('on PostgreSQL (the embedded store is never a standby, has one role, and migrates in no time)', () => {
