@@ -22,7 +22,7 @@ export class BenchDatabase {
     const url = new URL(serverUrl);
     url.pathname = `/${name}`;
     this.url = url.href;
-    // Plans are looked at as the service gets them (src/storage/database/options.ts).
+    // Plans are looked at as the service gets them (packages/postgres/src/options.ts).
     this.client = new pg.Client({ connectionString: this.url, options: '-c jit=off' });
     this.#server = server;
     this.#name = name;

@@ -1,9 +1,9 @@
 import { MikroORM } from '@mikro-orm/postgresql';
 import type pg from 'pg';
+import { Batches } from '../packages/postgres/src/batches.ts';
+import type { Database } from '../packages/postgres/src/database.ts';
 import { type Pet, PetEntity } from '../src/pets/pet.entity.ts';
 import type { NewPet } from '../src/pets/pet.schemas.ts';
-import { Batches } from '../src/storage/database/batches.ts';
-import type { Database } from '../src/storage/database/database.ts';
 import { Records } from '../src/storage/records/records.ts';
 import { median } from './measure.ts';
 import type { PetStatus } from './workloads.ts';

@@ -5,6 +5,7 @@ import type { TObject } from 'typebox';
 import type { ClusterWorker } from '../packages/cluster/src/worker.ts';
 import { CountingInRedis, inMemory, inParent } from '../packages/limits/src/limiter.ts';
 import { openApiMcp } from '../packages/openapi-mcp/src/mcp.ts';
+import type { Database } from '../packages/postgres/src/database.ts';
 import { DeprecationUsage } from './access/deprecations/usage.ts';
 import { idempotencyKeyExpiry } from './access/idempotency/expiry.ts';
 import { Authenticator, FailureLimit } from './access/keys/authenticator.ts';
@@ -31,7 +32,6 @@ import { type CheckReadiness, health, readiness } from './runtime/health.ts';
 import { Log, type LogSettings } from './runtime/log/log.ts';
 import { addressOf, loggingOptions, Redactor, requestLog } from './runtime/log/request-log.ts';
 import type { Observers } from './runtime/telemetry/observers.ts';
-import type { Database } from './storage/database/database.ts';
 import { releasedVersion } from './version.ts';
 
 declare module 'fastify' {

@@ -109,6 +109,7 @@ export function loadConfig(env: Record<string, string | undefined>) {
     drainDelay: values.DRAIN_DELAY_MS,
     drainTimeout: values.DRAIN_TIMEOUT_MS,
     database: {
+      name: 'animal-store',
       url: values.DATABASE_URL,
       directUrl: values.DATABASE_DIRECT_URL,
       dataDir: values.DATA_DIR,

@@ -1,12 +1,12 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { printSchema } from 'graphql';
+import { Database } from '../packages/postgres/src/database.ts';
 import { toOpenApi30 } from './api/rest/openapi.ts';
 import { buildApp } from './app.ts';
 import { loadConfig, variables } from './config.ts';
 import { modelOf } from './mikro-orm.config.ts';
 import type { Module } from './module.ts';
-import { Database } from './storage/database/database.ts';
 
 /** The served contracts, by file name. Connects to no database. */
 export async function contracts(modules: Module[]): Promise<Record<string, string>> {

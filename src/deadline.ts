@@ -1,4 +1,5 @@
 import type { Span } from '@opentelemetry/api';
+import type { Deadline as DatabaseDeadline } from '../packages/postgres/src/database.ts';
 
 /** The spans of a traced request. */
 export interface RequestTrace {
@@ -7,18 +8,10 @@ export interface RequestTrace {
   operation?: Span | undefined;
 }
 
-/** The deadline of a request. It accompanies the request to the database, and records what happened. */
-export interface Deadline {
-  /** The time on the `performance.now()` clock (ms). */
-  readonly at: number;
-  /** True when the client has disconnected, so that pending work can be skipped. */
-  readonly isOver: boolean;
+/** The deadline of a request. */
+export interface Deadline extends DatabaseDeadline {
   /** Counts items read or written for the request. */
   count?(items: number): void;
-  /** Records how long (ms) an input waited for its batch, and the size of that batch. */
-  batched?(waited: number, size: number): void;
-  /** Records which server answered a read; only called with read nodes. */
-  servedBy?(node: string): void;
   /** The spans of the request; absent when it is not traced. */
   readonly trace?: RequestTrace | undefined;
 }

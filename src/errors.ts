@@ -1,3 +1,5 @@
+import { DatabaseUnavailable } from '../packages/postgres/src/errors.ts';
+
 /** Error codes of both REST and GraphQL, with their HTTP status. */
 const common = {
   BAD_USER_INPUT: 400,
@@ -62,7 +64,7 @@ export class StoreError extends Error {
   readonly isOutcomeUnknown: boolean;
 
   constructor(code: ErrorCode, message: string, options: StoreErrorOptions = {}) {
-    super(message, 'cause' in options ? { cause: options.cause } : undefined);
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.headers = options.headers ?? {};
     this.isOutcomeUnknown = options.isOutcomeUnknown ?? false;
@@ -87,6 +89,15 @@ export function internalError(cause: unknown): StoreError {
  * has an idempotency key.
  */
 export function tryAgain(message: string, cause?: unknown): StoreError {
-  const headers = { 'retry-after': '1' };
-  return new StoreError('SERVICE_UNAVAILABLE', message, cause === undefined ? { headers } : { cause, headers });
+  return new StoreError('SERVICE_UNAVAILABLE', message, { cause, headers: { 'retry-after': '1' } });
+}
+
+/** Returns the StoreError for an error that a client may see; undefined for any other error. */
+export function storeErrorOf(error: unknown): StoreError | undefined {
+  if (error instanceof StoreError) return error;
+  if (!(error instanceof DatabaseUnavailable)) return undefined;
+  const { message, cause, isOutcomeUnknown } = error;
+  // A retry after an unknown outcome may write twice.
+  if (isOutcomeUnknown) return new StoreError('SERVICE_UNAVAILABLE', message, { cause, isOutcomeUnknown });
+  return tryAgain(message, cause);
 }

@@ -1,14 +1,13 @@
 import { CreateDeprecatedCall } from '../migrations/2026_11_20_130000_create_deprecated_call.ts';
 import { CreateIdempotencyKey } from '../migrations/2026_11_22_120000_create_idempotency_key.ts';
 import { CreateKeyEvent } from '../migrations/2026_11_22_130000_create_key_event.ts';
+import { type Model, ormOptionsFor } from '../packages/postgres/src/database.ts';
 import { DeprecatedCall } from './access/deprecations/usage.ts';
 import { IdempotencyKey } from './access/idempotency/expiry.ts';
 import { ApiKey, KeyEvent } from './access/keys/api-key.entity.ts';
 import { loadConfig } from './config.ts';
 import type { Module } from './module.ts';
 import { modules } from './modules.ts';
-import { type Model, ormOptions } from './storage/database/options.ts';
-import { openEmbedded, sessionsFor } from './storage/database/sessions.ts';
 
 /** The tables and migrations of all modules, and of the code that they share. */
 export function modelOf(modules: Module[]): Model {
@@ -24,10 +23,4 @@ export function modelOf(modules: Module[]): Model {
 }
 
 /** For MikroORM's command line (`npx mikro-orm ...`), which uses the same database as the service. */
-export default async () => {
-  const { database } = loadConfig(process.env);
-  const embedded = database.url ? undefined : await openEmbedded(database);
-  embedded?.closeAtEnd();
-  const { config } = await sessionsFor(database, embedded);
-  return ormOptions(database, modelOf(modules), config);
-};
+export default () => ormOptionsFor(loadConfig(process.env).database, modelOf(modules));

@@ -32,7 +32,7 @@ async function migrate(dataDir: string): Promise<void> {
   // Imported here, because most builds need no new store.
   const [{ loadConfig }, { Database }, { modelOf }, { modules }] = await Promise.all([
     import('./config.ts'),
-    import('./storage/database/database.ts'),
+    import('../packages/postgres/src/database.ts'),
     import('./mikro-orm.config.ts'),
     import('./modules.ts'),
   ]);

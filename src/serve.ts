@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url';
 import type { FastifyInstance } from 'fastify';
 import type { ClusterWorker } from '../packages/cluster/src/worker.ts';
 import type { LogOutput } from '../packages/log/src/log-output.ts';
+import { Database } from '../packages/postgres/src/database.ts';
 import { ApiKeyService, actorOf, type IssuedKey } from './access/keys/api-key.service.ts';
 import { secretPrefix } from './access/keys/secret.ts';
 import { sendError } from './api/http/failures.ts';
@@ -18,7 +19,6 @@ import { type CheckReadiness, openOperationsPort } from './runtime/health.ts';
 import type { Log, LogSettings } from './runtime/log/log.ts';
 import { Redactor } from './runtime/log/request-log.ts';
 import { Telemetry, type TelemetryOptions } from './runtime/telemetry/telemetry.ts';
-import { Database } from './storage/database/database.ts';
 import { releasedVersion } from './version.ts';
 
 /** The service in this process, or the parent of the workers. `main.ts` runs it. */
@@ -165,7 +165,7 @@ export async function announce(
   const about = { version: releasedVersion(), nodejs: process.version, address, envFile, config: config.shown };
   log.info(about, 'started');
   if (config.keys.bootstrapKey) log.warn({ key: 0 }, 'a bootstrap key is set: it has all rights and never expires');
-  const first = database.isEmbedded && !config.keys.bootstrapKey && (await firstKey(database));
+  const first = database.embedded && !config.keys.bootstrapKey && (await firstKey(database));
   if (!first) return;
   log.info({ key: first.id }, 'first key issued');
   await output.flush(lastLines);

@@ -1,5 +1,4 @@
-import { StoreError } from './errors.ts';
-import { isUnmigrated } from './storage/database/database-errors.ts';
+import { DatabaseUnavailable, isUnmigrated } from '../packages/postgres/src/errors.ts';
 
 /** Why the service did not start, in one readable line (an invalid configuration has a line for every mistake). */
 export function startFailure(error: unknown): string {
@@ -9,7 +8,7 @@ export function startFailure(error: unknown): string {
     return `Port ${port} on ${address} may not be opened by this user (${variables}PORT, ${variables}HOST).`;
   if (code === 'EADDRNOTAVAIL') return `${address} is no address of this machine (${variables}HOST).`;
   if (isUnmigrated(error)) return 'The database has not been migrated (MIGRATE_ON_START; `npm run migrate`).';
-  if (error instanceof StoreError && error.code === 'SERVICE_UNAVAILABLE' && error.cause !== undefined) {
+  if (error instanceof DatabaseUnavailable && error.cause !== undefined) {
     return `The database (DATABASE_URL) cannot be reached: ${reasonOf(error.cause)}`;
   }
   return message || String(error);

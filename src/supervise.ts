@@ -21,7 +21,7 @@ export async function supervise(
   const telemetry = await openTelemetry(options, 'parent');
   const database = await openDatabase(options, { readUrls: undefined });
   // The parent owns the embedded store, so that it survives a killed worker.
-  if (!database.isEmbedded) await database.close();
+  if (!database.embedded) await database.close();
   let address: string | undefined;
   const operations = await openOperations(options, telemetry, () => checkWorkers(address), true);
   const drainTime = config.drainDelay + config.drainTimeout + grace;
@@ -41,7 +41,7 @@ export async function supervise(
     async close() {
       await telemetry.close();
       await operations?.close();
-      if (database.isEmbedded) await database.close();
+      if (database.embedded) await database.close();
     },
     left: () => ({ workers: workers.up }),
   };

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
-import { StoreError } from '../errors.ts';
+import { DatabaseUnavailable } from '../../packages/postgres/src/errors.ts';
+import { storeErrorOf } from '../errors.ts';
 
 /**
  * Collects notes in memory and writes them periodically, so that no request waits for the write. A killed process loses
@@ -30,7 +31,7 @@ export class WriteBehind<Note> {
     try {
       await this.#write([...notes.values()]);
     } catch (error) {
-      if (!(error instanceof StoreError && error.isOutcomeUnknown)) {
+      if (!(error instanceof DatabaseUnavailable && error.isOutcomeUnknown)) {
         const later = this.#notes;
         this.#notes = notes;
         for (const [key, note] of later) this.add(key, note);
@@ -51,9 +52,10 @@ export const flushing = fastifyPlugin<FlushingOptions>(
   async (app: FastifyInstance, { buffers }) => {
     const flush = async (isLast = false) => {
       for (const buffer of buffers) {
-        await buffer.flush().catch((err: unknown) => {
+        await buffer.flush().catch((error: unknown) => {
+          const failure = storeErrorOf(error);
           // The log reports an unreachable database elsewhere. The notes are written when it is back.
-          app.log[err instanceof StoreError && !isLast ? 'debug' : 'warn']({ err }, 'notes are not written yet');
+          app.log[failure && !isLast ? 'debug' : 'warn']({ err: failure ?? error }, 'notes are not written yet');
         });
       }
     };

@@ -1,10 +1,9 @@
+import { Database, type DatabaseOptions, type Model } from '../../packages/postgres/src/database.ts';
+import { isUnmigrated } from '../../packages/postgres/src/errors.ts';
 import { DeprecatedCall } from '../access/deprecations/usage.ts';
 import { ApiKey, KeyEvent } from '../access/keys/api-key.entity.ts';
 import { type Config, loadConfig } from '../config.ts';
 import { preparedStore } from '../prepared-store.ts';
-import { Database } from '../storage/database/database.ts';
-import { isUnmigrated } from '../storage/database/database-errors.ts';
-import type { DatabaseOptions, Model } from '../storage/database/options.ts';
 
 /** The configuration and the database of a command. */
 export interface CommandContext {

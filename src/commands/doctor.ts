@@ -1,8 +1,8 @@
 import { existsSync, statfsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import type { Database } from '../../packages/postgres/src/database.ts';
 import { loadConfig } from '../config.ts';
 import { startFailure } from '../start-failure.ts';
-import type { Database } from '../storage/database/database.ts';
 import { configuredStore, withModel } from './context.ts';
 
 export interface Finding {

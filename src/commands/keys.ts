@@ -1,8 +1,8 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import type { Database } from '../../packages/postgres/src/database.ts';
 import type { DeprecatedCall } from '../access/deprecations/usage.ts';
 import type { ApiKey, KeyEvent, KeyScope } from '../access/keys/api-key.entity.ts';
 import type { ApiKeyService, IssuedKey } from '../access/keys/api-key.service.ts';
-import type { Database } from '../storage/database/database.ts';
 import { json, show, table, whole, withExamples } from './program.ts';
 
 interface Flags {

@@ -1,5 +1,5 @@
+import type { Database } from '../../packages/postgres/src/database.ts';
 import type { Deadline } from '../deadline.ts';
-import type { Database } from '../storage/database/database.ts';
 import type { Int64 } from '../storage/input/int64.ts';
 import type { Page, Total } from '../storage/input/page.ts';
 import type { IdempotencyClaim } from '../storage/records/insertions.ts';
@@ -21,7 +21,7 @@ export class PetService {
   /**
    * Lists pets by ascending id, all or those with one status.
    *
-   * @throws StoreError SERVICE_UNAVAILABLE
+   * @throws DatabaseUnavailable
    */
   list(query: PetQuery, deadline?: Deadline): Promise<Page<Pet>> {
     return this.#pets.list(query, deadline);
@@ -30,7 +30,7 @@ export class PetService {
   /**
    * Counts the pets of a list, on all its pages.
    *
-   * @throws StoreError SERVICE_UNAVAILABLE
+   * @throws DatabaseUnavailable
    */
   count(query: PetQuery, deadline?: Deadline): Promise<Total> {
     return this.#pets.count(query, deadline);
@@ -39,7 +39,7 @@ export class PetService {
   /**
    * Follows the list, optionally filtered by status: first the pets after an id, then each new pet.
    *
-   * @throws StoreError SERVICE_UNAVAILABLE
+   * @throws DatabaseUnavailable
    */
   added(query: FollowQuery<Pet>): AsyncIterable<Addition<Pet>> {
     return this.#live.follow(query);
@@ -49,8 +49,8 @@ export class PetService {
    * Adds a pet, which is durable when the promise resolves.
    *
    * @param once the client's idempotency key: a repeated request returns the same pet
-   * @throws StoreError SERVICE_UNAVAILABLE, with `Retry-After` when a retry is safe; IDEMPOTENCY_KEY_REUSED,
-   *   IDEMPOTENCY_KEY_IN_USE
+   * @throws DatabaseUnavailable; with `once` also StoreError IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_IN_USE,
+   *   SERVICE_UNAVAILABLE
    */
   create(newPet: NewPet, deadline?: Deadline, once?: IdempotencyClaim): Promise<Pet> {
     return this.#pets.insert(newPet, deadline, once);
@@ -60,7 +60,7 @@ export class PetService {
    * Fetches one pet.
    *
    * @param id undefined when the client's id is not an int64, so there is no such pet
-   * @throws StoreError SERVICE_UNAVAILABLE
+   * @throws DatabaseUnavailable
    */
   find(id: Int64 | undefined, deadline?: Deadline): Promise<Pet | null> {
     return this.#pets.find(id, deadline);

@@ -1,3 +1,4 @@
+import { DatabaseUnavailable } from '../../packages/postgres/src/errors.ts';
 import { Authenticator } from '../../src/access/keys/authenticator.ts';
 import { createSecret, isSecret } from '../../src/access/keys/secret.ts';
 import { statementsOf } from '../support/database-access.ts';
@@ -109,8 +110,7 @@ describe('look-ups', () => {
     const { rows } = store.database;
     const { key } = await store.keys.issue({ name: 'unlucky' });
     store.database.rows = async () => {
-      const { StoreError } = await import('../../src/errors.ts');
-      throw new StoreError('SERVICE_UNAVAILABLE', 'gone');
+      throw new DatabaseUnavailable('gone');
     };
     try {
       for (const face of faces) expect(await face.list(store, {}, key)).toMatchObject({ status: 503 });

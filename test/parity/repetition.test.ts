@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import Fastify from 'fastify';
+import { late } from '../../packages/postgres/src/errors.ts';
 import { idempotencyKeyExpiry, removeExpiredKeys } from '../../src/access/idempotency/expiry.ts';
-import { late } from '../../src/storage/database/database-errors.ts';
 import { type Created, creators } from '../support/creations.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { sql } from '../support/database-access.ts';

@@ -1,9 +1,9 @@
 import { hash, randomBytes } from 'node:crypto';
 import pg from 'pg';
+import { Database } from '../../packages/postgres/src/database.ts';
 import { loadConfig } from '../../src/config.ts';
 import { modelOf } from '../../src/mikro-orm.config.ts';
 import { modules } from '../../src/modules.ts';
-import { Database } from '../../src/storage/database/database.ts';
 import type { TestDatabase } from './database.ts';
 import { eventually } from './process.ts';
 import { distribute, type Layout } from './servers/citus.ts';

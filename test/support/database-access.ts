@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { Database } from '../../src/storage/database/database.ts';
+import type { Database } from '../../packages/postgres/src/database.ts';
 import type { ServiceNode } from './store.ts';
 
 /** Runs SQL of a test's own: what no operation can do, the passing of time for instance. */

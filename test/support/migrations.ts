@@ -1,9 +1,9 @@
 import type { MigrationObject } from '@mikro-orm/core';
 import { Migration } from '@mikro-orm/migrations';
+import { Database } from '../../packages/postgres/src/database.ts';
 import { loadConfig } from '../../src/config.ts';
 import { modelOf } from '../../src/mikro-orm.config.ts';
 import { modules } from '../../src/modules.ts';
-import { Database } from '../../src/storage/database/database.ts';
 import type { TestDatabase } from './database.ts';
 
 /** A migration of the next release. @param isTransactional false for one that opts out of its transaction */

@@ -1,6 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import type { ApolloServerPlugin } from '@apollo/server';
 import type { FastifyInstance } from 'fastify';
+import { Database } from '../../packages/postgres/src/database.ts';
 import { ApiKeyService } from '../../src/access/keys/api-key.service.ts';
 import { type AppOptions, buildApp } from '../../src/app.ts';
 import { type Config, loadConfig } from '../../src/config.ts';
@@ -9,7 +10,6 @@ import type { Module } from '../../src/module.ts';
 import { modules } from '../../src/modules.ts';
 import { preparedStore } from '../../src/prepared-store.ts';
 import type { Observers } from '../../src/runtime/telemetry/observers.ts';
-import { Database } from '../../src/storage/database/database.ts';
 import { citusLayout } from './citus.ts';
 import { Contract } from './contract.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';

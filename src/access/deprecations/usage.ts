@@ -1,7 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
+import type { Database, Statement } from '../../../packages/postgres/src/database.ts';
 import type { KeyObserver } from '../../runtime/telemetry/observers.ts';
-import type { Database } from '../../storage/database/database.ts';
-import type { Statement } from '../../storage/database/sql.ts';
 import type { Caller } from '../keys/authenticator.ts';
 import { WriteBehind } from '../write-behind.ts';
 

@@ -2,9 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { defineEntity, p } from '@mikro-orm/core';
 import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
-import { StoreError } from '../../errors.ts';
-import type { Database } from '../../storage/database/database.ts';
-import type { Statement } from '../../storage/database/sql.ts';
+import type { Database, Statement } from '../../../packages/postgres/src/database.ts';
+import { storeErrorOf } from '../../errors.ts';
 
 const idempotencyKeySchema = defineEntity({
   name: 'IdempotencyKey',
@@ -77,10 +76,13 @@ export const idempotencyKeyExpiry = fastifyPlugin<ExpiryOptions>(
       sleep(milliseconds * (0.5 + Math.random()), false, { signal: closing.signal, ref: false }).catch(() => true);
     const run = async () => {
       for (let next = pause; !(await isOver(next)); ) {
-        const isMore = await removeExpiredKeys(database, hours).catch((err: unknown) => {
+        const isMore = await removeExpiredKeys(database, hours).catch((error: unknown) => {
+          const failure = storeErrorOf(error);
           // The log reports an unreachable database elsewhere.
-          const level = err instanceof StoreError ? 'debug' : 'warn';
-          app.log[level]({ err }, 'expired idempotency keys are not removed yet');
+          app.log[failure ? 'debug' : 'warn'](
+            { err: failure ?? error },
+            'expired idempotency keys are not removed yet',
+          );
           return false;
         });
         next = isMore ? shortPause : pause;

@@ -1,7 +1,7 @@
 import { hostname, userInfo } from 'node:os';
 import { type EntityManager, LockMode } from '@mikro-orm/core';
+import type { Database } from '../../../packages/postgres/src/database.ts';
 import { StoreError } from '../../errors.ts';
-import type { Database } from '../../storage/database/database.ts';
 import { ApiKey, KeyChange, KeyEvent, KeyScope } from './api-key.entity.ts';
 import { createSecret, hashSecret, hintOf } from './secret.ts';
 

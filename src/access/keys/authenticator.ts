@@ -1,12 +1,10 @@
 import { isIPv6, SocketAddress } from 'node:net';
 import { LRUCache } from 'lru-cache';
 import { type Counting, type Limiter, secondsLeft, windowSeconds } from '../../../packages/limits/src/limiter.ts';
+import type { Batches, Database, Statement } from '../../../packages/postgres/src/database.ts';
 import { type Deadline, noDeadline } from '../../deadline.ts';
 import { StoreError } from '../../errors.ts';
 import type { KeyObserver } from '../../runtime/telemetry/observers.ts';
-import type { Batches } from '../../storage/database/batches.ts';
-import type { Database } from '../../storage/database/database.ts';
-import type { Statement } from '../../storage/database/sql.ts';
 import { WriteBehind } from '../write-behind.ts';
 import { KeyScope } from './api-key.entity.ts';
 import { hashSecret, hintOf, isSecret, shortestBootstrapKey } from './secret.ts';

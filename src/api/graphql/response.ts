@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import { idempotencyKey } from '../../access/idempotency/idempotency-key.ts';
-import { type ErrorCode, httpStatusOf, internalError, StoreError } from '../../errors.ts';
+import { type ErrorCode, httpStatusOf, internalError, type StoreError, storeErrorOf } from '../../errors.ts';
 import { fail, logFailure } from '../http/failures.ts';
 import { sendFramed } from '../subscriptions/stream-format.ts';
 import { isSingleField } from './documents.ts';
@@ -66,7 +66,8 @@ function statusOf({ data, errors, status = 200, failedAt = 'operation' }: Outcom
  */
 function failureOf(error: GraphQLError): StoreError | undefined {
   const { originalError, extensions, path, message } = error;
-  if (originalError instanceof StoreError) return originalError;
+  const known = storeErrorOf(originalError);
+  if (known) return known;
   if (extensions.code !== undefined) return undefined;
   // A variable, for example null, can make an argument invalid: only the message tells that from a value that a scalar
   // cannot serialize.

@@ -1,5 +1,5 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
-import { type ErrorCode, internalError, StoreError } from '../../errors.ts';
+import { type ErrorCode, internalError, StoreError, storeErrorOf } from '../../errors.ts';
 import { isRead, prefersHtml, varyBy } from './headers.ts';
 
 declare module 'fastify' {
@@ -51,9 +51,10 @@ export function logFailure(
   else log.error({ err: cause, code }, message);
 }
 
-/** A StoreError stays as it is, Fastify's are converted by status, all others to a 500. @param bodyLimit in bytes */
+/** Fastify's errors are converted by status, all others to a 500. @param bodyLimit in bytes */
 function toStoreError(error: unknown, bodyLimit: number): StoreError {
-  if (error instanceof StoreError) return error;
+  const known = storeErrorOf(error);
+  if (known) return known;
   const { code, statusCode = 500 } = error as Partial<FastifyError>;
   const refusal = (code: ErrorCode, message: string) => new StoreError(code, message, { cause: error });
   if (statusCode >= 500) return internalError(error);

@@ -7,7 +7,7 @@ import {
   type GraphQLFormattedError,
   type GraphQLSchema,
 } from 'graphql';
-import type { StoreError } from '../../errors.ts';
+import { storeErrorOf } from '../../errors.ts';
 import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
 import type { Int64 } from '../../storage/input/int64.ts';
 import { serialiseOnce } from '../../storage/input/page.ts';
@@ -54,8 +54,8 @@ export async function openStream(
   if (!(Symbol.asyncIterator in source)) {
     const { errors = [] } = source;
     // When a retry may succeed later, clients of event streams need a status, not an event.
-    const failures = errors.map(({ originalError }) => originalError as StoreError | undefined);
-    const temporary = failures.find((failure) => failure?.headers?.['retry-after'] !== undefined);
+    const failures = errors.map(({ originalError }) => storeErrorOf(originalError));
+    const temporary = failures.find((failure) => failure?.headers['retry-after'] !== undefined);
     if (temporary) throw temporary;
     return { errors };
   }

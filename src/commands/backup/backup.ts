@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { ClientBase } from 'pg';
-import type { DatabaseOptions, Model } from '../../storage/database/options.ts';
+import type { DatabaseOptions, Model } from '../../../packages/postgres/src/database.ts';
 import { withModel } from '../context.ts';
 import { assertFree, linesOf, writeWhole } from '../files.ts';
 import {

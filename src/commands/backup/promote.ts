@@ -1,6 +1,5 @@
 import type { Client } from 'pg';
-import type { Database } from '../../storage/database/database.ts';
-import type { DatabaseOptions, Model } from '../../storage/database/options.ts';
+import type { Database, DatabaseOptions, Model } from '../../../packages/postgres/src/database.ts';
 import { withModel } from '../context.ts';
 import { assertStoreIn } from './backup.ts';
 import {

@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
 import { CommitOrderCalculator, type MetadataStorage } from '@mikro-orm/core';
 import { MikroORM } from '@mikro-orm/postgresql';
-import type { ClientBase } from 'pg';
-import { endOfCounter } from '../../storage/database/counters.ts';
-import { withoutLimits } from '../../storage/database/exclusive.ts';
-import { type Model, ormOptions } from '../../storage/database/options.ts';
-import { quoted } from '../../storage/database/sql.ts';
+import { type ClientBase, escapeIdentifier as quoted } from 'pg';
+import { endOfCounter } from '../../../packages/postgres/src/counters.ts';
+import { withoutLimits } from '../../../packages/postgres/src/exclusive.ts';
+import { type Model, ormOptions } from '../../../packages/postgres/src/options.ts';
 
 /** A table of the model. A backup stores this description, because a later release may have changed the table. */
 export interface StoredTable {

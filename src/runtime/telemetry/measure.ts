@@ -2,8 +2,9 @@ import { promisify } from 'node:util';
 import type { FastifyInstance } from 'fastify';
 import type { GraphQLFormattedError } from 'graphql';
 import type { Metrics, Reading } from '../../../packages/metrics/src/metrics.ts';
+import type { QueueState } from '../../../packages/postgres/src/database.ts';
 import { withTimeout } from '../with-timeout.ts';
-import type { ObservedDatabase, Observers, QueueState } from './observers.ts';
+import type { ObservedDatabase, Observers } from './observers.ts';
 import { codeLabel, methodLabel, other, routeLabel } from './telemetry.ts';
 
 /** OpenTelemetry's recommended buckets for HTTP, in seconds. */

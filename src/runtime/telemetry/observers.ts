@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLFormattedError } from 'graphql';
-import type { Deadline } from '../../deadline.ts';
+import type { Database, DatabaseObserver } from '../../../packages/postgres/src/database.ts';
 
 /**
  * The observers of the service: its log, metrics and traces. Every observer sees every event once, returns quickly and
@@ -60,35 +60,6 @@ export interface ObservedOperation {
   call: ObservedCall;
 }
 
-/** Observes round trips to the database. */
-export interface DatabaseObserver {
-  /** @returns a function to call once, when the batch has an answer or has failed as a whole */
-  sent(batch: SentBatch): (failure?: DatabaseFailure) => void;
-  /** A read was sent to this server; only called with read nodes. */
-  readOn?(node: string): void;
-}
-
-/** Low-cardinality labels for a queue. */
-export interface QueueName {
-  /** The table. */
-  readonly collection: string;
-  readonly operation: string;
-}
-
-/** A batch that travels in one round trip. */
-export interface SentBatch extends QueueName {
-  readonly size: number;
-  /** The deadline of each input. */
-  readonly deadlines: readonly Deadline[];
-}
-
-export interface DatabaseFailure {
-  /** PostgreSQL's own code, if the failure comes from there. */
-  state: string | undefined;
-  /** Low cardinality: the class of the SQLSTATE, `timeout`, `unavailable` or `other`. */
-  type: string;
-}
-
 /** Observes API keys. */
 export interface KeyObserver {
   /** A key was looked up in the database. */
@@ -98,28 +69,4 @@ export interface KeyObserver {
 }
 
 /** The parts of the database that metrics read. */
-export interface ObservedDatabase {
-  readonly queues: readonly QueueState[];
-  readonly pools: readonly PoolState[];
-  ping(): Promise<unknown>;
-}
-
-/** A queue at this moment. */
-export interface QueueState extends QueueName {
-  readonly waiting: number;
-  /** How long (ms) its first input has waited. */
-  readonly oldest: number;
-  /** Number of inputs rejected since the start because the queue was full. */
-  readonly refused: number;
-}
-
-/** A connection pool at this moment. */
-export interface PoolState {
-  /** `primary`, or host and port of a read node. */
-  readonly pool: string;
-  readonly idle: number;
-  readonly used: number;
-  readonly max: number;
-  /** How many statements wait for a connection. */
-  readonly pending: number;
-}
+export type ObservedDatabase = Pick<Database, 'queues' | 'pools' | 'ping'>;

@@ -30,10 +30,11 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import { Incident } from '../../../packages/log/src/incident.ts';
-import type { RequestTrace } from '../../deadline.ts';
+import type { DatabaseObserver } from '../../../packages/postgres/src/database.ts';
+import type { Deadline, RequestTrace } from '../../deadline.ts';
 import { type ErrorCode, httpStatusOf } from '../../errors.ts';
 import { addressOf } from '../log/request-log.ts';
-import type { DatabaseObserver, Observers, OperationObserver, RequestObserver } from './observers.ts';
+import type { Observers, OperationObserver, RequestObserver } from './observers.ts';
 import { codeLabel, methodLabel, other, routeLabel, type TelemetryOptions } from './telemetry.ts';
 
 /** The maximum batch size. */
@@ -159,7 +160,7 @@ function databaseSpans(tracer: Tracer): DatabaseObserver {
   return {
     sent({ collection, operation, size, deadlines }) {
       const served = new Set<RequestTrace>();
-      for (const { trace: one } of deadlines) if (one && isSampled(one.request)) served.add(one);
+      for (const { trace: one } of deadlines as readonly Deadline[]) if (one && isSampled(one.request)) served.add(one);
       const [first] = served;
       if (!first) return ignore;
       const attributes: Attributes = {

@@ -1,13 +1,11 @@
 import { hash } from 'node:crypto';
+import type { Batches, Database } from '../../../packages/postgres/src/database.ts';
+import { DatabaseUnavailable } from '../../../packages/postgres/src/errors.ts';
 import { type Deadline, noDeadline } from '../../deadline.ts';
-import { StoreError } from '../../errors.ts';
+import { StoreError, tryAgain } from '../../errors.ts';
 import { withTimeout } from '../../runtime/with-timeout.ts';
-import type { Batches } from '../database/batches.ts';
-import type { Database } from '../database/database.ts';
-import { isDataError, outcomeUnknown, outcomeUnknownWithKey } from '../database/database-errors.ts';
-import { parameterOf } from '../database/sql.ts';
 import type { Statements } from './statements.ts';
-import type { Table } from './table.ts';
+import { parameterOf, type Table } from './table.ts';
 
 /** An idempotency key, with which a creation is executed at most once. */
 export interface IdempotencyClaim {
@@ -33,7 +31,7 @@ interface Entry<New> {
 }
 
 // One batch in flight per process: the next one fills while this one becomes durable.
-const writes = { maxBatch: 256, maxInFlight: 1, blockTime: 1000, isRetryable: isDataError };
+const writes = { isWrite: true, maxBatch: 256, maxInFlight: 1, blockTime: 1000 };
 
 /** The longest delay (ms) of `setTimeout`. */
 const maxDelay = 2 ** 31 - 1;
@@ -55,15 +53,14 @@ export class Insertions<Item, New extends object> {
       ...writes,
       collection: table.name,
       operation: 'insert',
-      timeoutError: outcomeUnknown,
     });
   }
 
   /**
    * The row is durable when the promise resolves.
    *
-   * @throws StoreError SERVICE_UNAVAILABLE, with `Retry-After` when a retry is safe; IDEMPOTENCY_KEY_REUSED,
-   *   IDEMPOTENCY_KEY_IN_USE
+   * @throws DatabaseUnavailable; with a claim also StoreError IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_IN_USE, and
+   *   SERVICE_UNAVAILABLE after an unknown outcome, because the claim makes a retry safe
    */
   async insert(item: New, deadline: Deadline = noDeadline, claim?: IdempotencyClaim): Promise<Item> {
     const inserted = claim
@@ -173,7 +170,10 @@ function fingerprintOf({ inserted }: Table, item: object): string {
 
 /** Allows a retry after an unknown outcome, because the idempotency key makes it safe. */
 function throwRetryable(error: unknown): never {
-  throw error instanceof StoreError && error.isOutcomeUnknown ? outcomeUnknownWithKey(error.cause) : error;
+  if (!(error instanceof DatabaseUnavailable && error.isOutcomeUnknown)) throw error;
+  const message =
+    'The database did not say whether this was stored: it may have been. Send it again with the same Idempotency-Key.';
+  throw tryAgain(message, error.cause);
 }
 
 function reused(): StoreError {

@@ -1,4 +1,4 @@
-import { StoreError } from '../../errors.ts';
+import { DatabaseUnavailable } from '../../../packages/postgres/src/errors.ts';
 import type { Int64 } from '../input/int64.ts';
 import { type Page, pageLimit } from '../input/page.ts';
 import type { Records } from './records.ts';
@@ -51,7 +51,7 @@ export class LiveList<Item extends Identified> {
     });
   }
 
-  /** @throws StoreError SERVICE_UNAVAILABLE at the start; later it waits until the database is available again */
+  /** @throws DatabaseUnavailable at the start; later it waits until the database is available again */
   async *follow(query: FollowQuery<Item>): AsyncGenerator<Addition<Item>, void> {
     let position = query.after ?? (await this.#list.lastId());
     const filters = Object.entries(query).filter(([name, value]) => name !== 'after' && value !== undefined);
@@ -108,6 +108,6 @@ export class LiveList<Item extends Identified> {
 }
 
 function emptyWhileUnavailable<Item>(error: unknown): Page<Item> {
-  if (error instanceof StoreError && error.code === 'SERVICE_UNAVAILABLE') return { items: [], hasNext: false };
+  if (error instanceof DatabaseUnavailable) return { items: [], hasNext: false };
   throw error;
 }

@@ -1,14 +1,12 @@
 import type { EntityName } from '@mikro-orm/core';
+import type { Batches, Database } from '../../../packages/postgres/src/database.ts';
+import { isUnsupported } from '../../../packages/postgres/src/errors.ts';
 import { type Deadline, noDeadline } from '../../deadline.ts';
-import type { Batches } from '../database/batches.ts';
-import type { Database } from '../database/database.ts';
-import { isUnsupported, isWorthAnotherTry } from '../database/database-errors.ts';
-import { parameterOf } from '../database/sql.ts';
 import { type Int64, int64, int64FromDigits } from '../input/int64.ts';
 import { maxExactTotal, type Page, type PageQuery, shared, type Total, totalCost } from '../input/page.ts';
 import { type IdempotencyClaim, Insertions } from './insertions.ts';
 import { type Statements, statementsFor } from './statements.ts';
-import { type Column, Table, textsOf } from './table.ts';
+import { type Column, parameterOf, Table, textsOf } from './table.ts';
 
 /** A row of a table in memory. */
 export type Row<Entity> = { readonly [Member in keyof Entity]-?: InMemory<Entity[Member]> };
@@ -30,7 +28,7 @@ type ServedBy = (node: string) => void;
 type Query = PageQuery & { readonly filter: unknown };
 type FilterOf<Item> = { readonly [Member in keyof Item]?: Item[Member] | undefined };
 
-const reads = { maxBatch: 32, maxInFlight: 4, blockTime: 10, isRetryable: isWorthAnotherTry };
+const reads = { maxBatch: 32, maxInFlight: 4, blockTime: 10 };
 /** Counts are slow, so they use one connection at most. */
 const counts = { ...reads, maxInFlight: 1 };
 
@@ -80,7 +78,7 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
   /**
    * Reads one page, ascending by id.
    *
-   * @throws StoreError SERVICE_UNAVAILABLE
+   * @throws DatabaseUnavailable
    */
   async list(query: PageQuery & FilterOf<Item>, deadline: Deadline = noDeadline): Promise<Page<Item>> {
     const { limit, after } = query;
@@ -92,7 +90,7 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
   /**
    * Counts the items of a list, on all its pages.
    *
-   * @throws StoreError SERVICE_UNAVAILABLE
+   * @throws DatabaseUnavailable
    */
   async count(query: Partial<PageQuery> & FilterOf<Item>, deadline: Deadline = noDeadline): Promise<Total> {
     const total = await this.#totals.add(this.#filterIn(query), deadline);
@@ -107,7 +105,7 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
   /**
    * @param id undefined when the client's id is invalid, so there is no such row
    * @returns null when there is none
-   * @throws StoreError SERVICE_UNAVAILABLE
+   * @throws DatabaseUnavailable
    */
   async find(id: Int64 | undefined, deadline: Deadline = noDeadline): Promise<Item | null> {
     // Lists cannot contain the least int64, so `find` treats it as absent, too.
@@ -121,8 +119,8 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
    * The row is durable when the promise resolves.
    *
    * @param claim the client's idempotency key for this creation
-   * @throws StoreError SERVICE_UNAVAILABLE, with `Retry-After` when a retry is safe; IDEMPOTENCY_KEY_REUSED,
-   *   IDEMPOTENCY_KEY_IN_USE
+   * @throws DatabaseUnavailable; with a claim also StoreError IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_IN_USE, and
+   *   SERVICE_UNAVAILABLE after an unknown outcome, because the claim makes a retry safe
    */
   async insert(item: New, deadline?: Deadline, claim?: IdempotencyClaim): Promise<Item> {
     const inserted = await this.#insertions.insert(item, deadline, claim);
@@ -130,7 +128,7 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
     return inserted;
   }
 
-  /** The greatest id, or the least int64. Replicas may lag behind it. @throws StoreError SERVICE_UNAVAILABLE */
+  /** The greatest id, or the least int64. Replicas may lag behind it. @throws DatabaseUnavailable */
   async lastId(): Promise<Int64> {
     const horizon = await this.#horizon();
     if (horizon !== undefined) return horizon;

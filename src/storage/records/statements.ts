@@ -1,4 +1,5 @@
-import { literal, quoted, type Statement } from '../database/sql.ts';
+import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
+import type { Statement } from '../../../packages/postgres/src/database.ts';
 import { int64 } from '../input/int64.ts';
 import { maxExactTotal } from '../input/page.ts';
 import type { Column, Table } from './table.ts';

@@ -1,5 +1,5 @@
 import type { EntityMetadata, EntityProperty } from '@mikro-orm/core';
-import { quoted } from '../database/sql.ts';
+import { escapeIdentifier as quoted } from 'pg';
 import { int64FromDigits } from '../input/int64.ts';
 
 /** How the values of a column are transferred as PostgreSQL's text, and parsed. */
@@ -143,4 +143,10 @@ function compile<Make>(
   });
   const make = new Function('decode', `return (${parameters}) => ({ ${members.join(', ')} });`);
   return make(columns.map(({ decode }) => decode));
+}
+
+/** Converts a value to a statement parameter. */
+export function parameterOf(value: unknown): unknown {
+  if (value instanceof Date) return value.toISOString();
+  return typeof value === 'bigint' ? `${value}` : (value ?? null);
 }

@@ -1,8 +1,8 @@
+import { Database } from '../../../packages/postgres/src/database.ts';
 import { buildApp } from '../../../src/app.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { modelOf } from '../../../src/mikro-orm.config.ts';
 import { modules } from '../../../src/modules.ts';
-import { Database } from '../../../src/storage/database/database.ts';
 import { citusLayout, nodesOf } from '../../support/citus.ts';
 import { createEmptyDatabase } from '../../support/database.ts';
 import { sentDuring, sql, stock } from '../../support/database-access.ts';

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { Database } from '../../../src/storage/database/database.ts';
+import type { Database } from '../../../packages/postgres/src/database.ts';
 import { createEmptyDatabase, type TestDatabase } from '../../support/database.ts';
 import { sql } from '../../support/database-access.ts';
 import { faces } from '../../support/faces.ts';

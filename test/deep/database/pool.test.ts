@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
+import { Database } from '../../../packages/postgres/src/database.ts';
 import { modelOf } from '../../../src/mikro-orm.config.ts';
 import { modules } from '../../../src/modules.ts';
-import { Database } from '../../../src/storage/database/database.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { afterEach, beforeEach, expect, test } from '../../support/jest.ts';
 import { onPostgres } from '../../support/process.ts';
@@ -12,7 +12,7 @@ let database: Database;
 beforeEach(async () => {
   testDatabase = await createTestDatabase();
   const { DATABASE_URL: url, DATA_DIR: dataDir = '' } = testDatabase.env as Record<string, string>;
-  const limits = { poolMax: 2, connectTimeout: 5000, statementTimeout: 10_000 };
+  const limits = { name: 'test', poolMax: 2, connectTimeout: 5000, statementTimeout: 10_000 };
   database = await Database.open({ url, dataDir, ...limits }, modelOf(modules));
 });
 afterEach(async () => {
@@ -61,7 +61,7 @@ test('work that needs the model only connects to nothing', async () => {
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const url = `postgres://nobody@127.0.0.1:${(server.address() as AddressInfo).port}/none`;
-  const limits = { poolMax: 2, connectTimeout: 5000, statementTimeout: 10_000 };
+  const limits = { name: 'test', poolMax: 2, connectTimeout: 5000, statementTimeout: 10_000 };
   await (await Database.open({ url, dataDir: '', connects: false, ...limits }, modelOf(modules))).close();
   await (await Database.open({ url, dataDir: '', ...limits }, modelOf(modules))).close();
   // The second one: it looks whether there is a pooler.

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
+import { Database } from '../../../packages/postgres/src/database.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { modelOf } from '../../../src/mikro-orm.config.ts';
 import { modules } from '../../../src/modules.ts';
-import { Database } from '../../../src/storage/database/database.ts';
 import { send } from '../../support/http.ts';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { eventually, freePort, onPlainPostgres, type ServerProcess, startServer } from '../../support/process.ts';

@@ -1,11 +1,11 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { Database } from '../../../packages/postgres/src/database.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { modelOf } from '../../../src/mikro-orm.config.ts';
 import { modules } from '../../../src/modules.ts';
 import { startFailure } from '../../../src/start-failure.ts';
-import { Database } from '../../../src/storage/database/database.ts';
 import { newFolder } from '../../support/folder.ts';
 import { afterAll, beforeAll, describe, expect, test } from '../../support/jest.ts';
 import { onPlainPostgres } from '../../support/process.ts';

@@ -1,9 +1,9 @@
 import { mkdir, open, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { Database } from '../../../packages/postgres/src/database.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { modelOf } from '../../../src/mikro-orm.config.ts';
 import { modules } from '../../../src/modules.ts';
-import { Database } from '../../../src/storage/database/database.ts';
 import { sql } from '../../support/database-access.ts';
 import { newFolder } from '../../support/folder.ts';
 import { send } from '../../support/http.ts';

@@ -13,6 +13,7 @@ import {
 import { basename, dirname, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { defineEntity, p } from '@mikro-orm/core';
+import { Database } from '../../../packages/postgres/src/database.ts';
 import { ApiKey } from '../../../src/access/keys/api-key.entity.ts';
 import { ApiKeyService } from '../../../src/access/keys/api-key.service.ts';
 import { backup, restore } from '../../../src/commands/backup/backup.ts';
@@ -21,7 +22,6 @@ import { loadConfig } from '../../../src/config.ts';
 import { modelOf } from '../../../src/mikro-orm.config.ts';
 import { modules } from '../../../src/modules.ts';
 import { PetEntity } from '../../../src/pets/pet.entity.ts';
-import { Database } from '../../../src/storage/database/database.ts';
 import { sql } from '../../support/database-access.ts';
 import { contentsOf, foldersForEach, onceMore, sessionWith, usedStoreIn } from '../../support/embedded.ts';
 import { describe, expect, test } from '../../support/jest.ts';

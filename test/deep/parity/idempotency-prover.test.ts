@@ -1,7 +1,7 @@
 import { once as event } from 'node:events';
 import { request } from 'node:http';
 import fc from 'fast-check';
-import { outcomeUnknown } from '../../../src/storage/database/database-errors.ts';
+import { outcomeUnknown } from '../../../packages/postgres/src/errors.ts';
 import { cases } from '../../support/cases.ts';
 import { type Created, type Creator, creators, headerOf } from '../../support/creations.ts';
 import { toJson } from '../../support/http.ts';

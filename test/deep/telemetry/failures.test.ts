@@ -1,5 +1,5 @@
+import { outcomeUnknown } from '../../../packages/postgres/src/errors.ts';
 import type { Telemetry } from '../../../src/runtime/telemetry/telemetry.ts';
-import { outcomeUnknown } from '../../../src/storage/database/database-errors.ts';
 import { creators } from '../../support/creations.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { whileReadsFail } from '../../support/database-access.ts';

@@ -1,9 +1,9 @@
 import { defineEntity, type EntityManager, type InferEntity, LockMode, p } from '@mikro-orm/core';
 import { Type } from 'typebox';
+import type { Database } from '../../../packages/postgres/src/database.ts';
+import { sqlState, unavailable } from '../../../packages/postgres/src/errors.ts';
 import { type Deadline, noDeadline } from '../../../src/deadline.ts';
 import { StoreError } from '../../../src/errors.ts';
-import type { Database } from '../../../src/storage/database/database.ts';
-import { sqlState, unavailable } from '../../../src/storage/database/database-errors.ts';
 import { enumSchema, type Input, int64Schema, textSchema, use, withDefault } from '../../../src/storage/input/check.ts';
 import type { Int64 } from '../../../src/storage/input/int64.ts';
 import { type Page, pageQueryMembers } from '../../../src/storage/input/page.ts';

@@ -1,14 +1,14 @@
-import type { StoreError } from '../../src/errors.ts';
 import {
   busy,
+  DatabaseUnavailable,
   isOutcomeUnknown,
   isWorthAnotherServer,
   isWorthAnotherTry,
   late,
   outcomeUnknown,
   unavailable,
-} from '../../src/storage/database/database-errors.ts';
-import { describe, expect, test } from '../support/jest.ts';
+} from '../src/errors.ts';
+import { describe, expect, test } from './support.ts';
 
 /** What pg throws: an error of PostgreSQL with its SQLSTATE, of the system with its name, or of its own with words alone. */
 function thrown(code: string | undefined, message = 'this is a test'): Error {
@@ -19,27 +19,27 @@ describe('what passes is no fault of ours', () => {
   test.each([
     ...['EMFILE', 'ENFILE', 'ECONNREFUSED', 'ECONNRESET', 'EAI_AGAIN'],
     ...['08006', '25006', '26000', '28000', '28P01', '3D000', '40001', '40P01', '53300', '55P03', '57014', '57P03'],
-  ])('%s is 503, with the advice to try again', (code) => {
+  ])('%s is temporary: it is worth another try', (code) => {
     const cause = thrown(code);
-    const failure = unavailable(cause);
     const message = 'The database cannot be reached; try again shortly.';
-    expect(failure?.toBody()).toEqual({ code: 'SERVICE_UNAVAILABLE', status: 503, message });
-    expect(failure).toMatchObject({ headers: { 'retry-after': '1' }, cause });
+    expect(unavailable(cause)).toBeInstanceOf(DatabaseUnavailable);
+    expect(unavailable(cause)).toMatchObject({ message, isOutcomeUnknown: false, cause });
   });
 
-  test.each(['42P01', '42703'])('%s is 503, too, and says that it is not migrated', (code) => {
+  test.each(['42P01', '42703'])('so is %s, which says that it is not migrated', (code) => {
     const message = 'The database has not been migrated.';
-    expect(unavailable(thrown(code))?.toBody()).toEqual({ code: 'SERVICE_UNAVAILABLE', status: 503, message });
+    expect(unavailable(thrown(code))).toMatchObject({ message, isOutcomeUnknown: false });
   });
 
   test('so is a plan that has become stale, and no other 0A000', () => {
-    expect(unavailable(thrown('0A000', 'cached plan must not change result type'))?.status).toBe(503);
+    const stale = thrown('0A000', 'cached plan must not change result type');
+    expect(unavailable(stale)).toBeInstanceOf(DatabaseUnavailable);
     expect(unavailable(thrown('0A000', 'cross-database references are not implemented'))).toBeUndefined();
   });
 
   test('so is a worker node that Citus has lost', () => {
     const lost = thrown('XX000', 'failure on connection marked as essential: 127.0.0.1:5433');
-    expect(unavailable(lost)?.status).toBe(503);
+    expect(unavailable(lost)).toBeInstanceOf(DatabaseUnavailable);
     expect(isOutcomeUnknown(lost)).toBe(true);
     expect(isOutcomeUnknown(thrown('XX000'))).toBe(false);
   });
@@ -70,14 +70,17 @@ describe('whether a write that failed may have been carried out', () => {
   );
 });
 
-test('only a client that may send it again is told when', () => {
-  const saidOf = ({ status, message, headers }: StoreError) => ({ status, message, headers });
-  const again = { status: 503, headers: { 'retry-after': '1' } };
-  expect(saidOf(busy())).toEqual({ ...again, message: 'Too many requests wait for the database; try again shortly.' });
-  expect(saidOf(late())).toEqual({ ...again, message: 'The database did not answer in time; try again shortly.' });
-  expect(saidOf(outcomeUnknown())).toEqual({
-    status: 503,
-    headers: {},
+test('only a write with an unknown outcome is not to be repeated', () => {
+  expect(busy()).toMatchObject({
+    isOutcomeUnknown: false,
+    message: 'Too many requests wait for the database; try again shortly.',
+  });
+  expect(late()).toMatchObject({
+    isOutcomeUnknown: false,
+    message: 'The database did not answer in time; try again shortly.',
+  });
+  expect(outcomeUnknown()).toMatchObject({
+    isOutcomeUnknown: true,
     message:
       'The database did not say whether this was stored: it may have been. Look for it before you send it again.',
   });

@@ -1,15 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Client } from 'pg';
-import type { Log } from './options.ts';
+import { type Client, escapeLiteral } from 'pg';
+import type { DatabaseOptions } from './options.ts';
 
 /** Throws when the exclusive lock has been lost. */
 export type AssertHeld = () => Promise<void>;
 
 /** Milliseconds between two attempts, between two log lines, and until a waiting node gives up. */
 const waiting = { pause: 200, logInterval: 30_000, limit: 3_600_000 };
-
-// Every release uses this key, so that nodes of different releases exclude each other.
-const key = `hashtext('animal-store migrations')`;
 
 /**
  * Lifts timeouts of the role or the database, for this transaction only: a session's `set` would reach the pooler's next
@@ -29,10 +26,10 @@ export const withoutLimits = `
  */
 export async function exclusivelyIn<T>(
   session: Client,
-  log: Log | undefined,
+  options: DatabaseOptions,
   work: (assertHeld: AssertHeld) => Promise<T>,
 ): Promise<T> {
-  await acquire(session, log);
+  await acquire(session, options);
   const result = await work(async () => void (await session.query('select 1').catch(lost)));
   // PostgreSQL answers the commit of a failed transaction with ROLLBACK.
   const { command } = await session.query('commit').catch(lost);
@@ -44,9 +41,9 @@ export async function exclusivelyIn<T>(
  * snapshot, and `create index concurrently` on the migrating node waits for all older snapshots: a deadlock. The isolation
  * level is explicit for the same reason: a repeatable read would keep its snapshot.
  */
-async function acquire(session: Client, log: Log | undefined): Promise<void> {
+async function acquire(session: Client, { name, log }: DatabaseOptions): Promise<void> {
   const began = performance.now();
-  for (let nextNote = 0; !(await attempt(session)); await sleep(waiting.pause * (0.5 + Math.random()))) {
+  for (let nextNote = 0; !(await attempt(session, name)); await sleep(waiting.pause * (0.5 + Math.random()))) {
     const waited = Math.round(performance.now() - began);
     if (waited > waiting.limit) throw new Error('Another node has been migrating for an hour.');
     if (waited < nextNote) continue;
@@ -55,9 +52,10 @@ async function acquire(session: Client, log: Log | undefined): Promise<void> {
   }
 }
 
-async function attempt(session: Client): Promise<boolean> {
+async function attempt(session: Client, name: string): Promise<boolean> {
   // One round trip, because the timeout for idle transactions may be short.
   await session.query(`begin isolation level read committed; ${withoutLimits}`);
+  const key = `hashtext(${escapeLiteral(`${name} migrations`)})`;
   const { rows } = await session.query<{ acquired: boolean }>(`select pg_try_advisory_xact_lock(${key}) as acquired`);
   const acquired = rows[0]?.acquired === true;
   if (!acquired) await session.query('rollback');

@@ -1,10 +1,9 @@
 import type { MikroORM } from '@mikro-orm/postgresql';
-import { tryAgain } from '../../errors.ts';
+import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
 import { countedTables, counterOf } from './counters.ts';
-import { isUnmigrated, sqlState } from './database-errors.ts';
+import { DatabaseUnavailable, isUnmigrated, sqlState } from './errors.ts';
 import type { Model } from './options.ts';
-import type { Server } from './postgres-server.ts';
-import { literal, quoted, type Statement } from './sql.ts';
+import type { Server, Statement } from './server.ts';
 
 type Readiness = [isReadOnly: string, mayWrite: string | null, applied: string, behind: string | null];
 
@@ -45,7 +44,7 @@ function readinessOf(orm: MikroORM, { migrations }: Model): Statement {
  * Checks that the database accepts writes, that this role may read and write all tables, and that they are migrated.
  *
  * @param onReadOnly called before the check fails for a read-only server
- * @throws StoreError SERVICE_UNAVAILABLE
+ * @throws DatabaseUnavailable
  */
 export async function assertServable(
   orm: MikroORM,
@@ -54,20 +53,21 @@ export async function assertServable(
   onReadOnly: () => void,
 ): Promise<void> {
   const [row] = await server.rows<Readiness>(readinessOf(orm, model), []).catch((error) => {
-    throw sqlState(error) === '42501' ? tryAgain(mayNot, error) : error;
+    throw sqlState(error) === '42501' ? new DatabaseUnavailable(mayNot, error) : error;
   });
   const [isReadOnly, mayWrite, applied, behind] = row as Readiness;
   if (isReadOnly === 't') {
     onReadOnly();
-    throw tryAgain('The database is read-only; it may be a standby.');
+    throw new DatabaseUnavailable('The database is read-only; it may be a standby.');
   }
-  if (mayWrite !== 't') throw tryAgain(mayNot);
-  if (Number(applied) < model.migrations.length) throw tryAgain('The database lacks migrations.');
-  if (behind) throw tryAgain(`Every creation fails: the ids of ${behind} are behind its rows. Run \`migrate\`.`);
+  if (mayWrite !== 't') throw new DatabaseUnavailable(mayNot);
+  if (Number(applied) < model.migrations.length) throw new DatabaseUnavailable('The database lacks migrations.');
+  if (behind)
+    throw new DatabaseUnavailable(`Every creation fails: the ids of ${behind} are behind its rows. Run \`migrate\`.`);
 }
 
-/** The names of the migrations that the database lacks. @throws StoreError SERVICE_UNAVAILABLE */
-export async function pendingMigrations({ ask }: Server, { migrations }: Model): Promise<string[]> {
+/** The names of the migrations that the database lacks. @throws DatabaseUnavailable */
+export async function pendingMigrations({ rows: ask }: Server, { migrations }: Model): Promise<string[]> {
   const names = migrations.map(({ name }) => name);
   const text = 'select name from mikro_orm_migrations where name = any($1::text[])';
   const rows = await ask({ name: 'migrated', text }, [names]).catch((error) => {

@@ -6,13 +6,11 @@ import {
   type EmbeddedAddress,
   type EmbeddedPostgres,
   openEmbeddedPostgres,
-} from '../../../packages/embedded-postgres/src/postgres.ts';
+} from '../../embedded-postgres/src/postgres.ts';
 import type { DatabaseOptions } from './options.ts';
 
 /** Opens the embedded store in `dataDir`. One process owns it. When the owner ends, one of its guests takes over. */
-export async function openEmbedded(
-  options: Pick<DatabaseOptions, 'dataDir' | 'prepared' | 'onLost' | 'log' | 'embedded'>,
-): Promise<EmbeddedPostgres> {
+export async function openEmbedded(options: DatabaseOptions): Promise<EmbeddedPostgres> {
   const { dataDir, prepared, onLost, log, embedded } = options;
   const store = await openEmbeddedPostgres(dataDir, { prepared, onLost, ...embedded });
   log?.info({ folder: dataDir, role: store.isOwner ? 'owner' : 'guest' }, 'embedded store opened');
@@ -33,7 +31,7 @@ export interface Sessions {
   readonly detect?: (() => Promise<Sessions>) | undefined;
 }
 
-type Limits = Pick<DatabaseOptions, 'connectTimeout' | 'statementTimeout' | 'preparedStatements'>;
+type Limits = Pick<DatabaseOptions, 'name' | 'connectTimeout' | 'statementTimeout' | 'preparedStatements'>;
 
 /**
  * Determines how to open sessions with the service's database.
@@ -105,9 +103,9 @@ function parsed(url: string): ConnectionOptions & { [parameter: string]: unknown
   }
 }
 
-function commonConfig({ connectTimeout, statementTimeout }: Limits): ClientConfig {
+function commonConfig({ name, connectTimeout, statementTimeout }: Limits): ClientConfig {
   return {
-    application_name: 'animal-store',
+    application_name: name,
     connectionTimeoutMillis: connectTimeout,
     keepAlive: true,
     stream: () => socketWithTimeout(statementTimeout),

@@ -1,10 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Constructor, MigrationObject } from '@mikro-orm/core';
 import type { Migration } from '@mikro-orm/migrations';
 import { MikroORM } from '@mikro-orm/postgresql';
-import { retry } from '../../runtime/retry.ts';
-import { sqlState } from './database-errors.ts';
+import type { EmbeddedPostgres } from '../../embedded-postgres/src/postgres.ts';
+import { isConflict, sqlState } from './errors.ts';
 import { type AssertHeld, withoutLimits } from './exclusive.ts';
-import { type DatabaseOptions, type EmbeddedPostgres, type Log, type Model, ormOptions } from './options.ts';
+import { type DatabaseOptions, type Model, ormOptions } from './options.ts';
 import { endPool, poolOf, sessionsFor } from './sessions.ts';
 
 /** How a migration waits for its locks. */
@@ -23,22 +24,19 @@ export interface MigrationRetries {
  */
 export const migrationRetries: MigrationRetries = { lockTimeout: 2000, attempts: 30, pause: 1500 };
 
-interface Migrating {
-  options: DatabaseOptions;
-  model: Model;
-  embedded: EmbeddedPostgres | undefined;
-  assertHeld: AssertHeld;
-  retries: MigrationRetries;
-}
-
 /**
  * Applies pending migrations, each in one transaction together with its row in mikro_orm_migrations. A migration that
  * opts out (`isTransactional`) is tried once, without timeouts, because a failure may leave it half applied.
  *
  * @returns the names of those applied.
  */
-export async function applyMigrations(migrating: Migrating): Promise<string[]> {
-  const { options, model, embedded, assertHeld, retries } = migrating;
+export async function applyMigrations(
+  options: DatabaseOptions,
+  model: Model,
+  embedded: EmbeddedPostgres | undefined,
+  retries: MigrationRetries,
+  assertHeld: AssertHeld,
+): Promise<string[]> {
   const orm = new MikroORM(await migratorOptions(options, model, embedded, retries));
   const pool = await poolOf(orm);
   const applied: string[] = [];
@@ -47,7 +45,7 @@ export async function applyMigrations(migrating: Migrating): Promise<string[]> {
       await assertHeld();
       const began = performance.now();
       const up = () => orm.migrator.up({ migrations: [name] });
-      await (isTransactional(orm, model, name) ? withLockRetries(up, name, retries, options.log) : up());
+      await (isTransactional(orm, model, name) ? withLockRetries(up, name, retries, options) : up());
       options.log?.info({ migration: name, ms: Math.round(performance.now() - began) }, 'migration applied');
       applied.push(name);
     }
@@ -101,21 +99,24 @@ async function withLockRetries(
   up: () => Promise<unknown>,
   migration: string,
   { attempts, pause }: MigrationRetries,
-  log: Log | undefined,
+  { log }: DatabaseOptions,
 ): Promise<void> {
-  await retry(up, {
-    pause: () => pause,
-    isWorthIt(error, attempt) {
-      // lock_not_available, deadlock_detected, serialization_failure
-      const lacksLock = ['55P03', '40P01', '40001'].includes(`${sqlState(error)}`);
-      if (!lacksLock || attempt < attempts) return lacksLock;
-      const message =
-        `The migration ${migration} did not get its locks in ${attempts} attempts; nothing of it was applied. ` +
-        'A session holds a lock on its table: find it in pg_stat_activity, end it, and start again.';
-      throw new Error(message, { cause: error });
-    },
-    onFailure: (_error, attempt) => log?.warn({ migration, attempt }, 'a migration is waiting for a lock'),
-  });
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return void (await up());
+    } catch (error) {
+      // lock_not_available
+      if (sqlState(error) !== '55P03' && !isConflict(error)) throw error;
+      if (attempt === attempts) {
+        const message =
+          `The migration ${migration} did not get its locks in ${attempts} attempts; nothing of it was applied. ` +
+          'A session holds a lock on its table: find it in pg_stat_activity, end it, and start again.';
+        throw new Error(message, { cause: error });
+      }
+      log?.warn({ migration, attempt }, 'a migration is waiting for a lock');
+      await sleep(pause * (0.5 + Math.random()));
+    }
+  }
 }
 
 /** The error when a table or column is missing although every listed migration is applied. */

@@ -1,7 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool, PoolClient, QueryArrayResult } from 'pg';
-import { Incident } from '../../../packages/log/src/incident.ts';
-import { retry } from '../../runtime/retry.ts';
-import type { PoolState } from '../../runtime/telemetry/observers.ts';
+import { Incident } from '../../log/src/incident.ts';
 import {
   codeOf,
   isConflict,
@@ -10,14 +9,39 @@ import {
   outcomeUnknown,
   sqlState,
   unavailable,
-} from './database-errors.ts';
+} from './errors.ts';
 import type { Log } from './options.ts';
 import type { Sessions } from './sessions.ts';
-import type { Rows, Statement } from './sql.ts';
+
+/** A statement that is prepared once per connection. `name` is unique among all statements. */
+export interface Statement {
+  readonly name: string;
+  readonly text: string;
+  /** True when it may be retried only after a known failure. */
+  readonly isWrite?: boolean;
+}
+
+/** Runs a statement on a server or in one of its sessions. Every value is text, or null. */
+export type Rows = (statement: Statement, values: unknown[]) => Promise<Array<Array<string | null>>>;
+
+/** A connection pool at this moment. */
+export interface PoolState {
+  /** `primary`, or host and port of a read node. */
+  readonly pool: string;
+  readonly idle: number;
+  readonly used: number;
+  readonly max: number;
+  /** How many statements wait for a connection. */
+  readonly pending: number;
+}
 
 /** Maximum number of retries after a conflict, and the average length (ms) of the first pause. */
 const retries = 3;
 const shortPause = 20;
+/** How long (ms) a statement waits for a connection before that is reported. */
+const exhaustedAfter = 1000;
+/** Longer than the statement timeout of ten seconds, because other statements succeed between two timeouts. */
+const quietAfterFailures = 15_000;
 
 /** Runs statements on one PostgreSQL. */
 export class Server {
@@ -26,11 +50,14 @@ export class Server {
    * the promise settles; undefined when the outcome of the write is unknown.
    */
   onWrite: ((session: Rows | undefined) => Promise<void>) | undefined;
-  readonly #availability: Availability | undefined;
   #sessions: Sessions;
   #detecting: Promise<void> | undefined;
   /** The connections that may be reused. */
   readonly #usable = new Set<PoolClient>();
+  /** False until the first answer: before that, the failing start reports the error. */
+  #hasAnswered = false;
+  readonly #incidents: ReturnType<typeof incidentsIn> | undefined;
+  #exhaustionTimer: NodeJS.Timeout | undefined;
 
   constructor(
     readonly pool: Pool,
@@ -38,7 +65,7 @@ export class Server {
     private readonly log?: Log,
   ) {
     this.#sessions = sessions;
-    this.#availability = log && new Availability(pool, log);
+    this.#incidents = log && incidentsIn(log);
     pool.on('connect', (client) => {
       this.#usable.add(client);
       client.once('end', () => this.#usable.delete(client));
@@ -49,27 +76,26 @@ export class Server {
    * Runs one statement in any session, and retries it after a conflict.
    *
    * @returns rows as arrays in the order of the columns. Every value is the text that PostgreSQL sends, or null.
-   * @throws StoreError SERVICE_UNAVAILABLE when PostgreSQL is unreachable or takes too long; else the driver's error.
+   * @throws DatabaseUnavailable when PostgreSQL is unreachable or takes too long; else the driver's error
    */
-  rows<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
-    return retry(() => this.#run<Row>(statement, values), {
-      pause: (attempt) => attempt * shortPause,
-      isWorthIt: (error, attempt) => attempt <= retries && isConflict(error),
-    });
-  }
-
-  /** `rows`, bound to this server. */
-  readonly ask: Rows = (statement, values) => this.rows(statement, values);
+  readonly rows = async <Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> => {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#run<Row>(statement, values);
+      } catch (error) {
+        if (attempt > retries || !isConflict(error)) throw error;
+        await sleep(attempt * shortPause * (0.5 + Math.random()));
+      }
+    }
+  };
 
   async #run<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     const client = await this.#connect();
     let failure: Error | undefined;
     let afterwards: Promise<void> | undefined;
     try {
-      const { rows } = await this.#send<Row>(client, statement, values, (error) => {
-        failure = error;
-      });
-      this.#availability?.answered();
+      const { rows } = await this.#send<Row>(client, statement, values);
+      this.#answered();
       if (statement.isWrite) afterwards = this.onWrite?.(rowsIn(client));
       return rows;
     } catch (error) {
@@ -91,7 +117,6 @@ export class Server {
     client: PoolClient,
     { name, text }: Statement,
     values: unknown[],
-    onStale: (error: Error) => void,
   ): Promise<QueryArrayResult<Row>> {
     const query = { text, values, rowMode: 'array' as const, types: asText };
     try {
@@ -100,7 +125,7 @@ export class Server {
       const isUnknown = ['26000', '42P05'].includes(`${sqlState(error)}`);
       if (isUnknown) this.#stopPreparing();
       if (!isUnknown && !isStale(error)) throw error;
-      onStale(error as Error);
+      this.#usable.delete(client);
       return await client.query<Row>(query);
     }
   }
@@ -113,12 +138,7 @@ export class Server {
   async together(queries: Array<readonly [Statement, unknown[]]>): Promise<Array<Array<Array<string | null>>>> {
     const client = await this.#connect();
     let failure: Error | undefined;
-    const fail = (error: Error) => {
-      failure = error;
-    };
-    const sent = queries.map(([statement, values]) =>
-      this.#send<Array<string | null>>(client, statement, values, fail),
-    );
+    const sent = queries.map(([statement, values]) => this.#send<Array<string | null>>(client, statement, values));
     try {
       return (await Promise.all(sent)).map(({ rows }) => rows);
     } catch (error) {
@@ -130,12 +150,41 @@ export class Server {
   }
 
   #fail(error: unknown, isWrite = false): never {
-    this.#availability?.failed(error);
+    const failure = unavailable(error);
+    if (failure && this.#hasAnswered) this.#report(error as Error);
     if (isWrite && isOutcomeUnknown(error)) {
       void this.onWrite?.(undefined);
       throw outcomeUnknown(error);
     }
-    throw unavailable(error) ?? error;
+    throw failure ?? error;
+  }
+
+  #answered(): void {
+    this.#hasAnswered = true;
+    const { loss, failures } = this.#incidents ?? {};
+    if (loss?.ongoing) loss.recovered();
+    if (failures?.ongoing) failures.recovered();
+  }
+
+  #report(error: Error): void {
+    const { message: reason } = error;
+    const fields = { code: codeOf(error), ...(reason && { reason }) };
+    if (isConnectionLoss(error)) this.#incidents?.loss.occurred(fields);
+    else if (!isConflict(error)) this.#incidents?.failures.occurred(fields);
+  }
+
+  /** Call this when a connection is requested, and when it has been obtained. */
+  #watchPool({ exhaustion }: ReturnType<typeof incidentsIn>): void {
+    const { pool } = this;
+    // A statement that gets an idle connection waits for it, too, until the next tick.
+    if (pool.waitingCount > pool.idleCount) {
+      const report = () => exhaustion.occurred({ connections: pool.totalCount, waiting: pool.waitingCount });
+      this.#exhaustionTimer ??= setTimeout(report, exhaustedAfter).unref();
+    } else if (this.#exhaustionTimer) {
+      clearTimeout(this.#exhaustionTimer);
+      this.#exhaustionTimer = undefined;
+      exhaustion.recovered();
+    }
   }
 
   /** Discards all current sessions: the address may now lead to another server. */
@@ -159,8 +208,9 @@ export class Server {
       if (this.#sessions.detect) await this.#detect(this.#sessions.detect);
       for (;;) {
         const connecting = this.pool.connect();
-        this.#availability?.checkPool();
-        const client = await connecting.finally(() => this.#availability?.checkPool());
+        const incidents = this.#incidents;
+        if (incidents) this.#watchPool(incidents);
+        const client = await connecting.finally(() => incidents && this.#watchPool(incidents));
         if (this.#usable.has(client)) return client;
         client.release(true);
       }
@@ -189,64 +239,22 @@ export class Server {
   }
 }
 
-/** How long (ms) a statement waits for a connection before that is reported. */
-const exhaustedAfter = 1000;
-/** Longer than the statement timeout of ten seconds, because other statements succeed between two timeouts. */
-const quietAfterFailures = 15_000;
-
-/** Logs when the database is lost or back, when its statements fail, and when its connections are exhausted. */
-class Availability {
-  readonly #loss: Incident;
-  readonly #failures: Incident;
-  readonly #exhaustion: Incident;
-  #exhaustionTimer: NodeJS.Timeout | undefined;
-  /** False until the first answer: before that, the failing start reports the error. */
-  #hasAnswered = false;
-
-  constructor(
-    private readonly pool: Pool,
-    log: Log,
-  ) {
-    const incident = (begins: string, ends: string, quiet?: number) => {
-      const onEnd = (ms: number, failures: number) => log.info({ ms, failures }, ends);
-      return new Incident({ onStart: (fields) => log.warn(fields, begins), onEnd }, quiet);
-    };
-    const [fails, works] = ['database statements are failing', 'database statements succeed again'];
-    this.#loss = incident('the database is lost', 'the database is back');
-    this.#failures = incident(fails, works, quietAfterFailures);
-    this.#exhaustion = new Incident({
-      onStart: (fields) => log.warn(fields, 'all connections to the database are in use'),
-      onEnd: (ms) => log.info({ ms }, 'connections to the database are free again'),
-    });
-  }
-
-  /** A statement has succeeded. */
-  answered(): void {
-    this.#hasAnswered = true;
-    if (this.#loss.ongoing) this.#loss.recovered();
-    if (this.#failures.ongoing) this.#failures.recovered();
-  }
-
-  /** No connection was available, or a statement failed, perhaps through its own fault. */
-  failed(error: unknown): void {
-    if (!this.#hasAnswered) return;
-    const { message } = error as Error;
-    const fields = { code: codeOf(error), ...(message && { reason: message }) };
-    if (isConnectionLoss(error)) this.#loss.occurred(fields);
-    else if (unavailable(error) && !isConflict(error)) this.#failures.occurred(fields);
-  }
-
-  /** Call this when a connection is requested, and when it has been obtained. */
-  checkPool(): void {
-    const { pool } = this;
-    const report = () => this.#exhaustion.occurred({ connections: pool.totalCount, waiting: pool.waitingCount });
-    if (pool.waitingCount > 0) this.#exhaustionTimer ??= setTimeout(report, exhaustedAfter).unref();
-    else if (this.#exhaustionTimer) {
-      clearTimeout(this.#exhaustionTimer);
-      this.#exhaustionTimer = undefined;
-      if (this.#exhaustion.ongoing) this.#exhaustion.recovered();
-    }
-  }
+/** The database is lost, its statements fail, or its connections are exhausted. */
+function incidentsIn(log: Log) {
+  const incident = (begins: string, ends: string, quiet?: number) => {
+    const onEnd = (ms: number, failures: number) => log.info({ ms, failures }, ends);
+    return new Incident({ onStart: (fields) => log.warn(fields, begins), onEnd }, quiet);
+  };
+  const [fails, works] = ['database statements are failing', 'database statements succeed again'];
+  const exhaustion = new Incident({
+    onStart: (fields) => log.warn(fields, 'all connections to the database are in use'),
+    onEnd: (ms) => log.info({ ms }, 'connections to the database are free again'),
+  });
+  return {
+    loss: incident('the database is lost', 'the database is back'),
+    failures: incident(fails, works, quietAfterFailures),
+    exhaustion,
+  };
 }
 
 /** SQLSTATE 0A000 "cached plan must not change result type". */

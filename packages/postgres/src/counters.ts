@@ -1,6 +1,7 @@
 import type { MikroORM } from '@mikro-orm/postgresql';
+import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
 import type { Log } from './options.ts';
-import { literal, quoted, type Rows } from './sql.ts';
+import type { Rows } from './server.ts';
 
 /** A table whose ids come from a counter. */
 export interface CountedTable {
@@ -30,18 +31,21 @@ export function counterOf({ table, column }: CountedTable): string {
 
 /**
  * Sets each counter past the greatest id of its rows. Rows that were inserted with ids (COPY, a restored backup) do not
- * advance the counter, and every later insert would fail. No row is inserted meanwhile: `insert` (statements.ts) takes the
- * same lock.
+ * advance the counter, and every later insert would fail. No row is inserted meanwhile: an insert takes the same lock.
  */
-export async function advanceCounters(ask: Rows, orm: MikroORM, log: Log | undefined): Promise<void> {
+export async function advanceCounters(rows: Rows, orm: MikroORM, log: Log | undefined): Promise<void> {
   for (const one of countedTables(orm)) {
     const { table, column, end } = one;
+    const counter = counterOf(one);
     // Two statements, because Citus rejects one. The greatest id is read first: an insert draws its id before its row is
     // visible.
     const text = `select max(${quoted(column)}) filter (where ${quoted(column)} < ${end}), max(${quoted(column)}) from ${quoted(table)}`;
-    const [[greatest, last] = []] = await ask({ name: `greatest_${table}`, text }, []);
+    const [[greatest, last] = []] = await rows({ name: `greatest_${table}`, text }, []);
     if (greatest) {
-      const [[moved] = []] = await ask(advance(one), [greatest]);
+      const text = `
+        with lock as materialized (select pg_advisory_xact_lock(hashtext(${literal(table)}))::text)
+        select setval(${counter}, $1::bigint) from lock where coalesce(pg_sequence_last_value(${counter}), 0) < $1::bigint`;
+      const [[moved] = []] = await rows({ name: `advance_counter_${table}`, isWrite: true, text }, [greatest]);
       if (moved) log?.warn({ table, greatest }, 'the id counter was behind the rows; it was advanced');
     }
     if (last && BigInt(last) >= end) {
@@ -50,15 +54,4 @@ export async function advanceCounters(ask: Rows, orm: MikroORM, log: Log | undef
       log?.warn({ table, greatest: last }, message);
     }
   }
-}
-
-function advance(one: CountedTable) {
-  const counter = counterOf(one);
-  return {
-    name: `advance_counter_${one.table}`,
-    isWrite: true,
-    text: `
-      with lock as materialized (select pg_advisory_xact_lock(hashtext(${literal(one.table)}))::text)
-      select setval(${counter}, $1::bigint) from lock where coalesce(pg_sequence_last_value(${counter}), 0) < $1::bigint`,
-  };
 }

@@ -1,5 +1,20 @@
-import { StoreError, tryAgain } from '../../errors.ts';
-import type { DatabaseFailure } from '../../runtime/telemetry/observers.ts';
+/** The database did not answer, or refused for a temporary reason. The message may be shown to clients, `cause` may not. */
+export class DatabaseUnavailable extends Error {
+  override readonly name = 'DatabaseUnavailable';
+
+  /**
+   * @param cause the driver's error
+   * @param isOutcomeUnknown true when a write may have been executed, so that a retry may write twice. Otherwise nothing was
+   *   written, and a retry after a second is worth it.
+   */
+  constructor(
+    message: string,
+    cause?: unknown,
+    readonly isOutcomeUnknown = false,
+  ) {
+    super(message, cause === undefined ? undefined : { cause });
+  }
+}
 
 /** True for invalid data in a statement (SQLSTATE classes 22 and 23). Other inputs of its batch may be valid. */
 export function isDataError(error: unknown): boolean {
@@ -66,10 +81,11 @@ export function codeOf(error: unknown): string | undefined {
   return code ?? (first === undefined ? undefined : codeOf(first));
 }
 
-/** Converts a temporary failure of the database to a StoreError; returns undefined for any other error. */
-export function unavailable(error: unknown): StoreError | undefined {
-  if (isUnmigrated(error)) return tryAgain('The database has not been migrated.', error);
-  return isTransient(error) ? tryAgain('The database cannot be reached; try again shortly.', error) : undefined;
+/** Converts a temporary failure of the driver; returns undefined for any other error. */
+export function unavailable(error: unknown): DatabaseUnavailable | undefined {
+  if (isUnmigrated(error)) return new DatabaseUnavailable('The database has not been migrated.', error);
+  if (!isTransient(error)) return undefined;
+  return new DatabaseUnavailable('The database cannot be reached; try again shortly.', error);
 }
 
 /**
@@ -84,31 +100,21 @@ export function isOutcomeUnknown(error: unknown): boolean {
   return isTransient(error) && !/and is not queryable$/.test((error as Error).message);
 }
 
-/** The error for a write with an unknown outcome. It has no `Retry-After`, because a retry may write twice. */
-export function outcomeUnknown(cause?: unknown): StoreError {
+/** The error for a write with an unknown outcome. */
+export function outcomeUnknown(cause?: unknown): DatabaseUnavailable {
   const message =
     'The database did not say whether this was stored: it may have been. Look for it before you send it again.';
-  return new StoreError('SERVICE_UNAVAILABLE', message, {
-    isOutcomeUnknown: true,
-    ...(cause !== undefined && { cause }),
-  });
-}
-
-/** The same for a write with an idempotency key, which is safe to repeat. */
-export function outcomeUnknownWithKey(cause?: unknown): StoreError {
-  const message =
-    'The database did not say whether this was stored: it may have been. Send it again with the same Idempotency-Key.';
-  return tryAgain(message, cause);
+  return new DatabaseUnavailable(message, cause, true);
 }
 
 /** The error when too many inputs are pending. Nothing was executed. */
-export function busy(): StoreError {
-  return tryAgain('Too many requests wait for the database; try again shortly.');
+export function busy(): DatabaseUnavailable {
+  return new DatabaseUnavailable('Too many requests wait for the database; try again shortly.');
 }
 
 /** The error for a missed deadline when nothing was written. */
-export function late(): StoreError {
-  return tryAgain('The database did not answer in time; try again shortly.');
+export function late(): DatabaseUnavailable {
+  return new DatabaseUnavailable('The database did not answer in time; try again shortly.');
 }
 
 /** True when the engine does not support a statement of this form (SQLSTATE 0A000): it was not executed. */
@@ -127,6 +133,13 @@ export function sqlState(error: unknown): string | undefined {
   return typeof code === 'string' && /^(?=.*\d)[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
+export interface DatabaseFailure {
+  /** PostgreSQL's own code, if the failure comes from there. */
+  state: string | undefined;
+  /** Low cardinality: the class of the SQLSTATE, `timeout`, `unavailable` or `other`. */
+  type: string;
+}
+
 /** Low-cardinality labels of a failure, for observers. */
 export function failureOf(error: unknown): DatabaseFailure {
   const cause = causeOf(error);
@@ -135,10 +148,10 @@ export function failureOf(error: unknown): DatabaseFailure {
   if (state) return { state, type: /^(?:[0-5][0-9A-Z]|[FHPX][0-9VX])/.exec(state)?.[0] ?? 'other' };
   const { code, message = '' } = (cause ?? {}) as NodeJS.ErrnoException;
   const isTimeout = code === 'ETIMEDOUT' || message.includes('timeout exceeded');
-  return { state, type: isTimeout ? 'timeout' : error instanceof StoreError ? 'unavailable' : 'other' };
+  return { state, type: isTimeout ? 'timeout' : error instanceof DatabaseUnavailable ? 'unavailable' : 'other' };
 }
 
 /** The driver's error behind a translated one. */
 function causeOf(error: unknown): unknown {
-  return error instanceof StoreError ? error.cause : error;
+  return error instanceof DatabaseUnavailable ? error.cause : error;
 }

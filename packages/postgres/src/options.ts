@@ -2,12 +2,10 @@ import type { EntityName, MigrationObject } from '@mikro-orm/core';
 import { Migrator } from '@mikro-orm/migrations';
 import { defineConfig } from '@mikro-orm/postgresql';
 import type { ClientConfig } from 'pg';
-import type { EmbeddedOptions, EmbeddedPostgres } from '../../../packages/embedded-postgres/src/postgres.ts';
-import type { DatabaseObserver } from '../../runtime/telemetry/observers.ts';
+import type { EmbeddedOptions } from '../../embedded-postgres/src/postgres.ts';
+import type { DatabaseObserver } from './batches.ts';
 
-export type { EmbeddedPostgres };
-
-/** The tables of all modules, and the migrations that create them. */
+/** The tables of a service, and the migrations that create them. */
 export interface Model {
   entities: EntityName[];
   /** In the order in which they are applied. A released migration is never edited. */
@@ -21,6 +19,8 @@ export interface Log {
 }
 
 export interface DatabaseOptions {
+  /** The `application_name` of sessions, and the name of the lock for migrations: the same in all releases of a service. */
+  name: string;
   /** postgres://...; undefined for the embedded store in `dataDir`. */
   url: string | undefined;
   /** The same database past a pooler, for migrations; `url` when absent. */

@@ -1,14 +1,60 @@
-import { type Deadline, noDeadline } from '../../deadline.ts';
-import type { DatabaseFailure, DatabaseObserver, QueueState } from '../../runtime/telemetry/observers.ts';
-import { busy, failureOf, late } from './database-errors.ts';
+import {
+  busy,
+  type DatabaseFailure,
+  failureOf,
+  isDataError,
+  isWorthAnotherTry,
+  late,
+  outcomeUnknown,
+} from './errors.ts';
+
+/** How long an input may wait. It accompanies the input to the database, and records what happened. */
+export interface Deadline {
+  /** The time on the `performance.now()` clock (ms). */
+  readonly at: number;
+  /** True when the client has disconnected, so that pending work can be skipped. */
+  readonly isOver: boolean;
+  /** Records how long (ms) an input waited for its batch, and the size of that batch. */
+  batched?(waited: number, size: number): void;
+  /** Records which server answered a read; only called with read nodes. */
+  servedBy?(node: string): void;
+}
+
+/** Observes round trips to the database. It sees each of them, returns quickly and does not throw. */
+export interface DatabaseObserver {
+  /** @returns a function to call once, when the batch has an answer or has failed as a whole */
+  sent(batch: SentBatch): (failure?: DatabaseFailure) => void;
+  /** A read was sent to this server; only called with read nodes. */
+  readOn?(node: string): void;
+}
+
+/** Low-cardinality labels for a queue. */
+interface QueueName {
+  /** The table. */
+  readonly collection: string;
+  readonly operation: string;
+}
+
+/** A batch that travels in one round trip. */
+export interface SentBatch extends QueueName {
+  readonly size: number;
+  /** The deadline of each input. */
+  readonly deadlines: readonly Deadline[];
+}
+
+/** A queue at this moment. */
+export interface QueueState extends QueueName {
+  readonly waiting: number;
+  /** How long (ms) its first input has waited. */
+  readonly oldest: number;
+  /** Number of inputs rejected since the start because the queue was full. */
+  readonly refused: number;
+}
 
 /** Runs a batch, and may report which server answered. @returns results in the order of the inputs */
 export type Run<In, Out> = (inputs: In[], servedBy: (node: string) => void) => Promise<Array<Out | Error>>;
 
-export interface BatchOptions {
-  /** Labels for observers. */
-  collection: string;
-  operation: string;
+export interface BatchOptions extends QueueName {
   observers?: readonly DatabaseObserver[];
   /** Maximum number of inputs in a batch. */
   maxBatch: number;
@@ -19,10 +65,10 @@ export interface BatchOptions {
   /** New inputs are rejected while `maxWaiting` inputs are pending, or the oldest is older than `maxAge` (ms). */
   maxWaiting: number;
   maxAge: number;
-  /** Whether the inputs of a failed batch may be retried one by one. */
-  isRetryable(error: unknown): boolean;
-  /** Creates the error for an input whose deadline passes while its batch is in flight. Defaults to `late`. */
-  timeoutError?(): Error;
+  /** For writes: when the deadline of an input passes while its batch is in flight, its outcome is unknown. */
+  isWrite?: boolean;
+  /** Whether the inputs of a failed batch are retried one by one; by default when one of them may be at fault. */
+  isRetryable?(error: unknown): boolean;
 }
 
 interface Waiting<In, Out> {
@@ -58,11 +104,12 @@ export class Batches<In, Out> {
   /** @param run returns results in the order of the inputs; an `Error` among them fails that input alone */
   constructor(run: Run<In, Out>, options: BatchOptions) {
     this.#run = run;
-    this.#options = { timeoutError: late, observers: [], ...options };
+    const { isWrite = false } = options;
+    this.#options = { isWrite, isRetryable: isWrite ? isDataError : isWorthAnotherTry, observers: [], ...options };
   }
 
-  /** @throws StoreError SERVICE_UNAVAILABLE when too many inputs are pending, or the deadline passes */
-  add(input: In, deadline: Deadline = noDeadline): Promise<Out> {
+  /** @throws DatabaseUnavailable when too many inputs are pending, or the deadline passes */
+  add(input: In, deadline: Deadline): Promise<Out> {
     const now = performance.now();
     return new Promise((resolve, reject) => {
       if (this.#isFull(now)) {
@@ -177,8 +224,9 @@ export class Batches<In, Out> {
   /** Rejects inputs whose deadline has passed. One timer serves all, because a timer per input costs as much as a query. */
   #sweep(): void {
     const now = performance.now();
+    const lateInFlight = this.#options.isWrite ? outcomeUnknown : late;
     for (const batch of this.#inFlight) {
-      for (const { deadline, reject } of batch) if (deadline.at <= now) reject(this.#options.timeoutError());
+      for (const { deadline, reject } of batch) if (deadline.at <= now) reject(lateInFlight());
     }
     this.#waiting = this.#waiting.filter((one) => keepOrReject(one, now));
     if (this.#waiting.length > 0 || this.#inFlight.size > 0) return;

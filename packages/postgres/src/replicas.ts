@@ -1,11 +1,7 @@
-import { tryAgain } from '../../errors.ts';
-import type { PoolState } from '../../runtime/telemetry/observers.ts';
-import { withTimeout } from '../../runtime/with-timeout.ts';
-import { isWorthAnotherServer } from './database-errors.ts';
+import { DatabaseUnavailable, isWorthAnotherServer } from './errors.ts';
 import type { DatabaseOptions } from './options.ts';
-import { Server } from './postgres-server.ts';
+import { type PoolState, type Rows, Server, type Statement } from './server.ts';
 import { createPool, detectSessions, sessionsTo } from './sessions.ts';
-import type { Rows, Statement } from './sql.ts';
 
 /** How long (ms) a server may take to open a session or to report its position. */
 const timeoutMs = 1000;
@@ -126,9 +122,7 @@ export class Replicas {
         [statement, values],
         [replayed, []],
       ]);
-      const [before = [], rows, after] = await withTimeout(limit, answers, () =>
-        tryAgain(`It has not answered a read within ${limit} ms.`),
-      );
+      const [before = [], rows, after] = await within(limit, answers, 'a read ');
       const seen = parsePosition(before);
       if (!this.#check(node, seen, floor)) return undefined;
       if (seen.system === floor.system) this.#raiseFloor(Number(after?.[0]?.[0]));
@@ -146,7 +140,7 @@ export class Replicas {
   async #probe(node: ReadNode, floor: Position): Promise<void> {
     node.pausedUntil = Number.POSITIVE_INFINITY;
     try {
-      const seen = await positionOf(node.server.ask);
+      const seen = await positionOf(node.server.rows);
       node.pausedUntil = 0;
       this.#check(node, seen, floor);
     } catch (error) {
@@ -204,7 +198,7 @@ export class Replicas {
     if (this.#isUpdating && !session) return;
     const writes = this.#writes;
     this.#isUpdating = true;
-    const seen = await positionOf(session ?? this.primary.ask).catch(() => undefined);
+    const seen = await positionOf(session ?? this.primary.rows).catch(() => undefined);
     this.#isUpdating = false;
     const floor = this.#floor;
     // The primary's address may now lead to another server.
@@ -242,8 +236,15 @@ export class Replicas {
 }
 
 async function positionOf(rows: Rows): Promise<Position> {
-  const late = () => tryAgain(`It has not answered within ${timeoutMs} ms.`);
-  return parsePosition(await withTimeout(timeoutMs, rows(position, []), late));
+  return parsePosition(await within(timeoutMs, rows(position, [])));
+}
+
+/** Waits for a node's answer. @throws DatabaseUnavailable when it takes longer */
+function within<Answer>(milliseconds: number, answer: Promise<Answer>, to = ''): Promise<Answer> {
+  const { promise: timeout, reject } = Promise.withResolvers<never>();
+  const late = () => reject(new DatabaseUnavailable(`It has not answered ${to}within ${milliseconds} ms.`));
+  const timer = setTimeout(late, milliseconds);
+  return Promise.race([answer, timeout]).finally(() => clearTimeout(timer));
 }
 
 function parsePosition([row = []]: Array<Array<string | null>>): Position {

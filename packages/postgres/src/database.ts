@@ -1,19 +1,21 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { MikroORM } from '@mikro-orm/postgresql';
 import { Client } from 'pg';
-import { StoreError, tryAgain } from '../../errors.ts';
-import { retry } from '../../runtime/retry.ts';
-import type { PoolState, QueueState } from '../../runtime/telemetry/observers.ts';
-import { Batches, type BatchOptions, type Run } from './batches.ts';
+import type { EmbeddedPostgres } from '../../embedded-postgres/src/postgres.ts';
+import { Batches, type BatchOptions, type QueueState, type Run } from './batches.ts';
 import { advanceCounters } from './counters.ts';
-import { isUnmigrated, unavailable } from './database-errors.ts';
+import { DatabaseUnavailable, isUnmigrated, unavailable } from './errors.ts';
 import { type AssertHeld, exclusivelyIn } from './exclusive.ts';
 import { applyMigrations, lacksMigration, migrationRetries } from './migrations.ts';
-import { type DatabaseOptions, type EmbeddedPostgres, type Model, ormOptions } from './options.ts';
-import { Server } from './postgres-server.ts';
+import { type DatabaseOptions, type Model, ormOptions } from './options.ts';
 import { assertServable, pendingMigrations } from './readiness.ts';
 import { Replicas } from './replicas.ts';
+import { type PoolState, Server, type Statement } from './server.ts';
 import { createPool, detectSessions, endPool, openEmbedded, poolOf, type Sessions, sessionsFor } from './sessions.ts';
-import type { Statement } from './sql.ts';
+
+export type { Batches, DatabaseObserver, Deadline, QueueState } from './batches.ts';
+export type { DatabaseOptions, Model } from './options.ts';
+export type { PoolState, Statement } from './server.ts';
 
 /** PostgreSQL through MikroORM for entities and migrations. Hot-path statements use the same connection pool. */
 export class Database {
@@ -29,6 +31,7 @@ export class Database {
     private readonly sessions: Sessions,
     private readonly options: DatabaseOptions,
     private readonly model: Model,
+    /** The embedded store; undefined for a server. */
     readonly embedded: EmbeddedPostgres | undefined,
   ) {}
 
@@ -43,11 +46,6 @@ export class Database {
     return new Database(orm, primary, checks, replicas, sessions, options, model, embedded);
   }
 
-  /** True for the embedded store, in a folder. */
-  get isEmbedded(): boolean {
-    return this.embedded !== undefined;
-  }
-
   /** SQL for an operator to run, because a pooler drops our session settings. */
   get advice(): string[] | undefined {
     return this.sessions.advice;
@@ -57,7 +55,7 @@ export class Database {
    * Runs one statement on the primary.
    *
    * @returns rows as arrays in the order of the columns. Every value is the text that PostgreSQL sends, or null.
-   * @throws StoreError SERVICE_UNAVAILABLE when PostgreSQL is unreachable or takes too long; else the driver's error.
+   * @throws DatabaseUnavailable when PostgreSQL is unreachable or takes too long; else the driver's error.
    */
   rows<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     return this.primary.rows(statement, values);
@@ -95,7 +93,7 @@ export class Database {
 
   /** Queries Citus' tables; undefined where Citus is not installed, because its tables do not exist there. */
   async #askCitus(statement: Statement, values: unknown[]): Promise<string | undefined> {
-    if (this.isEmbedded) return undefined;
+    if (this.embedded) return undefined;
     const text = `select to_regclass('pg_catalog.pg_dist_partition') is not null`;
     this.#hasCitus ??= (await this.rows<[string]>({ name: 'has_citus', text }, []))[0]?.[0] === 't';
     return this.#hasCitus ? (await this.rows<[string]>(statement, values))[0]?.[0] : undefined;
@@ -134,18 +132,18 @@ export class Database {
     const { directUrl, url } = this.options;
     const options = { ...this.options, url: directUrl ?? url };
     return this.exclusively(async (assertHeld) => {
-      const applied = await applyMigrations({ options, model, embedded, assertHeld, retries });
+      const applied = await applyMigrations(options, model, embedded, retries, assertHeld);
       if (directUrl && (await this.pending()).length > 0) {
         throw new Error('DATABASE_DIRECT_URL has been migrated, but DATABASE_URL names another database.');
       }
-      await advanceCounters(this.primary.ask, this.orm, this.options.log).catch((error) => {
+      await advanceCounters(this.primary.rows, this.orm, this.options.log).catch((error) => {
         throw isUnmigrated(error) ? lacksMigration(error) : error;
       });
       return applied;
     });
   }
 
-  /** The names of the migrations that the database lacks. @throws StoreError SERVICE_UNAVAILABLE */
+  /** The names of the migrations that the database lacks. @throws DatabaseUnavailable */
   pending(): Promise<string[]> {
     return pendingMigrations(this.primary, this.model);
   }
@@ -153,27 +151,27 @@ export class Database {
   /**
    * Checks at start that the database is reachable. Waits while the embedded store changes owner.
    *
-   * @throws StoreError SERVICE_UNAVAILABLE, also for a Citus worker
+   * @throws DatabaseUnavailable, also for a Citus worker
    */
   async reach(): Promise<void> {
-    if (this.isEmbedded) return retryDuringTakeover(() => this.ping());
+    if (this.embedded) return retryDuringTakeover(() => this.ping());
     // https://docs.citusdata.com/en/stable/develop/api_metadata.html: the coordinator's group is 0. On a worker, ids would
     // not ascend: its sequences begin at 281474976710657.
     const text = 'select groupid from pg_catalog.pg_dist_local_group';
     const group = await this.#askCitus({ name: 'citus_group', text }, []);
     if (group === undefined || group === '0') return;
-    throw tryAgain('DATABASE_URL names a worker of a Citus cluster; it must name the coordinator.');
+    throw new DatabaseUnavailable('DATABASE_URL names a worker of a Citus cluster; it must name the coordinator.');
   }
 
-  /** @throws StoreError SERVICE_UNAVAILABLE */
+  /** @throws DatabaseUnavailable */
   async ping(): Promise<void> {
     await this.checks.rows({ name: 'ping', text: 'select 1' }, []);
   }
 
-  /** Checks that the database is reachable, writable, migrated and not stuck. @throws StoreError SERVICE_UNAVAILABLE */
+  /** Checks that the database is reachable, writable, migrated and not stuck. @throws DatabaseUnavailable */
   async assertReady(): Promise<void> {
     if (this.#queues.some(({ isStuck }) => isStuck))
-      throw tryAgain('Requests queued for the database are not making progress.');
+      throw new DatabaseUnavailable('Requests queued for the database are not making progress.');
     const renew = () => {
       // The primary's address may now lead to another server.
       for (const server of [this.primary, this.checks]) server.renew();
@@ -203,7 +201,7 @@ export class Database {
       // A process keeps its file lock until it ends.
       return retryDuringTakeover(() => work(async () => undefined)).finally(release);
     }
-    return this.withSession((holder) => exclusivelyIn(holder, this.options.log, work));
+    return this.withSession((holder) => exclusivelyIn(holder, this.options, work));
   }
 
   /** Runs work in a session outside the pool, and without a pooler where possible. The session has no silence timeout. */
@@ -227,11 +225,22 @@ export class Database {
 }
 
 /** Retries work while another process takes over the embedded store. */
-function retryDuringTakeover<T>(work: () => Promise<T>): Promise<T> {
-  const giveUpAt = performance.now() + 30_000;
-  return retry(work, {
-    pause: () => 100,
-    isWorthIt: (error) =>
-      performance.now() <= giveUpAt && (error instanceof StoreError || unavailable(error) !== undefined),
-  });
+async function retryDuringTakeover<T>(work: () => Promise<T>): Promise<T> {
+  for (const giveUpAt = performance.now() + 30_000; ; ) {
+    try {
+      return await work();
+    } catch (error) {
+      const isTemporary = error instanceof DatabaseUnavailable || unavailable(error) !== undefined;
+      if (!isTemporary || performance.now() > giveUpAt) throw error;
+      await sleep(100 * (0.5 + Math.random()));
+    }
+  }
+}
+
+/** Options for MikroORM's command line, which then uses the same database as the service. */
+export async function ormOptionsFor(options: DatabaseOptions, model: Model) {
+  const embedded = options.url ? undefined : await openEmbedded(options);
+  embedded?.closeAtEnd();
+  const { config } = await sessionsFor(options, embedded);
+  return ormOptions(options, model, config);
 }
