@@ -11,9 +11,9 @@ import {
 } from 'graphql';
 import { compileQuery, isCompiledQuery } from 'graphql-jit';
 import type { Estimate } from '../../../packages/graphql-limits/src/cost.ts';
+import type { EventStream } from '../../../packages/graphql-streams/src/event-stream.ts';
+import { serverSentEvents } from '../../../packages/graphql-streams/src/format.ts';
 import { StoreError } from '../../errors.ts';
-import { type EventStream, openStream } from '../subscriptions/event-stream.ts';
-import { serverSentEvents } from '../subscriptions/stream-format.ts';
 import { type Apollo, executionOptions } from './apollo.ts';
 import { assertRepeatable } from './decorators.ts';
 import { type Documents, isSingleField, type Operation, type Refusal } from './documents.ts';
@@ -123,7 +123,15 @@ export class Operations {
     const { isNested } = await this.#admit(operation, variables, context);
     if (operation.type !== 'subscription') return this.#execute(operation, variables, context);
     const format = context.accepted.stream ?? serverSentEvents;
-    return openStream({ operation, variables, context, format, isFlat: !isNested, schema, observers });
+    return context.request.server.subscriptions.open({
+      operation,
+      variables,
+      context,
+      format,
+      isFlat: !isNested,
+      schema,
+      observers,
+    });
   }
 
   /** Checks and charges an operation before its execution. @throws StoreError or GraphQLError */

@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { multipart, type StreamFormat, serverSentEvents } from '../../../packages/graphql-streams/src/format.ts';
 import { StoreError } from '../../errors.ts';
 import { isRecord, parseExactJson } from '../../storage/input/int64.ts';
 import { acceptedTypes, isRead } from '../http/headers.ts';
 import type { RequestCall } from '../http/lifecycle.ts';
-import { multipart, type StreamFormat, serverSentEvents } from '../subscriptions/stream-format.ts';
 import type { Operation } from './documents.ts';
 
 /** Reads the HTTP request of an operation: accepted media types and parameters (GraphQL over HTTP, "Request"). */

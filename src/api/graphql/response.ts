@@ -1,10 +1,10 @@
 import { STATUS_CODES } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
+import { asOnlyEvent, serverSentEvents, streamHeaders } from '../../../packages/graphql-streams/src/format.ts';
 import { idempotencyKey } from '../../access/idempotency/idempotency-key.ts';
 import { type ErrorCode, httpStatusOf, internalError, type StoreError, storeErrorOf } from '../../errors.ts';
 import { fail, logFailure } from '../http/failures.ts';
-import { sendFramed } from '../subscriptions/stream-format.ts';
 import { isSingleField } from './documents.ts';
 import type { Outcome } from './operations.ts';
 import { acceptedBy, type GraphQLContext, MalformedRequest, mediaTypes } from './request.ts';
@@ -18,7 +18,10 @@ const longestMessage = 1000;
 /** Sends the outcome of an operation. */
 export function sendOutcome(outcome: Outcome, { request, reply, call, accepted }: GraphQLContext): FastifyReply {
   const { data, errors, extensions, stream, operation, headers = [] } = outcome;
-  if (stream) return stream.send();
+  if (stream) {
+    reply.headers(streamHeaders).type(stream.format.mediaType);
+    return request.method === 'HEAD' ? reply.send() : reply.send(stream.body());
+  }
   const mediaType = accepted.mediaType ?? mediaTypes.json;
   const status = statusOf(outcome, mediaType);
   if (errors) call.code ??= `${errors[0]?.extensions?.code}`;
@@ -38,6 +41,12 @@ export function sendOutcome(outcome: Outcome, { request, reply, call, accepted }
   const seconds = Math.max(0, ...(errors ?? []).map(({ extensions }) => Number(extensions?.retryAfter ?? 0)));
   if (seconds > 0 && mayRepeat) reply.header('retry-after', `${seconds}`);
   return reply.code(status).type(mediaType).send(text);
+}
+
+/** Sends a single result as a stream, which no cache may keep. */
+function sendFramed(reply: FastifyReply, result: string): FastifyReply {
+  reply.contentTag = null;
+  return reply.headers(streamHeaders).type(serverSentEvents.mediaType).send(asOnlyEvent(result));
 }
 
 export function hasKey({ headers }: FastifyRequest): boolean {

@@ -2,9 +2,25 @@ import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
-import { StoreError, tryAgain } from '../../errors.ts';
+import {
+  createSourceEventStream,
+  execute,
+  GraphQLError,
+  type GraphQLFormattedError,
+  type GraphQLSchema,
+} from 'graphql';
+import { EventStream, silenceBeforeCut } from '../../../packages/graphql-streams/src/event-stream.ts';
+import { type StreamFormat, serverSentEvents } from '../../../packages/graphql-streams/src/format.ts';
+import { StoreError, storeErrorOf, tryAgain } from '../../errors.ts';
+import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
+import { serialiseOnce } from '../../storage/input/page.ts';
+import type { Addition } from '../../storage/records/live-list.ts';
+import { executionOptions } from '../graphql/apollo.ts';
+import type { Operation } from '../graphql/documents.ts';
+import type { GraphQLContext } from '../graphql/request.ts';
+import { formatError, logErrors } from '../graphql/response.ts';
+import { fail } from '../http/failures.ts';
 import type { MemoryBudget } from '../http/memory-budget.ts';
-import { type EventStream, silenceBeforeCut } from './event-stream.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -20,6 +36,17 @@ export interface SubscriptionsOptions {
   life: number;
   /** Checks the key of a request again. @throws StoreError UNAUTHENTICATED and others */
   authenticate(request: FastifyRequest): Promise<unknown>;
+}
+
+interface Subscription {
+  schema: GraphQLSchema;
+  operation: Operation;
+  variables: Record<string, unknown>;
+  context: GraphQLContext;
+  format: StreamFormat;
+  /** True when no field below the root has a resolver. */
+  isFlat: boolean;
+  observers: readonly OperationObserver[];
 }
 
 /** How often (ms) keys are checked. Look-ups are cached for 900 ms (authenticator.ts); both together take under a second. */
@@ -48,12 +75,56 @@ export class Subscriptions {
   }
 
   /**
-   * Reserves a slot until the response is closed.
+   * Opens a subscription.
    *
    * @throws StoreError TOO_MANY_REQUESTS when the key has too many; SERVICE_UNAVAILABLE when the process has too many, or
    *   is shutting down
    */
-  admit(request: FastifyRequest, response: ServerResponse): void {
+  async open(subscription: Subscription): Promise<{ stream: EventStream } | { errors: readonly GraphQLError[] }> {
+    const { schema, operation, variables, context, format, observers } = subscription;
+    const { request, reply, call } = context;
+    this.#admit(request, reply.raw);
+    const source = await createSourceEventStream({
+      schema,
+      document: operation.document,
+      operationName: operation.name,
+      variableValues: variables,
+      contextValue: context,
+      options: executionOptions,
+    });
+    if (!(Symbol.asyncIterator in source)) {
+      const { errors = [] } = source;
+      // When a retry may succeed later, clients of event streams need a status, not an event.
+      const failures = errors.map(({ originalError }) => storeErrorOf(originalError));
+      const temporary = failures.find((failure) => failure?.headers['retry-after'] !== undefined);
+      if (temporary) throw temporary;
+      return { errors };
+    }
+    const batches = source as AsyncGenerator<Addition, void>;
+    const { value } = await batches.next();
+    call.streamedAfter = performance.now() - call.arrived;
+    let errors: GraphQLFormattedError[] | undefined;
+    const stream = new EventStream<Addition>(reply.raw, {
+      format,
+      start: (value as Addition).position,
+      batches,
+      write: ({ items }) => this.#write(items, subscription),
+      explain(cause) {
+        const failure = fail(cause, request);
+        errors = [formatError(new GraphQLError(failure.message, { originalError: failure }))];
+        return JSON.stringify(errors);
+      },
+    });
+    reply.raw.once('close', () => {
+      for (const observer of observers) observer.ended({ ...operation, call }, errors);
+    });
+    this.#open.set(request, stream);
+    this.#timer ??= setInterval(() => this.#checkKeys(), interval).unref();
+    return { stream };
+  }
+
+  /** Reserves a slot until the response is closed. */
+  #admit(request: FastifyRequest, response: ServerResponse): void {
     const { max, perKey } = this.#options;
     if (request.server.isDraining) throw tryAgain('The service is shutting down; subscribe again shortly.');
     if (this.#open.size >= max) throw tryAgain('Too many subscriptions are open; try again shortly.');
@@ -67,9 +138,24 @@ export class Subscriptions {
     response.once('close', () => this.#open.delete(request));
   }
 
-  add(stream: EventStream, request: FastifyRequest): void {
-    this.#open.set(request, stream);
-    this.#timer ??= setInterval(() => this.#checkKeys(), interval).unref();
+  /** Charges items to the quota and writes their results. @throws StoreError TOO_MANY_REQUESTS */
+  async #write(items: Addition['items'], subscription: Subscription): Promise<Buffer> {
+    const { operation, isFlat, context, format } = subscription;
+    const { meter } = context.request;
+    const { call } = context;
+    await meter?.take(items.length);
+    const before = call.items;
+    // Without resolvers and conditions, results do not depend on the caller or on variables, so subscribers share the
+    // frames. The same operation in another format has another writer.
+    const writer = format === serverSentEvents ? operation : operation.node;
+    const frames = await (isFlat && !operation.hasDirectives
+      ? serialiseOnce(items, writer, subscription, resultsOf)
+      : resultsOf(items, subscription));
+    // Items read by fields below the root.
+    if (call.items > before) await meter?.take(call.items - before);
+    call.items += items.length;
+    this.delivered += items.length;
+    return frames;
   }
 
   /** Cuts all subscriptions. */
@@ -116,6 +202,25 @@ export class Subscriptions {
     }
     this.#checking.delete(authorization);
   }
+}
+
+/** Executes an operation for each item. @returns the frames of the results */
+async function resultsOf(items: readonly unknown[], subscription: Subscription): Promise<Buffer> {
+  const { schema, operation, variables, context, format } = subscription;
+  let frames = '';
+  for (const item of items as Addition['items']) {
+    const { data, errors } = await execute({
+      schema,
+      document: operation.document,
+      operationName: operation.name,
+      rootValue: item,
+      variableValues: variables,
+      contextValue: context,
+    });
+    if (errors) logErrors(errors, context.request);
+    frames += format.next(JSON.stringify(errors ? { errors: errors.map(formatError), data } : { data }), item.id);
+  }
+  return Buffer.from(frames);
 }
 
 /** Cuts subscriptions at shutdown, so that the drain does not wait for them. */

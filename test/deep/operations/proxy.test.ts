@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { Agent, createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { heartbeatInterval } from '../../../src/api/subscriptions/event-stream.ts';
+import { heartbeatInterval } from '../../../packages/graphql-streams/src/event-stream.ts';
 import { databaseForEach } from '../../support/each.ts';
 import { send } from '../../support/http.ts';
 import { afterEach, describe, expect, test } from '../../support/jest.ts';

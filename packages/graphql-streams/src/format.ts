@@ -1,21 +1,21 @@
-import type { FastifyReply } from 'fastify';
-import type { Int64 } from '../../storage/input/int64.ts';
+/** Identifies a result in its list, so that a client can continue after it. */
+export type Position = string | number | bigint;
 
-/** The format of a stream of results. */
+/** The format of a stream of results. Results and errors are JSON. */
 export interface StreamFormat {
   readonly mediaType: string;
   /** The first bytes. @param position continues the subscription before its first result */
-  begin(position: Int64): string;
+  begin(position: Position): string;
   /** @param id continues the subscription after this result */
-  next(result: string, id?: Int64): string;
-  /** An error that ends the stream. @param errors as JSON */
+  next(result: string, id?: Position): string;
+  /** An error that ends the stream. */
   fail(errors: string): string;
   /** Keeps proxies from closing a silent connection. */
   readonly heartbeat: string;
   readonly complete: string;
 }
 
-const nextEvent = (result: string, id?: Int64) =>
+const nextEvent = (result: string, id?: Position) =>
   `event: next\n${id === undefined ? '' : `id: ${id}\n`}data: ${result}\n\n`;
 
 /** GraphQL over server-sent events, distinct connections mode (graphql-sse, PROTOCOL.md). */
@@ -46,14 +46,10 @@ export const multipart: StreamFormat = {
   complete: '--\r\n',
 };
 
-/** Intermediaries must not store, compress or buffer (nginx) a stream. */
+/** Headers of the response. Intermediaries must not store, compress or buffer (nginx) a stream. */
 export const streamHeaders = { 'cache-control': 'no-store, no-transform', 'x-accel-buffering': 'no' };
 
-/** Sends a single result as a stream with one event. It cannot be resumed or cached. */
-export function sendFramed(reply: FastifyReply, result: string): FastifyReply {
-  reply.contentTag = null;
-  return reply
-    .headers(streamHeaders)
-    .type(serverSentEvents.mediaType)
-    .send(serverSentEvents.next(result) + serverSentEvents.complete);
+/** A single result as a whole stream of server-sent events. It cannot be resumed. */
+export function asOnlyEvent(result: string): string {
+  return serverSentEvents.next(result) + serverSentEvents.complete;
 }

@@ -1,0 +1,116 @@
+import type { ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import type { Position, StreamFormat } from './format.ts';
+
+/** Pause (ms) without writes before a connection is cut. */
+export const silenceBeforeCut = 100;
+/** Heartbeat interval (ms) without results. Some proxies close connections that are idle for 15 s. */
+export const heartbeatInterval = 10_000;
+
+export interface StreamSource<Batch> {
+  format: StreamFormat;
+  /** Continues the subscription before its first result. */
+  start: Position;
+  /** The results as they arrive, one or more at a time. It is closed with the response. */
+  batches: AsyncIterator<Batch, void>;
+  /** @returns the frames of the results (`format.next`) */
+  write(batch: Batch): Promise<string | Buffer>;
+  /** @returns what the client is told when the subscription fails: a list of errors, as JSON */
+  explain(failure: unknown): string;
+}
+
+/**
+ * The response of one subscription. It reads results only after the client has received the last ones, so a slow client
+ * holds one batch and no queue.
+ */
+export class EventStream<Batch = unknown> {
+  readonly openedAt = performance.now();
+  readonly #response: ServerResponse;
+  readonly #source: StreamSource<Batch>;
+  #failure: unknown;
+  #isCut = false;
+  #wroteAt = performance.now();
+  #wake = (): void => undefined;
+
+  constructor(response: ServerResponse, source: StreamSource<Batch>) {
+    this.#response = response;
+    this.#source = source;
+    response.once('close', () => {
+      this.#wake();
+      void source.batches.return?.();
+    });
+  }
+
+  get format(): StreamFormat {
+    return this.#source.format;
+  }
+
+  /** The body of the response, without reading ahead. */
+  body(): Readable {
+    return Readable.from(this.#frames(), { objectMode: false, highWaterMark: 0 });
+  }
+
+  /** Number of bytes that the client has not received yet. */
+  get unsentBytes(): number {
+    return this.#response.writableLength;
+  }
+
+  /** Ends the stream with an error for the client. */
+  end(failure: unknown): void {
+    this.#failure ??= failure;
+    this.#wake();
+  }
+
+  /**
+   * Closes the connection without `complete`, so that the client resumes, perhaps at another node. It pauses first, because
+   * graphql-sse's client does not resume directly after an event.
+   */
+  cut(): void {
+    if (this.#isCut) return;
+    this.#isCut = true;
+    this.#wake();
+    setTimeout(() => this.#response.destroy(), silenceBeforeCut).unref();
+  }
+
+  /** Sends a heartbeat when it is due, even while there are no results. Call it every second or more often. */
+  keepAlive(): void {
+    if (this.#isSilent) this.#wake();
+  }
+
+  get #isSilent(): boolean {
+    return performance.now() - this.#wroteAt >= heartbeatInterval;
+  }
+
+  async *#frames(): AsyncGenerator<string | Buffer, void> {
+    const { format, start, batches, write, explain } = this.#source;
+    const response = this.#response;
+    let next: Promise<IteratorResult<Batch, void>> | undefined;
+    try {
+      yield format.begin(start);
+      while (!response.destroyed) {
+        if (this.#failure !== undefined) throw this.#failure;
+        // Prevents the response from ending as if it were complete.
+        if (this.#isCut) await new Promise((closed) => response.once('close', closed));
+        next ??= batches.next();
+        const arrived = await Promise.race([next, this.#woken()]);
+        if (arrived?.value) {
+          next = undefined;
+          yield this.#sent(await write(arrived.value));
+        } else if (this.#isSilent) yield this.#sent(format.heartbeat);
+      }
+    } catch (error) {
+      yield format.fail(explain(error)) + format.complete;
+    }
+  }
+
+  #woken(): Promise<undefined> {
+    return new Promise((wake) => {
+      this.#wake = () => wake(undefined);
+    });
+  }
+
+  #sent<Frame>(frame: Frame): Frame {
+    this.#wroteAt = performance.now();
+    return frame;
+  }
+}
