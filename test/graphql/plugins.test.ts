@@ -8,7 +8,7 @@ import { gunzipSync } from 'node:zlib';
 import type { ApolloServerPlugin, GraphQLRequestContext } from '@apollo/server';
 import { GraphQLError } from 'graphql';
 import type { GraphQLContext } from '../../src/api/graphql/request.ts';
-import { createOwnDatabase, newFolder } from '../support/database.ts';
+import { createTestDatabase, newFolder } from '../support/database.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
 import { afterAll, beforeAll, expect, test } from '../support/jest.ts';
@@ -157,7 +157,7 @@ test('APOLLO_KEY reports usage to GraphOS, as in every Apollo Server; APOLLO_PLU
   });
   await once(graphos.listen(0, '127.0.0.1'), 'listening');
   const { port } = graphos.address() as AddressInfo;
-  const database = await createOwnDatabase();
+  const database = await createTestDatabase();
   try {
     // Apollo's plugin takes no address from the environment.
     const plugins = join(await newFolder(), 'plugins.mjs');
@@ -193,7 +193,7 @@ export default { serverWillStart: async ({ logger }) => logger.info('a plugin st
 });
 
 test('a key without a graph is reported by Apollo Server, and a module that is none by the service', async () => {
-  const database = await createOwnDatabase();
+  const database = await createTestDatabase();
   try {
     const env = { ...database.env, BOOTSTRAP_API_KEY: key };
     const server = await startServer({ ...env, APOLLO_KEY: 'service:animals:secret' });

@@ -17,6 +17,7 @@ const shell = promisify(execFile);
 const drained = { code: 0, signal: null, stderr: '' };
 const onEmbedded = onPostgres ? test.skip : test;
 const database = databaseForEach(createOwnDatabase);
+const shared = databaseForEach();
 const env = () => ({ ...database.env, BOOTSTRAP_API_KEY: key });
 
 const creation = (name: string) => ({ method: 'POST', json: { name, categoryId: 5 } });
@@ -72,7 +73,8 @@ test('an acknowledged creation survives SIGKILL; a key that is issued meanwhile 
 });
 
 test('after SIGTERM each request of either face is answered or refused, and each acknowledged creation is kept', async () => {
-  const server = await startServer(env());
+  const given = { ...shared.env, BOOTSTRAP_API_KEY: key };
+  const server = await startServer(given);
   const calls = Array.from({ length: 60 }, (_, number) =>
     creators[number % 2]?.create(server, { name: `Pet ${number}`, categoryId: 5 }),
   );
@@ -84,7 +86,7 @@ test('after SIGTERM each request of either face is answered or refused, and each
   const answers = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value?.outcome] : []));
   for (const answer of answers) expect(answer).toHaveProperty('id');
 
-  const again = await startServer(env());
+  const again = await startServer(given);
   expect((await rest(again, '/v1/pets?limit=100')).json).toHaveLength(answers.length);
 });
 

@@ -1,6 +1,5 @@
 import { getEventListeners } from 'node:events';
 import { AnimalStore, type AnimalStoreOptions, type IdType, type Pet } from 'animal-store-client';
-import { createOwnDatabase } from '../../support/database.ts';
 import { databaseForEach } from '../../support/each.ts';
 import { afterEach, beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { eventually, freePort, killAll, startServer } from '../../support/process.ts';
@@ -83,7 +82,7 @@ describe('no animal is missing and none comes twice', () => {
   });
 
   describe('with a process of its own', () => {
-    const database = databaseForEach(createOwnDatabase);
+    const database = databaseForEach();
     afterEach(killAll);
 
     test('when it is killed, and started again', async () => {

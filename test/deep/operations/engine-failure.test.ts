@@ -5,12 +5,12 @@ import { describe, expect, test } from '../../support/jest.ts';
 import { handledBy, onPostgres, startServer } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 
-const database = databaseForEach(createOwnDatabase);
-
 const key = 'a-key-for-these-tests-and-no-others';
 
 // With workers the engine is the parent's.
 (onPostgres ? describe.skip : describe)('a trap in the embedded engine (embedded store only)', () => {
+  const database = databaseForEach(createOwnDatabase);
+
   test.each([1, 2])('ends the service, and loses nothing, with %i workers', async (workers) => {
     const { DATA_DIR } = database.env as { DATA_DIR: string };
     const env = { DATA_DIR, BOOTSTRAP_API_KEY: key };
@@ -31,9 +31,13 @@ const key = 'a-key-for-these-tests-and-no-others';
   });
 });
 
-test('a fault of the process ends it', async () => {
-  const server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key });
-  expect(handledBy(server, ['SIGBUS', 'SIGFPE', 'SIGILL', 'SIGTRAP', 'SIGABRT'])).toEqual([]);
-  // V8 has a handler for this one, by which it notices traps.
-  expect(await server.stop('SIGSEGV')).toMatchObject({ code: null, signal: 'SIGSEGV' });
+describe('a fault of the process', () => {
+  const database = databaseForEach();
+
+  test('ends it', async () => {
+    const server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key });
+    expect(handledBy(server, ['SIGBUS', 'SIGFPE', 'SIGILL', 'SIGTRAP', 'SIGABRT'])).toEqual([]);
+    // V8 has a handler for this one, by which it notices traps.
+    expect(await server.stop('SIGSEGV')).toMatchObject({ code: null, signal: 'SIGSEGV' });
+  });
 });

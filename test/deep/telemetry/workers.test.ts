@@ -1,4 +1,3 @@
-import { createOwnDatabase } from '../../support/database.ts';
 import { databaseForEach } from '../../support/each.ts';
 import { send } from '../../support/http.ts';
 import { expect, test } from '../../support/jest.ts';
@@ -8,7 +7,7 @@ import { exchange, requestText } from '../../support/raw.ts';
 import { allUp, startWorkers, type WorkersProcess } from '../../support/workers.ts';
 
 const key = 'a-key-for-these-tests-and-no-others';
-const database = databaseForEach(createOwnDatabase);
+const database = databaseForEach();
 const lists = 'animal_store_operations_total{face="rest",operation="listPets",code="OK"}';
 
 /** On a connection each: they go to the workers in turn. */
