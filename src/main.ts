@@ -68,7 +68,7 @@ async function main(): Promise<void> {
       const isClean = await service.drain(err ? 0 : config.drainDelay);
       await service.close();
       logger.info({ ms: Math.round(performance.now() - began), isClean, ...service.left() }, 'closed');
-      await output.close(lastLines);
+      await output.flush(lastLines);
       if (!isClean) process.exit(1);
     },
   );

@@ -28,7 +28,6 @@ type Settle = (unused: number) => Promise<QuotaState | undefined>;
  * that it reads or writes. So aliases and large pages bring no advantage.
  */
 export class Quota {
-  readonly #limit: number;
   readonly #limiter: Limiter;
   /** The units reserved by operations in progress in this process, by key. */
   readonly #taken = new Map<number, number>();
@@ -37,8 +36,10 @@ export class Quota {
    * @param perMinute units per key
    * @param counting Redis counts for all nodes; otherwise each node counts for all its workers
    */
-  constructor(perMinute: number, counting: Counting = inMemory) {
-    this.#limit = perMinute;
+  constructor(
+    private readonly perMinute: number,
+    counting: Counting = inMemory,
+  ) {
     this.#limiter = counting.limiter({ points: perMinute, duration: windowSeconds, keyPrefix: 'animal-store:quota' });
   }
 
@@ -52,9 +53,9 @@ export class Quota {
     const used = await this.#limiter.penalty(keyId, units);
     const endOfWindow = performance.now() + used.msBeforeNext;
     const taken = this.#taken.get(keyId) ?? 0;
-    if (used.consumedPoints - units >= this.#limit) {
+    if (used.consumedPoints - units >= this.perMinute) {
       const state = await this.#giveBack(keyId, units);
-      throw this.#refusal(state, used.consumedPoints - units - taken >= this.#limit);
+      throw this.#refusal(state, used.consumedPoints - units - taken >= this.perMinute);
     }
     this.#taken.set(keyId, taken + units);
     const settle = async (unused: number) => {
@@ -77,7 +78,7 @@ export class Quota {
 
   /** @param isUsedUp false when requests in progress have reserved the rest, and may return it */
   #refusal(state: QuotaState, isUsedUp: boolean): StoreError {
-    const units = `${this.#limit} units of this minute`;
+    const units = `${this.perMinute} units of this minute`;
     const message = isUsedUp
       ? `This key has used its ${units}.`
       : `What is left of this key's ${units} is taken by requests under way.`;
@@ -86,8 +87,8 @@ export class Quota {
   }
 
   #stateOf(used: RateLimiterRes): QuotaState {
-    const remaining = Math.max(0, this.#limit - Math.max(0, used.consumedPoints));
-    return { limit: this.#limit, remaining, reset: secondsLeft(used) };
+    const remaining = Math.max(0, this.perMinute - Math.max(0, used.consumedPoints));
+    return { limit: this.perMinute, remaining, reset: secondsLeft(used) };
   }
 }
 
@@ -108,17 +109,14 @@ export class Meter {
   state: QuotaState | undefined;
   /** Set when an operation was rejected. */
   refusal: StoreError | undefined;
-  readonly #quota: Quota;
-  readonly #keyId: number;
-  readonly #count: { readonly items: number };
   #turn: Promise<unknown> = Promise.resolve();
 
   /** @param count the items that the request has read or written so far */
-  constructor(quota: Quota, keyId: number, count: { readonly items: number }) {
-    this.#quota = quota;
-    this.#keyId = keyId;
-    this.#count = count;
-  }
+  constructor(
+    private readonly quota: Quota,
+    private readonly keyId: number,
+    private readonly count: { readonly items: number },
+  ) {}
 
   /**
    * Runs an operation, which costs one unit plus one per item that it reads or writes.
@@ -143,10 +141,10 @@ export class Meter {
    * @throws StoreError TOO_MANY_REQUESTS
    */
   async begin(mayCost: number): Promise<() => Promise<void>> {
-    const before = this.#count.items;
+    const before = this.count.items;
     const settle = await this.#take(mayCost);
     return async () => {
-      this.state = (await settle(mayCost - 1 - (this.#count.items - before))) ?? this.state;
+      this.state = (await settle(mayCost - 1 - (this.count.items - before))) ?? this.state;
     };
   }
 
@@ -157,7 +155,7 @@ export class Meter {
   }
 
   async #take(units: number): Promise<Settle> {
-    const { state, settle } = await this.#quota.take(this.#keyId, units).catch((refusal: StoreError) => {
+    const { state, settle } = await this.quota.take(this.keyId, units).catch((refusal: StoreError) => {
       this.refusal = refusal;
       throw refusal;
     });

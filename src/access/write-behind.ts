@@ -8,19 +8,17 @@ import { storeErrorOf } from '../errors.ts';
  * the notes since the last `flush`. A note is never written twice.
  */
 export class WriteBehind<Note> {
-  readonly #write: (notes: Note[]) => Promise<unknown>;
-  readonly #merge: (earlier: Note, later: Note) => Note;
   #notes = new Map<string, Note>();
 
   /** @param merge combines two notes with the same key */
-  constructor(write: (notes: Note[]) => Promise<unknown>, merge: (earlier: Note, later: Note) => Note) {
-    this.#write = write;
-    this.#merge = merge;
-  }
+  constructor(
+    private readonly write: (notes: Note[]) => Promise<unknown>,
+    private readonly merge: (earlier: Note, later: Note) => Note,
+  ) {}
 
   add(key: string, note: Note): void {
     const earlier = this.#notes.get(key);
-    this.#notes.set(key, earlier === undefined ? note : this.#merge(earlier, note));
+    this.#notes.set(key, earlier === undefined ? note : this.merge(earlier, note));
   }
 
   /** Writes the collected notes. After a failure they are kept for the next flush, unless they may have been stored. */
@@ -29,7 +27,7 @@ export class WriteBehind<Note> {
     if (notes.size === 0) return;
     this.#notes = new Map();
     try {
-      await this.#write([...notes.values()]);
+      await this.write([...notes.values()]);
     } catch (error) {
       if (!(error instanceof DatabaseUnavailable && error.isOutcomeUnknown)) {
         const later = this.#notes;
@@ -41,14 +39,10 @@ export class WriteBehind<Note> {
   }
 }
 
-export interface FlushingOptions {
-  buffers: Array<{ flush(): Promise<void> }>;
-}
-
 const interval = 10_000;
 
 /** Flushes the buffers every ten seconds and at shutdown. */
-export const flushing = fastifyPlugin<FlushingOptions>(
+export const flushing = fastifyPlugin<{ buffers: Array<{ flush(): Promise<void> }> }>(
   async (app: FastifyInstance, { buffers }) => {
     const flush = async (isLast = false) => {
       for (const buffer of buffers) {

@@ -318,8 +318,8 @@ describe('a request', () => {
 (citusLayout ? describe.skip : describe)('other modules', () => {
   let more: Store;
   const lines: unknown[] = [];
-  const ended: RequestObserver['ended'] = ({ id, originalUrl, caller }, { statusCode }, { isAnswered, route }) =>
-    lines.push([id, originalUrl, caller?.id, statusCode, isAnswered, route]);
+  const ended: RequestObserver['ended'] = ({ id, originalUrl, caller }, { statusCode }, end) =>
+    lines.push([id, originalUrl, caller?.id, statusCode, end.isAnswered, { face: end.face, id: end.id }]);
   beforeAll(async () => {
     more = await startStore(
       { MCP: 'true' },

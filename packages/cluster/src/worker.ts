@@ -14,11 +14,6 @@ export interface ClusterState<Shared> {
   shared: Shared;
 }
 
-/** A worker reports the address on which it listens. */
-export interface WorkerReady {
-  ready: string;
-}
-
 /** A worker process, and its communication with the parent. */
 export class ClusterWorker<Shared> {
   /** Undefined until this worker is ready. */
@@ -57,7 +52,8 @@ export class ClusterWorker<Shared> {
     });
   }
 
+  /** Reports the address on which this worker listens. */
   ready(address: string): void {
-    process.send?.({ ready: address } satisfies WorkerReady);
+    process.send?.({ ready: address });
   }
 }

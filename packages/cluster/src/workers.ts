@@ -1,7 +1,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { Readable } from 'node:stream';
 import { handOver } from './hand-over.ts';
-import { type ClusterState, type WorkerReady, workerVariable } from './worker.ts';
+import { type ClusterState, workerVariable } from './worker.ts';
 
 type Log = Record<'info' | 'error' | 'fatal', (fields: object, message: string) => void>;
 
@@ -127,7 +127,7 @@ class WorkerSlot {
     this.#worker = worker;
     // Sending to a dead worker fails; `close` handles its end.
     worker.on('error', () => undefined);
-    worker.on('message', ({ ready }: Partial<WorkerReady>) => {
+    worker.on('message', ({ ready }: { ready?: string }) => {
       if (ready !== undefined) this.#ready(ready);
     });
     if (child.stdout) relayLines(child.stdout, output);

@@ -54,13 +54,12 @@ type Log = Record<'info' | 'warn', (fields: object, message: string) => void>;
 
 /** Counts in Redis for all nodes, and in this process while Redis fails or returns invalid counts. */
 export class CountingInRedis implements Counting {
-  readonly #redis: Redis;
-  readonly #log: Log;
   #isFailing = false;
 
-  private constructor(redis: Redis, log: Log) {
-    this.#redis = redis;
-    this.#log = log;
+  private constructor(
+    private readonly redis: Redis,
+    private readonly log: Log,
+  ) {
     redis.on('ready', () => this.#recover());
     redis.on('error', (error) => this.#fail(error));
   }
@@ -81,7 +80,7 @@ export class CountingInRedis implements Counting {
   }
 
   limiter(budget: IRateLimiterOptions): Limiter {
-    const shared = new RateLimiterRedis({ ...budget, storeClient: this.#redis });
+    const shared = new RateLimiterRedis({ ...budget, storeClient: this.redis });
     const count = (name: 'penalty' | 'reward') => async (key: string | number, points?: number) => {
       try {
         const used = await shared[name](key, points);
@@ -104,20 +103,20 @@ export class CountingInRedis implements Counting {
 
   /** False while each node counts for itself. */
   get isShared(): boolean {
-    return this.#redis.status === 'ready' && !this.#isFailing;
+    return this.redis.status === 'ready' && !this.#isFailing;
   }
 
   close(): void {
-    this.#redis.disconnect();
+    this.redis.disconnect();
   }
 
   #fail(err: unknown): void {
-    if (!this.#isFailing) this.#log.warn({ err }, 'Redis cannot be used: every node counts quotas for itself');
+    if (!this.#isFailing) this.log.warn({ err }, 'Redis cannot be used: every node counts quotas for itself');
     this.#isFailing = true;
   }
 
   #recover(): void {
-    if (this.#isFailing) this.#log.info({}, 'Redis can be used again');
+    if (this.#isFailing) this.log.info({}, 'Redis can be used again');
     this.#isFailing = false;
   }
 }

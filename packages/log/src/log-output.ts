@@ -21,10 +21,10 @@ export class LogOutput {
   /** Number of characters being written. */
   #writing = 0;
   readonly #write = writerOf(stdout);
-  readonly #timer = setInterval(() => this.#flush(), interval).unref();
 
   /** @param format applied to lines when they are added */
   constructor(private readonly format = (lines: string) => lines) {
+    setInterval(() => this.#flush(), interval).unref();
     process.once('exit', () => this.#writeLast());
   }
 
@@ -33,12 +33,6 @@ export class LogOutput {
     const lines = this.format(given);
     if (this.#pending.length + this.#writing + lines.length > maxPending) this.dropped += countOf(lines);
     else this.#pending += lines;
-  }
-
-  /** Writes the last lines, as far as possible within this time. */
-  async close(milliseconds: number): Promise<void> {
-    clearInterval(this.#timer);
-    await this.flush(milliseconds);
   }
 
   /** Writes the pending lines, as far as possible within this time. */
@@ -68,7 +62,7 @@ export class LogOutput {
     return this.format(`${JSON.stringify({ ...note, msg: 'log lines could not be written' })}\n`);
   }
 
-  /** Tries once, for an exit without `close`. */
+  /** Tries once, for an exit without `flush`. */
   #writeLast(): void {
     if (this.#writing > 0 || this.#pending === '') return;
     try {

@@ -47,13 +47,12 @@ const addCalls: Statement = {
 
 /** Counts the calls of deprecated operations by key, in REST and GraphQL. A call is never counted twice. */
 export class DeprecationUsage {
-  readonly #database: Database;
   readonly #calls: WriteBehind<Calls>;
-  readonly #observer: KeyObserver | undefined;
 
-  constructor(database: Database, observer?: KeyObserver) {
-    this.#database = database;
-    this.#observer = observer;
+  constructor(
+    private readonly database: Database,
+    private readonly observer?: KeyObserver,
+  ) {
     this.#calls = new WriteBehind<Calls>(
       (calls) => database.rows(addCalls, columnsOf(calls)),
       (earlier, later) => ({ ...later, calls: earlier.calls + later.calls }),
@@ -63,7 +62,7 @@ export class DeprecationUsage {
   /** Counts a call. @param operation the name in the API: `getPet`, `Query.pet` */
   called({ id: keyId, name }: Caller, operation: string, removal: Date): void {
     this.#calls.add(`${keyId} ${operation}`, { keyId, operation, removal, calls: 1, lastCallAt: new Date() });
-    this.#observer?.deprecatedCall(operation, name);
+    this.observer?.deprecatedCall(operation, name);
   }
 
   /** Writes the collected counts. @throws the database's error; the counts are kept unless they may have been stored */
@@ -73,7 +72,7 @@ export class DeprecationUsage {
 
   /** The most recently called first. */
   async list(): Promise<DeprecatedCall[]> {
-    return this.#database.orm.em.fork().find(DeprecatedCall, {}, { orderBy: { lastCallAt: 'desc' } });
+    return this.database.orm.em.fork().find(DeprecatedCall, {}, { orderBy: { lastCallAt: 'desc' } });
   }
 }
 

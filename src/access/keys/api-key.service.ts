@@ -53,17 +53,14 @@ function userName(): string {
 
 /** Issues, rotates and revokes keys, and records each change with its actor in the same transaction. */
 export class ApiKeyService {
-  readonly #database: Database;
-  readonly #actor: Actor;
-
-  constructor(database: Database, actor = actorOf('code')) {
-    this.#database = database;
-    this.#actor = actor;
-  }
+  constructor(
+    private readonly database: Database,
+    private readonly actor: Actor = actorOf('code'),
+  ) {}
 
   async issue({ name, scope = KeyScope.write, expiresAt = null }: NewKey): Promise<IssuedKey> {
     const secret = createSecret();
-    const id = await this.#database.orm.em.fork().transactional(async (em) => {
+    const id = await this.database.orm.em.fork().transactional(async (em) => {
       const key = em.create(ApiKey, { name, scope, expiresAt, hint: hintOf(secret), hash: hashSecret(secret) });
       await em.flush();
       this.#record(em, key, KeyChange.issued);
@@ -79,12 +76,12 @@ export class ApiKeyService {
 
   /** All keys, including revoked ones, by id. */
   async list(): Promise<ApiKey[]> {
-    return this.#database.orm.em.fork().find(ApiKey, {}, { orderBy: { id: 'asc' } });
+    return this.database.orm.em.fork().find(ApiKey, {}, { orderBy: { id: 'asc' } });
   }
 
   /** All changes of keys, the oldest first. */
   async history(): Promise<KeyEvent[]> {
-    return this.#database.orm.em.fork().find(KeyEvent, {}, { orderBy: { id: 'asc' } });
+    return this.database.orm.em.fork().find(KeyEvent, {}, { orderBy: { id: 'asc' } });
   }
 
   /**
@@ -120,7 +117,7 @@ export class ApiKeyService {
 
   /** @param change returns the change to record, if any */
   async #change(id: number, change: (key: ApiKey) => KeyChange | undefined): Promise<ApiKey> {
-    return this.#database.orm.em.fork().transactional(async (em) => {
+    return this.database.orm.em.fork().transactional(async (em) => {
       // Serialises concurrent rotations, so that each keeps the secret of the one before.
       const key = await em.findOne(ApiKey, { id }, { lockMode: LockMode.PESSIMISTIC_WRITE });
       if (!key) throw new StoreError('NOT_FOUND', `There is no key with the id ${id}.`);
@@ -131,6 +128,6 @@ export class ApiKeyService {
   }
 
   #record(em: EntityManager, { id: keyId, hint }: ApiKey, change: KeyChange): void {
-    em.create(KeyEvent, { keyId, hint, change, ...this.#actor });
+    em.create(KeyEvent, { keyId, hint, change, ...this.actor });
   }
 }

@@ -57,15 +57,16 @@ const knownBootstrap: KnownKey = { caller: bootstrapCaller, validUntil: always, 
 /** Authenticates callers by their keys. */
 export class Authenticator {
   /** Last use of each key. */
-  readonly uses: WriteBehind<KeyUse>;
+  readonly uses: WriteBehind<{ keyId: number; at: Date }>;
   /** By hash; for the bootstrap key by hash and address, because each address has its own failure limit. */
   readonly #known = new LRUCache<string, KnownKey>({ max: 20_000 });
   readonly #bootstrapHash: string | undefined;
-  readonly #options: AuthenticatorOptions;
   readonly #lookUps: Batches<string, KnownKey | null>;
 
-  constructor(database: Database, options: AuthenticatorOptions = {}) {
-    this.#options = options;
+  constructor(
+    database: Database,
+    private readonly options: AuthenticatorOptions = {},
+  ) {
     this.#bootstrapHash = options.bootstrapKey && hashSecret(options.bootstrapKey);
     this.#lookUps = database.batched((hashes) => selectKeys(database, hashes), lookUps);
     this.uses = new WriteBehind(
@@ -93,7 +94,7 @@ export class Authenticator {
   }
 
   async #askWithinLimit(secret: string, hash: string, address: string, deadline: Deadline): Promise<Caller | null> {
-    const { failures, onBootstrapUse } = this.#options;
+    const { failures, onBootstrapUse } = this.options;
     await failures?.assertBelow(address);
     if (hash === this.#bootstrapHash) {
       onBootstrapUse?.(address);
@@ -106,7 +107,7 @@ export class Authenticator {
   }
 
   async #ask(secret: string, hash: string, deadline: Deadline): Promise<Caller | null> {
-    const { observer } = this.#options;
+    const { observer } = this.options;
     const found = await this.#lookUps.add(hash, deadline).catch((error) => {
       observer?.lookedUp('failed');
       throw error;
@@ -127,11 +128,6 @@ export class Authenticator {
 
 function callerOf({ caller, validUntil }: KnownKey): Caller | null {
   return Date.now() < validUntil ? caller : null;
-}
-
-interface KeyUse {
-  keyId: number;
-  at: Date;
 }
 
 const touchKeys: Statement = {

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import type { Deadline, RequestTrace } from '../../deadline.ts';
-import type { ObservedRoute, RequestObserver } from '../../runtime/telemetry/observers.ts';
+import type { RequestEnd, RequestObserver } from '../../runtime/telemetry/observers.ts';
 import { sendError } from './failures.ts';
 import { dataHeaders, isRead } from './headers.ts';
 import { large, MemoryBudget } from './memory-budget.ts';
@@ -27,7 +27,6 @@ declare module 'fastify' {
 /** The deadline of a request, from its arrival or the last byte of its body, and the values of its log line. */
 export class RequestCall implements Deadline {
   readonly #socket: Socket;
-  readonly #timeout: number;
   /** When the request arrived (`performance.now()`). */
   readonly arrived = performance.now();
   at: number;
@@ -52,9 +51,11 @@ export class RequestCall implements Deadline {
   trace: RequestTrace | undefined;
 
   /** @param timeout in milliseconds */
-  constructor({ socket, method = '' }: IncomingMessage, timeout: number) {
+  constructor(
+    { socket, method = '' }: IncomingMessage,
+    private readonly timeout: number,
+  ) {
     this.#socket = socket;
-    this.#timeout = timeout;
     this.at = this.arrived + timeout;
     this.isWrite = !isRead(method);
   }
@@ -69,7 +70,7 @@ export class RequestCall implements Deadline {
 
   /** Restarts the deadline when the body has arrived, because the upload has its own limit. */
   restart(): void {
-    this.at = performance.now() + this.#timeout;
+    this.at = performance.now() + this.timeout;
   }
 
   batched(waited: number, size: number): void {
@@ -86,17 +87,14 @@ export class RequestCall implements Deadline {
   }
 }
 
-export interface LifecycleOptions {
-  /** Time limit (ms) of a request. */
-  timeout: number;
-  observers: RequestObserver[];
-}
-
 /** Limit for responses and events that clients have not read yet. */
 const maxUnsentBytes = 64 * 1024 * 1024;
 
-/** The first and last steps of every request: deadline, observers, headers, failures, and the end of its connection. */
-export const lifecycle = fastifyPlugin<LifecycleOptions>(
+/**
+ * The first and last steps of every request: deadline, observers, headers, failures, and the end of its connection.
+ * `timeout` is the time limit (ms) of a request.
+ */
+export const lifecycle = fastifyPlugin<{ timeout: number; observers: RequestObserver[] }>(
   async (app: FastifyInstance, { timeout, observers }) => {
     const active = { count: 0 };
     app.decorate('activeRequests', active);
@@ -123,7 +121,7 @@ export const lifecycle = fastifyPlugin<LifecycleOptions>(
         const isStream = call.streamedAfter !== undefined;
         // A tool's request passes no network (mcp/tools.ts).
         const isAnswered = reply.raw.writableFinished || isStream || 'isLightMyRequest' in request.raw;
-        const end = { milliseconds: performance.now() - call.arrived, isAnswered, route: routeOf(request) };
+        const end = { milliseconds: performance.now() - call.arrived, isAnswered, ...routeOf(request) };
         for (const observer of observers) observer.ended(request, reply, end);
       });
       done();
@@ -148,7 +146,7 @@ export const lifecycle = fastifyPlugin<LifecycleOptions>(
   { name: 'lifecycle' },
 );
 
-function routeOf({ routeOptions: { url, schema } }: FastifyRequest): ObservedRoute {
+function routeOf({ routeOptions: { url, schema } }: FastifyRequest): Pick<RequestEnd, 'face' | 'id'> {
   const { operationId: id } = (schema ?? {}) as { operationId?: string };
   return { face: id ? 'rest' : url === '/graphql' ? 'graphql' : 'other', id };
 }

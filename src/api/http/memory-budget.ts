@@ -6,15 +6,13 @@ export const large = 65_536;
 
 /** Bounds the memory of all large bodies or all large answers. Requests beyond the limit get 503. */
 export class MemoryBudget {
-  readonly #noun: string;
-  readonly #maxBytes: number;
   #bytes = 0;
 
   /** @param noun `bodies` or `answers`, for the error message */
-  constructor(noun: string, maxBytes: number) {
-    this.#noun = noun;
-    this.#maxBytes = maxBytes;
-  }
+  constructor(
+    private readonly noun: string,
+    private readonly maxBytes: number,
+  ) {}
 
   /**
    * Counts bytes until the response is sent or its client disconnects. A single holder is always admitted.
@@ -23,8 +21,8 @@ export class MemoryBudget {
    * @throws StoreError SERVICE_UNAVAILABLE
    */
   hold(bytes: number, response: ServerResponse, isForced = false): void {
-    if (!isForced && this.#bytes > 0 && this.#bytes + bytes > this.#maxBytes) {
-      throw tryAgain(`Too many large ${this.#noun} are under way; try again shortly.`);
+    if (!isForced && this.#bytes > 0 && this.#bytes + bytes > this.maxBytes) {
+      throw tryAgain(`Too many large ${this.noun} are under way; try again shortly.`);
     }
     // A closed response emits no `close` event to release the bytes.
     if (response.closed) return;
@@ -37,6 +35,6 @@ export class MemoryBudget {
   /** Replaces the bytes that streams hold. @returns the number of bytes beyond the limit */
   recount(before: number, now: number): number {
     this.#bytes += now - before;
-    return this.#bytes - this.#maxBytes;
+    return this.#bytes - this.maxBytes;
   }
 }

@@ -49,18 +49,6 @@ export class Log {
     this.sample = sample;
   }
 
-  /** Changes settings for an operator, and logs the change. @param by fields that identify the operator */
-  change(wanted: Partial<LogSettings>, by: object): LogSettings {
-    const before = this.settings;
-    const after = { ...before, ...wanted };
-    // Always logged, so that a change of level explains the missing lines. A silent log stays silent.
-    if (before.level !== 'silent' || after.level !== 'silent') this.logger.level = 'info';
-    this.logger.info({ before, after, ...by }, 'log settings changed');
-    this.settings = after;
-    this.onChange?.(after);
-    return after;
-  }
-
   /**
    * `GET /log` and `PUT /log` on the operations port: `{"level":"debug","sample":0.1}`, or one of the two. The settings apply
    * to all workers, until a restart. PUT and JSON need a preflight, which is not answered, so a web page in an operator's
@@ -69,9 +57,16 @@ export class Log {
   readonly page: FastifyPluginAsync = async (app) => {
     app.removeContentTypeParser('text/plain');
     app.get('/log', async () => this.settings);
-    app.put<{ Body: Partial<LogSettings> }>('/log', { schema: { body: settingsSchema } }, async (request) =>
-      this.change(request.body, { address: addressOf(request) }),
-    );
+    app.put<{ Body: Partial<LogSettings> }>('/log', { schema: { body: settingsSchema } }, async (request) => {
+      const before = this.settings;
+      const after = { ...before, ...request.body };
+      // Always logged, so that a change of level explains the missing lines. A silent log stays silent.
+      if (before.level !== 'silent' || after.level !== 'silent') this.logger.level = 'info';
+      this.logger.info({ before, after, address: addressOf(request) }, 'log settings changed');
+      this.settings = after;
+      this.onChange?.(after);
+      return after;
+    });
   };
 }
 
@@ -82,15 +77,8 @@ const settingsSchema = {
   properties: { level: { enum: logLevels }, sample: { type: 'number', minimum: 0, maximum: 1 } },
 };
 
-interface ErrorFields {
-  [member: string]: unknown;
-  type: string;
-  message: string;
-  stack: string;
-}
-
 /** Omits other members that drivers attach to errors: Redis' failed command may contain its password. */
-function errorFields(error: unknown): ErrorFields {
+function errorFields(error: unknown): object {
   if (!(error instanceof Error)) return { type: typeof error, message: String(error), stack: '' };
   const { name, message, stack = '', cause } = error;
   const { code } = error as NodeJS.ErrnoException;

@@ -12,22 +12,21 @@ const plainName = /^\w{1,64}$/;
 
 /** Makes client input safe to log: bounded, printable and without API keys. */
 export class Redactor {
-  readonly #prefix: string;
   readonly #issued: RegExp;
-  readonly #bootstrapKey: string | undefined;
 
   /**
    * @param prefix the prefix of issued keys
    * @param bootstrapKey the configured key, which has no prefix
    */
-  constructor(prefix: string, bootstrapKey?: string) {
-    this.#prefix = prefix;
+  constructor(
+    private readonly prefix: string,
+    private readonly bootstrapKey?: string,
+  ) {
     this.#issued = new RegExp(`${prefix}\\w*`, 'g');
-    this.#bootstrapKey = bootstrapKey;
   }
 
   hasKey(text: string): boolean {
-    return text.includes(this.#prefix) || (this.#bootstrapKey !== undefined && text.includes(this.#bootstrapKey));
+    return text.includes(this.prefix) || (this.bootstrapKey !== undefined && text.includes(this.bootstrapKey));
   }
 
   /** @returns at most `length` characters of printable ASCII. A text with a key is percent-decoded. */
@@ -47,8 +46,8 @@ export class Redactor {
   }
 
   #withoutKeys(text: string): string {
-    const withoutIssued = text.replaceAll(this.#issued, `${this.#prefix}...`);
-    return this.#bootstrapKey ? withoutIssued.replaceAll(this.#bootstrapKey, '[key]') : withoutIssued;
+    const withoutIssued = text.replaceAll(this.#issued, `${this.prefix}...`);
+    return this.bootstrapKey ? withoutIssued.replaceAll(this.bootstrapKey, '[key]') : withoutIssued;
   }
 }
 
@@ -89,13 +88,12 @@ export function requestLog(
     ended(request: FastifyRequest, reply: FastifyReply, end: RequestEnd): void {
       if (!log.logger.isLevelEnabled('info')) return;
       const { method, headers, call, caller } = request;
-      const { milliseconds, isAnswered } = end;
+      const { milliseconds, isAnswered, face, id } = end;
       const { statusCode: status } = reply;
       const { sample } = log;
       const isSampled = sample < 1 && isAnswered && status < 400 && call.code === undefined;
       if (isSampled && Math.random() >= sample) return;
 
-      const { face, id } = end.route;
       const { traceId, operation, code, waited, batch, node } = call;
       const address = addressOf(request);
       const userAgent = headers['user-agent'];

@@ -57,7 +57,7 @@ function measureOperations(metrics: Metrics, observers: Observers): (app: Fastif
   };
 
   observers.requests.push({
-    ended(request, reply, { milliseconds, isAnswered, route: { face, id } }) {
+    ended(request, reply, { milliseconds, isAnswered, face, id }) {
       const { call, caller } = request;
       const { code } = call;
       const http_route = routeLabel(request);

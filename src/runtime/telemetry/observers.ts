@@ -15,9 +15,6 @@ export interface Observers {
   onBuilt?(app: FastifyInstance, database: ObservedDatabase): void;
 }
 
-/** The context of a request, filled while it is processed. */
-export type ObservedCall = FastifyRequest['call'];
-
 /** Observes requests of both APIs. */
 export interface RequestObserver {
   /** A request has arrived. Its route is known, its caller is not. */
@@ -31,20 +28,13 @@ export interface RequestEnd {
   milliseconds: number;
   /** False when the client disconnected before the response was complete. */
   isAnswered: boolean;
-  route: ObservedRoute;
-}
-
-/** Which API a request was for, and its operation there. */
-export interface ObservedRoute {
-  /** `other`: health, documentation, unknown paths. */
+  /** Which API the request was for. `other`: health, documentation, unknown paths. */
   face: 'rest' | 'graphql' | 'other';
   /** The operationId in REST. */
   id: string | undefined;
 }
 
-/**
- * Observes GraphQL operations, also compiled ones, which never reach graphql-js's `execute`.
- */
+/** Observes GraphQL operations, also compiled ones, which never reach graphql-js's `execute`. */
 export interface OperationObserver {
   began?(operation: ObservedOperation): void;
   /** Its response is about to be sent. */
@@ -57,7 +47,7 @@ export interface ObservedOperation {
   name: string | undefined;
   /** Names of its root fields in the schema, by response key. The same object for each request with one document. */
   fields: ReadonlyMap<string, string>;
-  call: ObservedCall;
+  call: FastifyRequest['call'];
 }
 
 /** Observes API keys. */

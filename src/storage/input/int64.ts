@@ -66,18 +66,14 @@ export function parseExactJson(body: Buffer, subject = 'The body is'): unknown {
 
 /** A number that a double would change. Rules reject it, and messages show it as the client wrote it. */
 class InexactNumber {
-  readonly #source: string;
-
-  constructor(source: string) {
-    this.#source = source;
-  }
+  constructor(private readonly source: string) {}
 
   toJSON(): string {
-    return this.#source;
+    return this.source;
   }
 
   [inspect.custom](): string {
-    return this.#source;
+    return this.source;
   }
 }
 
