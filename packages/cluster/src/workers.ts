@@ -72,12 +72,13 @@ export class Workers<Shared> {
     return !this.#isDraining && this.up > 0;
   }
 
-  /** To be called when a worker is up or has ended. */
+  /** Called by a slot whose worker is up or has ended. */
   changed(address?: string): void {
     if (address) this.#listening.resolve(address);
     this.#sendAll();
   }
 
+  /** Called by a slot that will not be restarted. */
   giveUp(reason: string | undefined): void {
     if (!this.#hasGivenUp) this.options.onGiveUp(reason);
     this.#hasGivenUp = true;

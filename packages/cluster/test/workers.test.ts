@@ -1,0 +1,58 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import type * as jest from '@jest/globals';
+
+// `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
+const { expect, test } = globalThis as unknown as typeof jest;
+
+interface Line {
+  message: string;
+  worker?: number;
+  workerPid?: number;
+  address?: string;
+  isClean?: boolean;
+}
+
+/** Starts the program. */
+function start() {
+  const parent = fork(join(import.meta.dirname, 'program.js'));
+  const lines: Line[] = [];
+  parent.on('message', (line: Line) => lines.push(line));
+  /** Waits for so many lines with this message. @returns the last one */
+  const told = async (message: string, times = 1): Promise<Line> => {
+    for (;;) {
+      const found = lines.filter((line) => line.message === message);
+      if (found.length >= times) return found[times - 1] as Line;
+      await once(parent, 'message');
+    }
+  };
+  return { parent, lines, told };
+}
+
+test('workers take connections in turn, know how many are up and what is shared, and are replaced when they die', async () => {
+  const { parent, told } = start();
+  const { address = '' } = await told('listening');
+  const ask = async () => (await (await fetch(address)).json()) as Record<string, unknown>;
+  /** Asks until both workers give an answer with these members. */
+  const both = async (members: object) => {
+    for (const seen = new Set(); seen.size < 2; ) {
+      const { number, ...answer } = await ask();
+      if (Object.entries(members).every(([name, value]) => answer[name] === value)) seen.add(number);
+    }
+  };
+  const { workerPid: victim = 0 } = await told('worker ready', 2);
+  await both({ up: 2, count: 2, hasStarted: true, shared: 'first' });
+
+  parent.send({ share: 'second' });
+  await both({ shared: 'second' });
+
+  process.kill(victim, 'SIGKILL');
+  expect(await told('worker died')).toMatchObject({ workerPid: victim, signal: 'SIGKILL', restartInMs: 100 });
+  expect((await told('worker ready', 3)).workerPid).not.toBe(victim);
+  await both({ up: 2, shared: 'second' });
+
+  parent.send({});
+  expect(await told('drained')).toMatchObject({ isClean: true });
+  await expect(fetch(address)).rejects.toThrow();
+});
