@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
-import { backupCommands } from './commands/backup/backup.commands.ts';
+import { backupCommands } from './commands/backup.commands.ts';
 import { dataCommands } from './commands/data.ts';
 import { keyCommands } from './commands/keys.ts';
 import { doctorCommand, migrateCommand, schemaCommand } from './commands/maintenance.ts';

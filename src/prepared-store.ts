@@ -36,11 +36,8 @@ async function migrate(dataDir: string): Promise<void> {
     import('./mikro-orm.config.ts'),
     import('./modules.ts'),
   ]);
-  const database = await Database.open(loadConfig({ DATA_DIR: dataDir }).database, modelOf(modules));
-  try {
+  await Database.use(loadConfig({ DATA_DIR: dataDir }).database, modelOf(modules), async (database) => {
     await database.migrate();
     for (const text of withoutTemplates) await database.rows({ name: text, text }, []);
-  } finally {
-    await database.close();
-  }
+  });
 }

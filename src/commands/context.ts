@@ -25,7 +25,7 @@ interface ContextOptions {
 export async function configuredStore(env: Record<string, string> = {}) {
   const [{ modelOf }, { modules }] = await Promise.all([import('../mikro-orm.config.ts'), import('../modules.ts')]);
   const config = loadConfig({ ...process.env, ...env });
-  const options: DatabaseOptions = { ...config.database, prepared: preparedStore(config.database) };
+  const options = optionsOf(config);
   return { config, options, model: modelOf(modules) };
 }
 
@@ -38,7 +38,7 @@ export async function withDatabase<T>(
   const migrates = config.migrateOnStart || migrate === 'always';
   // `migrate` lists the applied migrations, so it does not copy the prepared store, which has them already.
   const prepared = config.migrateOnStart && migrate !== 'always' ? options.prepared : undefined;
-  return withModel({ ...options, ...limits, prepared }, model, async (database) =>
+  return Database.use({ ...options, ...limits, prepared }, model, async (database) =>
     work({ config, database, applied: migrates ? await database.migrate() : [] }),
   );
 }
@@ -47,28 +47,18 @@ const keyTables: Model = { entities: [ApiKey, KeyEvent, DeprecatedCall], migrati
 
 /** Runs work on the key tables only. It loads no module, and migrates only when these tables do not exist. */
 export async function withKeyTables<T>(work: (database: Database) => Promise<T>): Promise<T> {
-  const { database: options, migrateOnStart } = loadConfig(process.env);
-  const run = () => withModel({ ...options, prepared: preparedStore(options) }, keyTables, work);
+  const config = loadConfig(process.env);
+  const run = () => Database.use(optionsOf(config), keyTables, work);
   return run().catch(async (error) => {
-    if (!migrateOnStart || !isUnmigrated(error)) throw error;
+    if (!config.migrateOnStart || !isUnmigrated(error)) throw error;
     await withDatabase(async () => undefined);
     return run();
   });
 }
 
-/** Runs work on a database, and closes it afterwards. */
-export async function withModel<T>(
-  options: DatabaseOptions,
-  model: Model,
-  work: (database: Database) => Promise<T>,
-): Promise<T> {
-  const database = await Database.open({ log: warnings, ...options, readUrls: undefined }, model);
-  try {
-    await database.reach();
-    return await work(database);
-  } finally {
-    await database.close();
-  }
+/** A command reads from the primary, and shows warnings. */
+function optionsOf({ database }: Config): DatabaseOptions {
+  return { ...database, log: warnings, readUrls: undefined, prepared: preparedStore(database) };
 }
 
 /** Writes warnings to standard error, because standard output is for results. */

@@ -1,9 +1,9 @@
 import { existsSync, statfsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import type { Database } from '../../packages/postgres/src/database.ts';
+import { Database } from '../../packages/postgres/src/database.ts';
 import { loadConfig } from '../config.ts';
 import { startFailure } from '../start-failure.ts';
-import { configuredStore, withModel } from './context.ts';
+import { configuredStore } from './context.ts';
 
 export interface Finding {
   check: string;
@@ -62,7 +62,7 @@ export async function examine(): Promise<Finding[]> {
     });
   };
   const start = url ? 'start the server, or correct DATABASE_URL' : 'see docs/move.md and docs/runbook.md';
-  await check('database', start, () => withModel(options, model, checkTables));
+  await check('database', start, () => Database.use(options, model, checkTables));
 
   for (const node of readUrls) {
     const name = `read node ${new URL(node).host}`;
@@ -72,7 +72,7 @@ export async function examine(): Promise<Finding[]> {
       if (Number(lag) > readMaxLag) throw new Error(`${lag} ms behind, more than READ_MAX_LAG_MS`);
       isFine(name, `${Number(lag)} ms behind`);
     };
-    await check(name, remedy, () => withModel({ ...options, url: node }, model, checkLag), 'warning');
+    await check(name, remedy, () => Database.use({ ...options, url: node }, model, checkLag), 'warning');
   }
   return findings;
 }

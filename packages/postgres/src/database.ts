@@ -3,12 +3,10 @@ import { MikroORM } from '@mikro-orm/postgresql';
 import { Client } from 'pg';
 import type { EmbeddedPostgres } from '../../embedded-postgres/src/postgres.ts';
 import { Batches, type BatchOptions, type QueueState, type Run } from './batches.ts';
-import { advanceCounters } from './counters.ts';
 import { DatabaseUnavailable, isUnmigrated, unavailable } from './errors.ts';
-import { type AssertHeld, exclusivelyIn } from './exclusive.ts';
-import { applyMigrations, lacksMigration, migrationRetries } from './migrations.ts';
+import { type AssertHeld, applyMigrations, exclusivelyIn, lacksMigration, migrationRetries } from './migrations.ts';
 import { type DatabaseOptions, type Model, ormOptions } from './options.ts';
-import { assertServable, pendingMigrations } from './readiness.ts';
+import { advanceCounters, assertServable, pendingMigrations } from './readiness.ts';
 import { Replicas } from './replicas.ts';
 import { type PoolState, Server, type Statement } from './server.ts';
 import { createPool, detectSessions, endPool, openEmbedded, poolOf, type Sessions, sessionsFor } from './sessions.ts';
@@ -44,6 +42,17 @@ export class Database {
     const replicas = options.readUrls && new Replicas(options.readUrls, primary, options);
     const checks = new Server(createPool({ ...sessions.config, max: 1 }), sessions);
     return new Database(orm, primary, checks, replicas, sessions, options, model, embedded);
+  }
+
+  /** Runs work on a database that is reachable, and closes it afterwards. @throws DatabaseUnavailable */
+  static async use<T>(options: DatabaseOptions, model: Model, work: (database: Database) => Promise<T>): Promise<T> {
+    const database = await Database.open(options, model);
+    try {
+      await database.reach();
+      return await work(database);
+    } finally {
+      await database.close();
+    }
   }
 
   /** SQL for an operator to run, because a pooler drops our session settings. */

@@ -14,10 +14,10 @@ import { basename, dirname, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { defineEntity, p } from '@mikro-orm/core';
 import { Database } from '../../../packages/postgres/src/database.ts';
+import { tablesOf } from '../../../packages/postgres/src/tables.ts';
 import { ApiKey } from '../../../src/access/keys/api-key.entity.ts';
 import { ApiKeyService } from '../../../src/access/keys/api-key.service.ts';
-import { backup, restore } from '../../../src/commands/backup/backup.ts';
-import { tablesOf } from '../../../src/commands/backup/tables.ts';
+import { backupTo, restoreFrom } from '../../../src/commands/store-file.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { modelOf } from '../../../src/mikro-orm.config.ts';
 import { modules } from '../../../src/modules.ts';
@@ -175,9 +175,9 @@ const insertRex = { name: 'rex', text: `insert into pet (name, category_id, stat
 
 /** As the command does, but for its process. */
 const restoring = (file: string, DATA_DIR: string) =>
-  restore(file, loadConfig({ DATA_DIR }).database, modelOf(modules), () => undefined);
+  restoreFrom(file, loadConfig({ DATA_DIR }).database, modelOf(modules), () => undefined);
 const backingUp = (file: string, force = false) =>
-  backup(file, loadConfig({ DATA_DIR: folders.store }).database, modelOf(modules), {
+  backupTo(file, loadConfig({ DATA_DIR: folders.store }).database, modelOf(modules), {
     progress: () => undefined,
     force,
   });
@@ -266,11 +266,9 @@ async function petsIn(DATA_DIR: string): Promise<unknown[]> {
     );
     for (const other of ['', 'select 1;\n', '[1]\n{}\n', 'null\nnull\n']) {
       writeFileSync(file, other);
-      await expect(attempt()).rejects.toThrow(`${file} is not a backup of an animal store.`);
+      await expect(attempt()).rejects.toThrow(`${file} is not a backup of animal-store.`);
     }
-    expect(await cli(['restore', file], { DATA_DIR })).toMatchObject(
-      said(`${file} is not a backup of an animal store.`),
-    );
+    expect(await cli(['restore', file], { DATA_DIR })).toMatchObject(said(`${file} is not a backup of animal-store.`));
     expect(existsSync(DATA_DIR)).toBe(false);
     expect(readFileSync(file, 'utf8')).toBe('null\nnull\n');
   });
@@ -300,7 +298,7 @@ async function petsIn(DATA_DIR: string): Promise<unknown[]> {
     const missing = model.migrations.slice(1).map(({ name }) => name);
     const lacking = `The store lacks migrations (${missing.join(', ')}). Run \`migrate\` first.`;
     await expect(backingUp(file)).rejects.toThrow(lacking);
-    await backup(file, options, before, { progress: () => undefined });
+    await backupTo(file, options, before, { progress: () => undefined });
     const DATA_DIR = await folders.another();
     const { stdout } = await cli(['restore', file, '--json'], { DATA_DIR });
     expect(JSON.parse(stdout).applied).toEqual(missing);
@@ -325,7 +323,7 @@ async function petsIn(DATA_DIR: string): Promise<unknown[]> {
     const file = folders.file('new.ndjson');
     const unknown = 'is of a newer release: this one does not know 2999_01_01_000000_next. Use that release.';
     await expect(backingUp(file)).rejects.toThrow(`The store ${unknown}`);
-    await backup(file, options, { ...model, migrations: [...model.migrations, next] }, { progress: () => undefined });
+    await backupTo(file, options, { ...model, migrations: [...model.migrations, next] }, { progress: () => undefined });
     const DATA_DIR = await folders.another();
     await expect(restoring(file, DATA_DIR)).rejects.toThrow(`${file} ${unknown}`);
   });

@@ -1,7 +1,7 @@
 import { existsSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { promote } from '../../../src/commands/backup/promote.ts';
+import { promote } from '../../../packages/postgres/src/promote.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { modelOf } from '../../../src/mikro-orm.config.ts';
 import { modules } from '../../../src/modules.ts';

@@ -1,13 +1,8 @@
 import { createHash } from 'node:crypto';
-import { createReadStream, existsSync } from 'node:fs';
-import { type FileHandle, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import type { ClientBase } from 'pg';
-import type { DatabaseOptions, Model } from '../../../packages/postgres/src/database.ts';
-import { withModel } from '../context.ts';
-import { assertFree, linesOf, writeWhole } from '../files.ts';
+import { Database, type DatabaseOptions, type Model } from './database.ts';
 import {
   appliedMigrations,
   assertCurrent,
@@ -44,12 +39,8 @@ interface End {
   sha256: string;
 }
 
-const format = 'animal-store backup 1';
-
-export interface Backup {
-  bytes: number;
-  tables: Contents[];
-}
+/** The first member of a backup. */
+const formatOf = ({ name }: DatabaseOptions) => `${name} backup 1`;
 
 /** @throws Error when the store does not exist; opening it would create one */
 export function assertStoreIn(dataDir: string): void {
@@ -57,87 +48,71 @@ export function assertStoreIn(dataDir: string): void {
     throw new Error(`There is no store in ${dataDir} (DATA_DIR).`);
 }
 
-/** Writes the embedded store to a file, which gets its name when it is complete. @param file `-` for standard output */
+/**
+ * Writes the embedded store as lines. Other processes may use it meanwhile.
+ *
+ * @param write gets some whole lines at a time
+ * @throws Error when there is no store; what was written until then has no end
+ */
 export async function backup(
-  file: string,
-  options: DatabaseOptions,
-  model: Model,
-  { force = false, progress }: { force?: boolean; progress: OnRows },
-): Promise<Backup> {
-  if (file !== '-') {
-    assertFree(file, force);
-    assertStoreIn(options.dataDir);
-    return writeWhole(file, (handle) => writeStore(handle, options, model, progress));
-  }
-  // Standard output gets a copy, so that a slow reader does not block the store's only backend.
-  const folder = await mkdtemp(join(tmpdir(), 'animal-store-'));
-  try {
-    const copy = join(folder, 'backup');
-    const result = await backup(copy, options, model, { progress });
-    await pipeline(createReadStream(copy), process.stdout, { end: false });
-    return result;
-  } finally {
-    await rm(folder, { recursive: true });
-  }
-}
-
-async function writeStore(
-  handle: FileHandle,
+  write: (text: string) => Promise<unknown>,
   options: DatabaseOptions,
   model: Model,
   progress: OnRows,
-): Promise<Backup> {
+): Promise<Contents[]> {
+  assertStoreIn(options.dataDir);
   const hash = createHash('sha256');
-  const write = async (lines: string[]) => {
+  const writeLines = async (lines: string[]) => {
     const text = lines.map((line) => `${line}\n`).join('');
     hash.update(text);
-    await handle.appendFile(text);
+    await write(text);
   };
   const tables = tablesOf(model);
   const contents: Contents[] = [];
   const read = (session: ClientBase) =>
     inTransaction(session, 'read only', async () => {
       const migrations = await assertCurrent(session, model, tables);
-      await write([JSON.stringify({ format, migrations, tables } satisfies Head)]);
-      for (const table of tables) contents.push(await readTable(session, table, progress, write));
+      await writeLines([JSON.stringify({ format: formatOf(options), migrations, tables } satisfies Head)]);
+      for (const table of tables) contents.push(await readTable(session, table, progress, writeLines));
     });
-  return withModel({ ...options, embedded: { evenRetired: true } }, model, async (database) => {
-    await database.withSession(read);
-    // Written last, because the transaction may fail until its end.
-    await write([JSON.stringify({ tables: contents, sha256: hash.copy().digest('hex') } satisfies End)]);
-    return { bytes: (await handle.stat()).size, tables: contents };
-  });
+  await Database.use({ ...options, embedded: { evenRetired: true } }, model, (database) => database.withSession(read));
+  // Written last, because the transaction may fail until its end.
+  await writeLines([JSON.stringify({ tables: contents, sha256: hash.copy().digest('hex') } satisfies End)]);
+  return contents;
 }
 
-export interface Restored {
-  tables: Contents[];
-  /** The migrations that were applied after the restore. */
-  applied: string[];
+/** A backup, which is read twice. */
+export interface BackupFile {
+  /** For messages. */
+  path: string;
+  lines(): AsyncGenerator<Buffer | undefined>;
 }
 
 /**
  * Restores a backup into a new or empty embedded store: applies the backup's migrations, inserts and compares the rows in
  * one transaction, and applies the later migrations.
  *
+ * @returns the tables, and the migrations that were applied after the restore
  * @throws Error when the store is not empty, or the file is incomplete or of a later release; no row is kept
  */
 export async function restore(
-  path: string,
+  file: BackupFile,
   options: DatabaseOptions,
   model: Model,
   progress: OnRows,
-): Promise<Restored> {
-  const { head, end } = await verify(path);
-  assertKnownMigrations(head.migrations, model, path);
+): Promise<{ tables: Contents[]; applied: string[] }> {
+  const { head, end } = await verify(file, options);
+  assertKnownMigrations(head.migrations, model, file.path);
   const isCurrent = head.migrations.length === model.migrations.length;
   const modelThen = isCurrent ? model : earlier(model, head);
-  await withModel({ ...options, prepared: isCurrent ? options.prepared : undefined }, modelThen, async (database) => {
+  const prepared = isCurrent ? options.prepared : undefined;
+  await Database.use({ ...options, prepared }, modelThen, async (database) => {
     await database.migrate();
     const load = (session: ClientBase) =>
-      inTransaction(session, 'read write', () => insert(session, path, { head, end }, options.dataDir, progress));
+      inTransaction(session, 'read write', () => insert(session, file, { head, end }, options.dataDir, progress));
     await database.exclusively(() => database.withSession(load));
   });
-  const applied = isCurrent ? [] : await withModel(options, model, (database) => database.migrate());
+  const applied = isCurrent ? [] : await Database.use(options, model, (database) => database.migrate());
   return { tables: end.tables, applied };
 }
 
@@ -153,7 +128,7 @@ function earlier(model: Model, { migrations, tables }: Head): Model {
 
 async function insert(
   session: ClientBase,
-  path: string,
+  file: BackupFile,
   { head, end }: { head: Head; end: End },
   dataDir: string,
   progress: OnRows,
@@ -166,7 +141,7 @@ async function insert(
   const nonEmpty = await lockAndCount(session, head.tables);
   if (nonEmpty.length > 0) refuse(`is not empty: ${nonEmpty.join(', ')}`);
   // The inserted rows are compared with the checksums, because the file may have changed since `verify`.
-  const lines = linesOf(createReadStream(path));
+  const lines = file.lines();
   await lines.next();
   const copy = async (table: StoredTable) => {
     const contents = end.tables.find((one) => one.table === table.name) as Contents;
@@ -181,18 +156,20 @@ async function insert(
 }
 
 /** Reads the first and the last line. @throws Error when the file is not a backup, or is incomplete or changed */
-async function verify(path: string): Promise<{ head: Head; end: End }> {
+async function verify({ path, lines }: BackupFile, options: DatabaseOptions): Promise<{ head: Head; end: End }> {
   const hash = createHash('sha256');
   let first: string | undefined;
   let last: Buffer | undefined;
-  for await (const line of linesOf(createReadStream(path))) {
+  for await (const line of lines()) {
     if (last) hash.update(last).update('\n');
     first ??= `${line}`;
     last = line;
   }
   const head = parse<Head>(first);
   const end = parse<End>(`${last}`);
-  if (!head?.format?.startsWith('animal-store backup ')) throw new Error(`${path} is not a backup of an animal store.`);
+  const format = formatOf(options);
+  if (!head?.format?.startsWith(`${options.name} backup `))
+    throw new Error(`${path} is not a backup of ${options.name}.`);
   if (head.format !== format)
     throw new Error(`${path} is of another release (${head.format}); this one reads ${format}.`);
   if (!end?.sha256) throw new Error(`${path} is incomplete. Nothing was restored.`);

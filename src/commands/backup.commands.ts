@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { json, Progress, show, table, withExamples } from '../program.ts';
-import type { Contents } from './tables.ts';
+import type { Contents } from '../../packages/postgres/src/tables.ts';
+import { json, Progress, show, table, withExamples } from './program.ts';
 
 interface Flags {
   force?: boolean;
@@ -16,9 +16,9 @@ export function backupCommands(program: Command): void {
     .option('--force', 'overwrite the file')
     .option(...json)
     .action(async (file: string, flags: Flags) => {
-      const { backup } = await import('./backup.ts');
+      const { backupTo } = await import('./store-file.ts');
       const { options, model } = await embeddedStore(`pg_dump --format=custom --file=${file} "$DATABASE_URL"`);
-      const result = await backup(file, options, model, { ...flags, progress });
+      const result = await backupTo(file, options, model, { ...flags, progress });
       const where = file === '-' ? 'standard output' : file;
       const text = `${rowsOf(result.tables)}\n${where}: ${result.bytes} bytes`;
       // Standard output may be the backup itself.
@@ -33,9 +33,9 @@ export function backupCommands(program: Command): void {
     .argument('<file>', 'what `backup` has written')
     .option(...json)
     .action(async (file: string, flags: Flags) => {
-      const { restore } = await import('./backup.ts');
+      const { restoreFrom } = await import('./store-file.ts');
       const { options, model } = await embeddedStore(`pg_restore --dbname="$DATABASE_URL" ${file}`);
-      const result = await restore(file, options, model, progress);
+      const result = await restoreFrom(file, options, model, progress);
       await warn(result.tables);
       const migrated = result.applied.length > 0 ? `, and migrated: ${result.applied.join(', ')}` : '';
       show({ file, ...result }, flags, `${rowsOf(result.tables)}\nrestored and compared${migrated}`);
@@ -47,7 +47,8 @@ export function backupCommands(program: Command): void {
     .argument('<url>', 'postgres://...; the password may be in PGPASSWORD or ~/.pgpass instead')
     .option(...json)
     .action(async (url: string, flags: Flags) => {
-      const [{ promote }, { configuredStore }] = await Promise.all([import('./promote.ts'), import('../context.ts')]);
+      const { configuredStore } = await import('./context.ts');
+      const { promote } = await import('../../packages/postgres/src/promote.ts');
       const others = { DATABASE_DIRECT_URL: '', DATABASE_READ_URLS: '' };
       const source = await configuredStore({ ...others, DATABASE_URL: '' });
       const target = await configuredStore({ ...others, DATABASE_URL: url });
@@ -66,14 +67,14 @@ const progress = new Progress(process.stderr).show;
 
 /** @throws Error when DATABASE_URL is set */
 async function embeddedStore(remedy: string) {
-  const { configuredStore } = await import('../context.ts');
+  const { configuredStore } = await import('./context.ts');
   const store = await configuredStore();
   if (!store.options.url) return store;
   throw new Error(`DATABASE_URL is set, and PostgreSQL has its own tools: ${remedy}`);
 }
 
 async function warn(contents: Contents[]): Promise<void> {
-  const { warningsOf } = await import('./tables.ts');
+  const { warningsOf } = await import('../../packages/postgres/src/tables.ts');
   for (const warning of warningsOf(contents)) process.stderr.write(`animal-store: ${warning}\n`);
 }
 

@@ -1,7 +1,6 @@
 import type { Client } from 'pg';
-import type { Database, DatabaseOptions, Model } from '../../../packages/postgres/src/database.ts';
-import { withModel } from '../context.ts';
 import { assertStoreIn } from './backup.ts';
+import { Database, type DatabaseOptions, type Model } from './database.ts';
 import {
   assertCurrent,
   type Contents,
@@ -41,11 +40,11 @@ export async function promote(
   assertStoreIn(source.dataDir);
   const tables = tablesOf(model);
   const alone = { ...source, embedded: { ...source.embedded, exclusive: true } };
-  return withModel(alone, model, (store) =>
+  return Database.use(alone, model, (store) =>
     store.withSession((from) =>
       inTransaction(from, 'read only', async () => {
         await assertCurrent(from, model, tables);
-        return withModel(target, model, async (database) => {
+        return Database.use(target, model, async (database) => {
           await database.migrate();
           const promotion = await copy(from, database, tables, progress);
           await assertHeld(from);

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { CommitOrderCalculator, type MetadataStorage } from '@mikro-orm/core';
 import { MikroORM } from '@mikro-orm/postgresql';
 import { type ClientBase, escapeIdentifier as quoted } from 'pg';
-import { endOfCounter } from '../../../packages/postgres/src/counters.ts';
-import { withoutLimits } from '../../../packages/postgres/src/exclusive.ts';
-import { type Model, ormOptions } from '../../../packages/postgres/src/options.ts';
+import { withoutLimits } from './migrations.ts';
+import { type Model, ormOptions } from './options.ts';
+import { endOfCounter } from './readiness.ts';
 
 /** A table of the model. A backup stores this description, because a later release may have changed the table. */
 export interface StoredTable {
@@ -184,7 +184,7 @@ export async function insertRows(session: ClientBase, table: StoredTable, lines:
 
 const sequence = 'pg_get_serial_sequence(quote_ident($1), $2)::regclass';
 
-/** The counter ignores rows near the end of the range, which do not advance it (`counters.ts`). */
+/** The counter ignores rows near the end of the range, which do not advance it (`readiness.ts`). */
 async function counterOf(
   session: ClientBase,
   { name, columns, counted }: StoredTable,

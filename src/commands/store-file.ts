@@ -1,0 +1,40 @@
+import { createReadStream } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { backup, restore } from '../../packages/postgres/src/backup.ts';
+import type { DatabaseOptions, Model } from '../../packages/postgres/src/database.ts';
+import type { Contents, OnRows } from '../../packages/postgres/src/tables.ts';
+import { assertFree, linesOf, writeWhole } from './files.ts';
+
+/** Writes the embedded store to a file, which gets its name when it is complete. @param file `-` for standard output */
+export async function backupTo(
+  file: string,
+  options: DatabaseOptions,
+  model: Model,
+  { force = false, progress }: { force?: boolean; progress: OnRows },
+): Promise<{ bytes: number; tables: Contents[] }> {
+  if (file !== '-') {
+    assertFree(file, force);
+    return writeWhole(file, async (handle) => {
+      const tables = await backup((text) => handle.appendFile(text), options, model, progress);
+      return { bytes: (await handle.stat()).size, tables };
+    });
+  }
+  // Standard output gets a copy, so that a slow reader does not block the store's only backend.
+  const folder = await mkdtemp(join(tmpdir(), 'animal-store-'));
+  try {
+    const copy = join(folder, 'backup');
+    const result = await backupTo(copy, options, model, { progress });
+    await pipeline(createReadStream(copy), process.stdout, { end: false });
+    return result;
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+/** Restores a file of `backupTo`. */
+export function restoreFrom(path: string, options: DatabaseOptions, model: Model, progress: OnRows) {
+  return restore({ path, lines: () => linesOf(createReadStream(path)) }, options, model, progress);
+}
