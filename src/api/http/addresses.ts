@@ -63,21 +63,15 @@ export const addresses = fastifyPlugin(
     app.decorate('answerNotFound', answer);
     app.addHook('onRequest', (request, reply, done) => {
       const { headers, httpVersion } = request.raw;
-      if (!isHost(headers.host ?? (httpVersion === '1.1' ? ' ' : ''))) return done(badHost());
-      if (!request.is404) return done();
-      try {
-        answer(request, reply);
-      } catch (error) {
-        done(error as Error);
-      }
+      if (!isHost(headers.host ?? (httpVersion === '1.1' ? ' ' : ''))) throw new StoreError('BAD_USER_INPUT', badHost);
+      if (request.is404) answer(request, reply);
+      else done();
     });
   },
   { name: 'addresses', dependencies: ['bearer'] },
 );
 
-function badHost(): StoreError {
-  return new StoreError('BAD_USER_INPUT', 'The request must have one Host header: a name or address, and a port.');
-}
+const badHost = 'The request must have one Host header: a name or address, and a port.';
 
 const host = /^(?:[\w.-]*|\[[\da-f:.]+\])(?::\d{0,5})?$/i;
 

@@ -134,13 +134,9 @@ export const lifecycle = fastifyPlugin<{ timeout: number; observers: RequestObse
       // Also for a GraphQL operation that needs another method.
       if (reply.statusCode === 405) reply.header('allow', `${app.allowedMethods.of(request)?.join(', ')}`);
       const isContent = typeof payload === 'string' || Buffer.isBuffer(payload);
-      if (!isContent || payload.length <= large) return done(null, payload);
-      try {
-        app.unsent.hold(Buffer.byteLength(payload), reply.raw, request.call.isWrite);
-        done(null, payload);
-      } catch (error) {
-        done(error as Error);
-      }
+      const isLarge = isContent && payload.length > large;
+      if (isLarge) app.unsent.hold(Buffer.byteLength(payload), reply.raw, request.call.isWrite);
+      done(null, payload);
     });
   },
   { name: 'lifecycle' },
