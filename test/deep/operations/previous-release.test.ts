@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { databaseForEach } from '../../support/each.ts';
+import { databaseForAll } from '../../support/each.ts';
 import { faces, type SeenPet } from '../../support/faces.ts';
 import { afterAll, beforeAll, describe, expect, test } from '../../support/jest.ts';
 import { type Ended, type Env, eventually, runFile, type ServerProcess, startServer } from '../../support/process.ts';
@@ -45,27 +45,25 @@ function build(release: string): string {
 }
 
 (previous && !process.env.TEST_POOLER_URL ? describe : describe.skip)(title, () => {
-  const database = databaseForEach();
+  const database = databaseForAll();
   let folder: string;
-  beforeAll(() => {
+  let env: Env;
+  /** One of each, on a database that this release has migrated. */
+  let servers: [ServerProcess, ServerProcess];
+  beforeAll(async () => {
     folder = build(previous as string);
+    expect(await command('.', ['migrate'], database.env)).toMatchObject({ code: 0 });
+    env = { ...database.env, MIGRATE_ON_START: 'false' };
+    const withKey = { ...env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others' };
+    const old = startServer(withKey, { file: join(folder, 'dist/src/main.js') });
+    servers = await Promise.all([old, startServer(withKey)]);
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   const command = (root: string, args: string[], env: Env): Promise<Ended> =>
     runFile(join(root, 'dist/src/cli.js'), args, env).ended;
 
-  /** A server of each, on a database that this release has migrated. */
-  async function both(): Promise<{ env: Env; servers: [ServerProcess, ServerProcess] }> {
-    expect(await command('.', ['migrate'], database.env)).toMatchObject({ code: 0 });
-    const env = { ...database.env, MIGRATE_ON_START: 'false' };
-    const withKey = { ...env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others' };
-    const old = startServer(withKey, { file: join(folder, 'dist/src/main.js') });
-    return { env, servers: await Promise.all([old, startServer(withKey)]) };
-  }
-
   test('what is added through either is found and listed by both, and ids ascend', async () => {
-    const { servers } = await both();
     const roads = servers.flatMap((server) => faces.map((face) => ({ server: server as never, face })));
     const statuses = ['available', 'pending', 'sold'];
     const added: SeenPet[] = [];
@@ -91,7 +89,6 @@ function build(release: string): string {
   });
 
   test('a key that either issues, rotates or revokes is so for both', async () => {
-    const { env, servers } = await both();
     const states = async (key: string) =>
       Promise.all(servers.map(async (server) => (await rest(server, '/v1/pets', { key })).status));
     for (const [own, other] of [
