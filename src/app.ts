@@ -14,7 +14,7 @@ import { secretPrefix } from './access/keys/secret.ts';
 import { meter, Quota } from './access/quota.ts';
 import { flushing } from './access/write-behind.ts';
 import { graphQL } from './api/graphql/graphql.ts';
-import type { GraphQLContext } from './api/graphql/request.ts';
+import type { GraphQLContext } from './api/graphql/over-http.ts';
 import { createSchema } from './api/graphql/schema.ts';
 import { addresses } from './api/http/addresses.ts';
 import { caching, cors } from './api/http/headers.ts';

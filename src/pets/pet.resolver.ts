@@ -1,7 +1,7 @@
 import { Arg, Args, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';
 import type { DeprecatedField } from '../access/deprecations/deprecation.ts';
 import { FollowArgs, type IdempotencyClaim, Live, Repeatable } from '../api/graphql/decorators.ts';
-import type { GraphQLContext } from '../api/graphql/request.ts';
+import type { GraphQLContext } from '../api/graphql/over-http.ts';
 import { ConnectionArgs, connectionChecker, ID, ListArgs, toConnection } from '../api/graphql/types.ts';
 import { checker } from '../storage/input/check.ts';
 import { int64FromText } from '../storage/input/int64.ts';

@@ -7,7 +7,7 @@ import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
 import type { ApolloServerPlugin, GraphQLRequestContext } from '@apollo/server';
 import { GraphQLError } from 'graphql';
-import type { GraphQLContext } from '../../src/api/graphql/request.ts';
+import type { GraphQLContext } from '../../src/api/graphql/over-http.ts';
 import { createTestDatabase, newFolder } from '../support/database.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';

@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { Args, Ctx, FieldResolver, Int, Query, Resolver, Root } from 'type-graphql';
-import type { GraphQLContext } from '../../src/api/graphql/request.ts';
+import type { GraphQLContext } from '../../src/api/graphql/over-http.ts';
 import { ListArgs } from '../../src/api/graphql/types.ts';
 import { buildApp } from '../../src/app.ts';
 import { loadConfig } from '../../src/config.ts';

@@ -49,12 +49,6 @@ export function costOf(field: Field, isRoot: boolean, mostItems: MostItems): Fie
   return ({ childComplexity }) => complexity + items * childComplexity;
 }
 
-/** The types `Query`, `Mutation` and `Subscription`. */
-function rootTypesOf(schema: GraphQLSchema): GraphQLObjectType[] {
-  const types = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];
-  return types.filter((type) => type != null);
-}
-
 const isRead = ({ extensions }: Field) => extensions.isRead === true;
 
 /**
@@ -63,12 +57,10 @@ const isRead = ({ extensions }: Field) => extensions.isRead === true;
  * @throws Error for a list with a resolver but without pages or `complexity`, which would have no limit
  */
 export function assertCosts(schema: GraphQLSchema): void {
-  const roots = rootTypesOf(schema);
   for (const [owner, field] of fieldsOf(schema)) {
-    if (field.resolve) field.extensions = { ...field.extensions, isRead: true };
-    const isResolved = isRead(field) || roots.includes(owner);
-    if (!isResolved || !isListType(getNullableType(field.type)) || isPaged(field)) continue;
-    if (field.extensions.complexity === undefined) {
+    if (!field.resolve) continue;
+    field.extensions = { ...field.extensions, isRead: true };
+    if (isListType(getNullableType(field.type)) && !isPaged(field) && field.extensions.complexity === undefined) {
       throw new Error(`${owner.name}.${field.name} must say what it costs (complexity).`);
     }
   }

@@ -110,29 +110,22 @@ const nothing = { depth: 0, aliases: 0, fields: 0, rootFields: 0, directives: 0 
  * Measures a selection with its fragments expanded, also in an invalid document. Each fragment is measured once, so that
  * measuring stays cheap when fragments spread each other.
  */
-function sizeOf({ selections }: SelectionSetNode, fragments: Fragments, measured = new Map<string, typeof nothing>()) {
+function sizeOf(selectionSet: SelectionSetNode, fragments: Fragments, measured = new Map<unknown, typeof nothing>()) {
+  const known = measured.get(selectionSet);
+  if (known) return known;
+  // Ends the recursion of a fragment that spreads itself, which another rule rejects.
+  measured.set(selectionSet, nothing);
   const total = { ...nothing };
-  for (const node of selections) {
+  for (const node of selectionSet.selections) {
     const isField = node.kind === Kind.FIELD;
-    let inner = nothing;
-    if (node.kind === Kind.FRAGMENT_SPREAD) inner = sizeOfFragment(node.name.value, fragments, measured);
-    else if (node.selectionSet) inner = sizeOf(node.selectionSet, fragments, measured);
+    const below = node.kind === Kind.FRAGMENT_SPREAD ? fragments(node.name.value)?.selectionSet : node.selectionSet;
+    const inner: typeof nothing = below ? sizeOf(below, fragments, measured) : nothing;
     total.depth = Math.max(total.depth, inner.depth + (isField ? 1 : 0));
     total.aliases += inner.aliases + (isField && node.alias ? 1 : 0);
     total.fields += inner.fields + (isField ? 1 : 0);
     total.rootFields += isField ? 1 : inner.rootFields;
     total.directives += inner.directives + (node.directives?.length ?? 0);
   }
+  measured.set(selectionSet, total);
   return total;
-}
-
-function sizeOfFragment(name: string, fragments: Fragments, measured: Map<string, typeof nothing>): typeof nothing {
-  const known = measured.get(name);
-  if (known) return known;
-  // Ends the recursion of a fragment that spreads itself, which another rule rejects.
-  measured.set(name, nothing);
-  const fragment = fragments(name);
-  const size = fragment ? sizeOf(fragment.selectionSet, fragments, measured) : nothing;
-  measured.set(name, size);
-  return size;
 }

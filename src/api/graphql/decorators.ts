@@ -6,7 +6,7 @@ import { StoreError } from '../../errors.ts';
 import { int64, int64FromText } from '../../storage/input/int64.ts';
 import type { IdempotencyClaim } from '../../storage/records/insertions.ts';
 import type { Operation } from './documents.ts';
-import type { GraphQLContext } from './request.ts';
+import type { GraphQLContext } from './over-http.ts';
 import { ID } from './types.ts';
 
 export type { IdempotencyClaim };

@@ -1,20 +1,32 @@
 import {
+  ApolloServer,
+  type ApolloServerPlugin,
+  type GraphQLRequestContext,
+  type GraphQLResponse,
+  HeaderMap,
+} from '@apollo/server';
+import * as disabledPlugins from '@apollo/server/plugin/disabled';
+import {
   type DocumentNode,
   executeSync,
-  type GraphQLError,
+  GraphQLError,
   getOperationAST,
   Kind,
+  NoSchemaIntrospectionCustomRule,
   type OperationDefinitionNode,
 } from 'graphql';
 import type { CompiledQuery } from 'graphql-jit';
 import { LRUCache } from 'lru-cache';
 import { type Estimate, estimateOf } from '../../../packages/graphql-limits/src/cost.ts';
-import { rootFieldsOf } from '../../../packages/graphql-limits/src/limits.ts';
+import {
+  operationLimits,
+  rootFieldsOf,
+  unconditionalSubscriptions,
+} from '../../../packages/graphql-limits/src/limits.ts';
 import { deprecatedFieldsIn } from '../../access/deprecations/deprecation.ts';
 import { mostItems } from '../../storage/input/page.ts';
-import { type Apollo, capacity } from './apollo.ts';
 import type { GraphQLOptions } from './graphql.ts';
-import type { GraphQLContext, RequestParameters } from './request.ts';
+import { formatError, type GraphQLContext, type RequestParameters } from './over-http.ts';
 
 /** An operation of a valid document, with everything derived from it once. */
 export interface Operation {
@@ -47,19 +59,55 @@ export interface Refusal {
   headers?: Iterable<[string, string]>;
 }
 
+/** Limits of a document cache: the number of documents, and the total length of their texts in characters. */
+const capacity = { max: 500, maxSize: 1_000_000 };
+
+type Admit = (document: DocumentNode, operationName: string | undefined, context: GraphQLContext) => Promise<unknown>;
+
+/** A request on its way through Apollo Server. */
+interface Passage {
+  /** Apollo Server's own context of the request. */
+  seen?: GraphQLRequestContext<PassageContext>;
+  /** Called before Apollo Server executes a query or mutation. Without it, Apollo Server executes nothing. */
+  admit?: Admit | undefined;
+  /** The failure of a plugin. */
+  failure?: Error;
+}
+type PassageContext = GraphQLContext & { readonly passage: Passage };
+
+/** The results of Apollo Server for a request. */
+type Passed = Pick<GraphQLRequestContext<PassageContext>, 'document' | 'operation' | 'errors'> &
+  Pick<Refusal, 'failedAt'> & { source: string | undefined; response: GraphQLResponse };
+
+type DocumentsOptions = Pick<
+  GraphQLOptions,
+  'schema' | 'introspection' | 'apq' | 'limits' | 'plugins' | 'apollo' | 'logger'
+>;
+
 /**
- * Finds the operations of requests. Apollo Server resolves persisted queries, parses and validates. An accepted text is
- * cached here, because hashing it and running Apollo's hooks cost as much as a small operation.
+ * Finds the operations of requests. Apollo Server resolves persisted queries, parses and validates; with plugins it also
+ * executes queries and mutations. An accepted text is cached here, because hashing it and running Apollo's hooks cost as
+ * much as a small operation.
  */
 export class Documents {
-  readonly #apollo: Apollo;
-  readonly #options: Pick<GraphQLOptions, 'schema' | 'limits'>;
+  readonly #options: DocumentsOptions;
+  readonly #server: ApolloServer<PassageContext>;
   readonly #known = new LRUCache<string, DocumentNode>({ ...capacity, sizeCalculation: (_, text) => 1 + text.length });
   readonly #operations = new WeakMap<OperationDefinitionNode, Operation>();
 
-  constructor(apollo: Apollo, options: Pick<GraphQLOptions, 'schema' | 'limits'>) {
-    this.#apollo = apollo;
+  private constructor(options: DocumentsOptions) {
     this.#options = options;
+    this.#server = apolloServer(options);
+  }
+
+  static async open(options: DocumentsOptions): Promise<Documents> {
+    const documents = new Documents(options);
+    await documents.#server.start();
+    return documents;
+  }
+
+  close(): Promise<void> {
+    return this.#server.stop();
   }
 
   async find(parameters: RequestParameters, context: GraphQLContext): Promise<Operation | Refusal> {
@@ -75,7 +123,7 @@ export class Documents {
   }
 
   async #admit(parameters: RequestParameters, context: GraphQLContext): Promise<DocumentNode | Refusal> {
-    const { source, document, errors, failedAt, response } = await this.#apollo.pass(parameters, context);
+    const { source, document, errors, failedAt, response } = await this.pass(parameters, context);
     const { status, headers } = response.http;
     if (errors || !source || !document) return { errors: errors ?? [], failedAt, status, headers };
     const known = this.#known.get(source) ?? document;
@@ -108,7 +156,106 @@ export class Documents {
       uses: 0,
     };
   }
+
+  /**
+   * Passes a request through Apollo Server: persisted queries, parsing, validation, and with `admit` execution. It does not
+   * pass Apollo's HTTP layer (`executeHTTPGraphQLRequest`), which loses digits of int64 variables by GET.
+   *
+   * @throws Error of a plugin
+   */
+  async pass(parameters: RequestParameters, context: GraphQLContext, admit?: Passage['admit']): Promise<Passed> {
+    const passage: Passage = { admit };
+    const request = admit ? { ...parameters, http: httpOf(context) } : parameters;
+    const response = await this.#server
+      .executeOperation(request, { contextValue: { ...context, passage } })
+      .catch((error: Error) => Promise.reject(passage.failure ?? error));
+    const { source, document, operation, errors } = passage.seen ?? {};
+    const failedAt = source === undefined ? 'request' : document ? 'operation' : 'document';
+    return { source, document, operation, errors, failedAt, response };
+  }
 }
+
+/** The request as Apollo's plugins know it. Its GET is for queries only, and a client of a stream may subscribe by GET. */
+function httpOf({ request: { method, url, headers, body }, accepted }: GraphQLContext) {
+  const given = Object.entries(headers).map(([name, value]) => [name, `${value}`] as const);
+  const at = url.indexOf('?');
+  return {
+    method: method === 'GET' && accepted.stream ? 'POST' : method,
+    headers: new HeaderMap(given),
+    search: at < 0 ? '' : url.slice(at),
+    body,
+  };
+}
+
+/** The service's part of Apollo Server's life of a request. It comes before all other plugins. */
+function guard(introspection: boolean): ApolloServerPlugin<PassageContext> {
+  return {
+    async requestDidStart(seen) {
+      const { passage } = seen.contextValue;
+      passage.seen = seen;
+      return {
+        async didResolveOperation({ document, operation, request, contextValue }) {
+          if (!passage.admit || operation?.operation === 'subscription') return;
+          await passage.admit(document, request.operationName, contextValue);
+        },
+        async responseForOperation({ operation }) {
+          if (passage.admit && operation?.operation !== 'subscription') return null;
+          return { http: { headers: new HeaderMap() }, body: { kind: 'single', singleResult: {} } };
+        },
+        async didEncounterErrors({ errors }) {
+          // graphql-js can omit names from errors about variables, and Apollo Server does not let it.
+          if (!introspection) for (const error of errors) error.message = error.message.replace(suggestion, '');
+        },
+      };
+    },
+    async unexpectedErrorProcessingRequest({ requestContext, error }) {
+      requestContext.contextValue.passage.failure = error;
+    },
+  };
+}
+
+const suggestion = / ?Did you mean (?:the enum value )?"[^?]*\?$/;
+
+function apolloServer({ schema, introspection, apq, limits, plugins, apollo, logger }: DocumentsOptions) {
+  // With its key, Apollo Server reports usage, and the schema if APOLLO_SCHEMA_REPORTING says so.
+  const reporters = apollo.key === undefined ? [] : ['UsageReporting', 'SchemaReporting'];
+  const enabled = new Set([...plugins.map(idOf), ...reporters]);
+  const disabled = Object.values(disabledPlugins).map((disable) => disable());
+  return new ApolloServer<PassageContext>({
+    schema,
+    introspection: true,
+    apollo,
+    logger,
+    // Without plugins, only texts of persisted queries reach this cache again. Apollo Server awaits the result, so it need
+    // not be a promise.
+    documentStore:
+      apq || enabled.size > 0
+        ? (new LRUCache<string, DocumentNode>({ ...capacity, sizeCalculation: lengthOf }) as never)
+        : null,
+    parseOptions: { maxTokens: limits.maxTokens },
+    executionOptions,
+    validationRules: [
+      operationLimits(limits),
+      unconditionalSubscriptions,
+      ...(introspection ? [] : [NoSchemaIntrospectionCustomRule]),
+    ],
+    // When the schema is closed, no error message may reveal its names.
+    validationOptions: { hideSuggestions: !introspection },
+    ...(!apq && { persistedQueries: false as const }),
+    formatError: (formatted, error) => (error instanceof GraphQLError ? formatError(error) : formatted),
+    stopOnTerminationSignals: false,
+    plugins: [guard(introspection), ...plugins, ...disabled.filter((plugin) => !enabled.has(idOf(plugin)))],
+  });
+}
+
+/** Every error about a variable repeats the whole input, so a few are enough. */
+export const executionOptions = { maxCoercionErrors: 5 };
+
+/** The name of a plugin that Apollo Server installs by itself. It rejects one that is both given and disabled. */
+const idOf = (plugin: ApolloServerPlugin<never>) =>
+  (plugin as { __internal_plugin_id__?: string }).__internal_plugin_id__;
+
+const lengthOf = ({ loc }: DocumentNode) => 1 + (loc?.end ?? 0);
 
 /** True when no other part of the operation can have run before its field. */
 export function isSingleField({ selectionSet: { selections } }: OperationDefinitionNode): boolean {

@@ -19,7 +19,7 @@ import type { Deadline } from '../../deadline.ts';
 import { StoreError } from '../../errors.ts';
 import { type Int64, int64FromText, isRecord } from '../../storage/input/int64.ts';
 import { pageLimit } from '../../storage/input/page.ts';
-import type { GraphQLContext } from './request.ts';
+import type { GraphQLContext } from './over-http.ts';
 
 /** Finds an item by its id, for each GraphQL type to which other subgraphs may refer. The names are those of the types. */
 export type References = Record<string, (id: Int64 | undefined, deadline: Deadline) => Promise<object | null>>;

@@ -7,7 +7,6 @@ import { StoreError } from '../../errors.ts';
 import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
 import { varyBy } from '../http/headers.ts';
 import { type Page, sendPage } from '../pages/html.ts';
-import { Apollo } from './apollo.ts';
 import { Documents } from './documents.ts';
 import { Operations } from './operations.ts';
 import {
@@ -16,9 +15,10 @@ import {
   isNavigation,
   isWebSocket,
   parametersOf,
-  readTrustedDocuments,
-} from './request.ts';
-import { sendGraphQLError, sendOutcome } from './response.ts';
+  sendGraphQLError,
+  sendOutcome,
+} from './over-http.ts';
+import { readTrustedDocuments } from './trusted-documents.ts';
 
 export interface GraphQLOptions {
   schema: GraphQLSchema;
@@ -45,15 +45,15 @@ export interface GraphQLOptions {
 /**
  * Serves the GraphQL API at `/graphql`, by POST and (queries only) GET. Browsers get a page.
  *
- * The steps of a request: negotiation and parameters (request.ts); the document, which Apollo Server parses and validates
- * once (documents.ts, apollo.ts) within the limits; its execution (operations.ts), if its cost allows it; status,
- * headers and errors (response.ts).
+ * The steps of a request: negotiation and parameters (over-http.ts); the document, which Apollo Server parses and validates
+ * once (documents.ts) within the limits; its execution (operations.ts), if its cost allows it; status,
+ * headers and errors (over-http.ts).
  */
 export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
   const { page, trustedDocuments } = options;
-  const apollo = await Apollo.open(options);
-  app.addHook('onClose', () => apollo.close());
-  const operations = new Operations(apollo, new Documents(apollo, options), options);
+  const documents = await Documents.open(options);
+  app.addHook('onClose', () => documents.close());
+  const operations = new Operations(documents, options);
   const trusted = trustedDocuments ? readTrustedDocuments(trustedDocuments) : undefined;
 
   const isPublic = (request: FastifyRequest) => isWebSocket(request) || (page !== undefined && isNavigation(request));

@@ -14,12 +14,10 @@ import type { Estimate } from '../../../packages/graphql-limits/src/cost.ts';
 import type { EventStream } from '../../../packages/graphql-streams/src/event-stream.ts';
 import { serverSentEvents } from '../../../packages/graphql-streams/src/format.ts';
 import { StoreError } from '../../errors.ts';
-import { type Apollo, executionOptions } from './apollo.ts';
 import { assertRepeatable } from './decorators.ts';
-import { type Documents, isSingleField, type Operation, type Refusal } from './documents.ts';
+import { type Documents, executionOptions, isSingleField, type Operation, type Refusal } from './documents.ts';
 import type { GraphQLOptions } from './graphql.ts';
-import type { GraphQLContext, RequestParameters } from './request.ts';
-import { formatError, hasKey, logErrors } from './response.ts';
+import { formatError, type GraphQLContext, hasKey, logErrors, type RequestParameters } from './over-http.ts';
 
 /** The outcome of an operation. */
 export interface Outcome extends Partial<Omit<Refusal, 'errors'>> {
@@ -41,12 +39,10 @@ type Failures = readonly GraphQLError[] | undefined;
 
 /** Executes the operations of requests. */
 export class Operations {
-  readonly #apollo: Apollo;
   readonly #documents: Documents;
   readonly #options: GraphQLOptions;
 
-  constructor(apollo: Apollo, documents: Documents, options: GraphQLOptions) {
-    this.#apollo = apollo;
+  constructor(documents: Documents, options: GraphQLOptions) {
     this.#documents = documents;
     this.#options = options;
   }
@@ -84,7 +80,7 @@ export class Operations {
       begun.admission = this.#admit(operation, variables, own);
       return begun.admission;
     };
-    const passed = await this.#apollo.pass(parameters, context, admit).catch(refused);
+    const passed = await this.#documents.pass(parameters, context, admit).catch(refused);
     // Another plugin may have rejected the operation meanwhile.
     await begun.admission?.catch(() => undefined);
     const { end, own = context } = begun;

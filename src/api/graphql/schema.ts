@@ -5,7 +5,7 @@ import { forbidden, hasScope } from '../../access/keys/bearer.ts';
 import { mostItems } from '../../storage/input/page.ts';
 import { makeLive, noPubSub } from './decorators.ts';
 import { federated, type References } from './federation.ts';
-import type { GraphQLContext } from './request.ts';
+import type { GraphQLContext } from './over-http.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -15,10 +15,8 @@ import { StoreError, storeErrorOf, tryAgain } from '../../errors.ts';
 import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
 import { serialiseOnce } from '../../storage/input/page.ts';
 import type { Addition } from '../../storage/records/live-list.ts';
-import { executionOptions } from '../graphql/apollo.ts';
-import type { Operation } from '../graphql/documents.ts';
-import type { GraphQLContext } from '../graphql/request.ts';
-import { formatError, logErrors } from '../graphql/response.ts';
+import { executionOptions, type Operation } from '../graphql/documents.ts';
+import { formatError, type GraphQLContext, logErrors } from '../graphql/over-http.ts';
 import { fail } from '../http/failures.ts';
 import type { MemoryBudget } from '../http/memory-budget.ts';
 

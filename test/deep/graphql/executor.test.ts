@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { buildSchema, getIntrospectionQuery } from 'graphql';
-import { Apollo } from '../../../src/api/graphql/apollo.ts';
 import { Documents, type Operation } from '../../../src/api/graphql/documents.ts';
 import { isSuitable } from '../../../src/api/graphql/operations.ts';
 import { graphqlText } from '../../support/graphql.ts';
@@ -38,7 +37,6 @@ describe('what is kept of requests', () => {
 });
 
 describe('what is compiled', () => {
-  let apollo: Apollo;
   let documents: Documents;
   beforeAll(async () => {
     const schema = buildSchema(readFileSync('schema/schema.graphql', 'utf8'));
@@ -53,10 +51,9 @@ describe('what is compiled', () => {
     };
     const key = { key: undefined, graphRef: undefined };
     const rest = { introspection: true, apq: false, plugins: [], apollo: key, logger: console };
-    apollo = await Apollo.open({ schema, limits, ...rest });
-    documents = new Documents(apollo, { schema, limits });
+    documents = await Documents.open({ schema, limits, ...rest });
   });
-  afterAll(() => apollo.close());
+  afterAll(() => documents.close());
   const suitable = async (query: string) =>
     isSuitable((await documents.find({ query, operationName: undefined }, {} as never)) as Operation);
 

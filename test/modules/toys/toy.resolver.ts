@@ -1,7 +1,7 @@
 import { Arg, Args, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';
 import type { DeprecatedField } from '../../../src/access/deprecations/deprecation.ts';
 import { FollowArgs, type IdempotencyClaim, Live, Repeatable } from '../../../src/api/graphql/decorators.ts';
-import type { GraphQLContext } from '../../../src/api/graphql/request.ts';
+import type { GraphQLContext } from '../../../src/api/graphql/over-http.ts';
 import { ConnectionArgs, connectionChecker, ID, ListArgs, toConnection } from '../../../src/api/graphql/types.ts';
 import { checker } from '../../../src/storage/input/check.ts';
 import { int64FromText } from '../../../src/storage/input/int64.ts';
