@@ -23,6 +23,11 @@ export const ourProgram: Program = {
   env: (databaseUrl) => ({ DATABASE_URL: databaseUrl, BOOTSTRAP_API_KEY: key, LOG_LEVEL: 'info' }),
 };
 
+/** Another revision of this service: a folder with its build, in BENCH_PREVIOUS. */
+export const previousProgram: Program | undefined = process.env.BENCH_PREVIOUS
+  ? { ...ourProgram, name: 'previous', cwd: process.env.BENCH_PREVIOUS }
+  : undefined;
+
 export function peer(name: string, script = `${name}.js`): Program {
   return {
     name,

@@ -1,6 +1,6 @@
 import { type Adapter, platformaticRest, specifiedRest } from './adapters.ts';
 import { ownGraphQL, platformaticGraphQL, postGraphile } from './graphql-adapters.ts';
-import { authorization, ourProgram, type Program, peer } from './programs.ts';
+import { authorization, ourProgram, type Program, peer, previousProgram } from './programs.ts';
 
 /** One face of a program. */
 export interface System {
@@ -24,6 +24,23 @@ export const ourRest: System = {
   packages: [],
 };
 
+const ourGraphQL: System = {
+  id: 'ours-graphql',
+  title: 'ours, GraphQL',
+  face: 'graphql',
+  program: ourProgram,
+  adapter: ownGraphQL(authorization),
+  packages: [],
+};
+
+/** The rows of another revision, to see what a change costs. */
+const previous: System[] = previousProgram
+  ? [
+      { ...ourRest, id: 'previous-rest', title: 'previous, REST', program: previousProgram },
+      { ...ourGraphQL, id: 'previous-graphql', title: 'previous, GraphQL', program: previousProgram },
+    ]
+  : [];
+
 const platformatic = peer('platformatic');
 const straightforward = peer('straightforward', 'dist/straightforward.js');
 const ownStack = ['@apollo/server', 'type-graphql', '@mikro-orm/postgresql'];
@@ -31,14 +48,8 @@ const ownStack = ['@apollo/server', 'type-graphql', '@mikro-orm/postgresql'];
 /** In the order in which they are started; our own first. */
 export const systems: System[] = [
   ourRest,
-  {
-    id: 'ours-graphql',
-    title: 'ours, GraphQL',
-    face: 'graphql',
-    program: ourProgram,
-    adapter: ownGraphQL(authorization),
-    packages: [],
-  },
+  ourGraphQL,
+  ...previous,
   {
     id: 'fastify-pg',
     title: 'Fastify + pg, by hand, REST',
