@@ -3,7 +3,8 @@ import { pipeline } from 'node:stream/promises';
 import { type InfoRecord, parse } from 'csv-parse';
 import { stringify } from 'csv-stringify/sync';
 import type { TObject } from 'typebox';
-import { exact, isRecord, parseExactJson } from '../storage/input/int64.ts';
+import { exact, parseExactJson } from '../../packages/exact-json/src/exact-json.ts';
+import { isRecord } from '../storage/input/check.ts';
 import { linesOf } from './files.ts';
 
 /** An item and the line (from 1) where it begins, or the reason why it cannot be read. */
@@ -65,10 +66,10 @@ function pick(item: object, names: string[]): object {
 
 function parsed(line: number, text: Buffer): Line {
   try {
-    const input = parseExactJson(text, 'The line is');
+    const input = parseExactJson(text);
     return isRecord(input) ? { line, input } : { line, fault: 'The line must be a JSON object.' };
   } catch (error) {
-    return { line, fault: (error as Error).message };
+    return { line, fault: `The line is not acceptable JSON: ${(error as Error).message}.` };
   }
 }
 

@@ -1,6 +1,5 @@
 import { styleText } from 'node:util';
 import { type Command, CommanderError, InvalidArgumentError } from 'commander';
-import { wholeNumber } from '../storage/input/int64.ts';
 
 /** Exit codes. A signal ends a command with 128 plus the signal's number. */
 export const exitCodes = {
@@ -40,8 +39,8 @@ const heading = (text: string) => styleText('bold', text, { validateStream: fals
 /** Creates a parser for an argument that is a whole number. */
 export function whole(min: number, max: number): (text: string) => number {
   return (text) => {
-    const number = wholeNumber(text, min, max);
-    if (number !== undefined) return number;
+    const number = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+    if (number >= min && number <= max) return number;
     throw new InvalidArgumentError(`It must be a whole number between ${min} and ${max}.`);
   };
 }

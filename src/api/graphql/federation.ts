@@ -17,7 +17,8 @@ import type { MiddlewareFn } from 'type-graphql';
 import type { FieldCost } from '../../../packages/graphql-limits/src/cost.ts';
 import type { Deadline } from '../../deadline.ts';
 import { StoreError } from '../../errors.ts';
-import { type Int64, int64FromText, isRecord } from '../../storage/input/int64.ts';
+import { isRecord } from '../../storage/input/check.ts';
+import { type Int64, int64FromText } from '../../storage/input/int64.ts';
 import { pageLimit } from '../../storage/input/page.ts';
 import type { GraphQLContext } from './over-http.ts';
 

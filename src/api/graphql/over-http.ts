@@ -10,9 +10,10 @@ import {
 } from '../../../packages/graphql-streams/src/format.ts';
 import { idempotencyKey } from '../../access/idempotency/idempotency-key.ts';
 import { type ErrorCode, httpStatusOf, internalError, StoreError, storeErrorOf } from '../../errors.ts';
-import { isRecord, parseExactJson } from '../../storage/input/int64.ts';
+import { isRecord } from '../../storage/input/check.ts';
 import { fail, logFailure } from '../http/failures.ts';
 import { acceptedTypes, isRead } from '../http/headers.ts';
+import { parseJson } from '../http/input.ts';
 import type { RequestCall } from '../http/lifecycle.ts';
 import { isSingleField, type Operation } from './documents.ts';
 import type { Outcome } from './operations.ts';
@@ -150,7 +151,7 @@ function searchParameters({ query, headers }: FastifyRequest): Record<string, un
   const given = Object.entries(query as object).filter(([, value]) => value !== '');
   const entries = given.map(([name, value]) => {
     const isJson = (name === 'variables' || name === 'extensions') && isString(value);
-    return [name, isJson ? parseExactJson(Buffer.from(value), `The ${name} are`) : value];
+    return [name, isJson ? parseJson(Buffer.from(value), `The ${name} are`) : value];
   });
   return Object.fromEntries(entries);
 }

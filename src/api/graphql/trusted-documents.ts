@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { StoreError } from '../../errors.ts';
-import { isRecord } from '../../storage/input/int64.ts';
+import { isRecord } from '../../storage/input/check.ts';
 import type { RequestParameters } from './over-http.ts';
 
 /** The documents that may run, by hash. */

@@ -11,9 +11,9 @@ import type {
   RouteOptions,
 } from 'fastify';
 import type { Static, TSchema } from 'typebox';
+import { parseExactJson } from '../../../packages/exact-json/src/exact-json.ts';
 import { StoreError } from '../../errors.ts';
 import type { Checked } from '../../storage/input/check.ts';
-import { parseExactJson } from '../../storage/input/int64.ts';
 import { isRead } from './headers.ts';
 import { large, type MemoryBudget } from './memory-budget.ts';
 
@@ -66,9 +66,19 @@ export function parseJsonBodies(app: FastifyInstance): void {
   const parser = async ({ headers, call }: FastifyRequest, body: Buffer) => {
     call.restart();
     assertPlainUtf8(headers);
-    return body.length === 0 ? undefined : parseExactJson(body);
+    return body.length === 0 ? undefined : parseJson(body);
   };
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parser);
+}
+
+/** @param subject of the error message @throws StoreError BAD_USER_INPUT: not UTF-8 or not JSON */
+export function parseJson(body: Buffer, subject = 'The body is'): unknown {
+  try {
+    return parseExactJson(body);
+  } catch (cause) {
+    const { message } = cause as Error;
+    throw new StoreError('BAD_USER_INPUT', `${subject} not acceptable JSON: ${message}.`, { cause });
+  }
 }
 
 const foreignCharset = /;\s*charset\s*=(?!\s*"?utf-?8"?\s*(?:;|$))/i;

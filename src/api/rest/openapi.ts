@@ -1,10 +1,10 @@
 import swagger from '@fastify/swagger';
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
+import { exact } from '../../../packages/exact-json/src/exact-json.ts';
 import type { OpenApiMcpOptions } from '../../../packages/openapi-mcp/src/mcp.ts';
 import { hasScope } from '../../access/keys/bearer.ts';
 import { StoreError } from '../../errors.ts';
-import { exact } from '../../storage/input/int64.ts';
 import type { Routes } from '../http/input.ts';
 import { open } from '../pages/html.ts';
 

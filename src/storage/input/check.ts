@@ -1,7 +1,7 @@
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import Format from 'typebox/format';
 import { StoreError } from '../../errors.ts';
-import { type Int64, int64, int64From, int64FromText, isRecord } from './int64.ts';
+import { type Int64, int64, int64From, int64FromText } from './int64.ts';
 
 /**
  * A TypeBox schema describes each input once: OpenAPI shows it, `checker` validates by it, and TypeScript derives its type
@@ -270,3 +270,8 @@ const dateTime: Rule = {
     return isReal ? date : undefined;
   },
 };
+
+/** True for a JSON object. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,54 @@
+import { inspect } from 'node:util';
+import type * as jest from '@jest/globals';
+import { exact, parseExactJson } from '../src/exact-json.ts';
+
+// `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
+const { expect, test } = globalThis as unknown as typeof jest;
+
+const parse = (text: string) => parseExactJson(Buffer.from(text));
+
+test.each<[text: string, value: unknown]>([
+  ['9007199254740991', 9007199254740991],
+  ['9007199254740993', 9007199254740993n],
+  ['-9223372036854775808', -9223372036854775808n],
+  ['9007199254740993.000', 9007199254740993n],
+  ['900719925474099300e-2', 9007199254740993n],
+  ['9.223372036854775807e18', 9223372036854775807n],
+  ['123456789012345678901234567890', 123456789012345678901234567890n],
+  ['-0', -0],
+  ['0e999', 0],
+  ['1e3', 1000],
+  ['1.5', 1.5],
+  ['\u{feff}[1]', [1]],
+])('%s is parsed to the digit', (text, value) => {
+  expect(parse(text)).toStrictEqual(value);
+});
+
+test.each(['1.00000000000000001', '9007199254740992.5', '1e400', '-1e400', '1e20'])(
+  '%s, which a double would change, is no number and is written as it was',
+  (text) => {
+    const value = parse(text);
+    expect(typeof value).toBe('object');
+    expect(inspect(value)).toBe(text);
+    expect(JSON.stringify({ value }, exact)).toBe(`{"value":${text}}`);
+  },
+);
+
+test('integers are written without an exponent', () => {
+  expect(JSON.stringify([9007199254740993n, 1e21, -0, 1.5], exact)).toBe(
+    '[9007199254740993,1000000000000000000000,0,1.5]',
+  );
+});
+
+test('members that would pollute prototypes are removed', () => {
+  expect(parse('{"__proto__":{"a":1},"constructor":{"prototype":{"a":1}},"b":2}')).toEqual({ b: 2 });
+  expect(({} as { a?: number }).a).toBeUndefined();
+});
+
+test.each<[bytes: Buffer, reason: RegExp]>([
+  [Buffer.from('{"a":'), /^Unexpected end of JSON input$/],
+  [Buffer.from([0x22, 0xff, 0x22]), /^it is not valid UTF-8$/],
+  [Buffer.from('[1,]'), /^Unexpected token .*[^.]$/],
+])('%s is refused with the reason', (bytes, reason) => {
+  expect(() => parseExactJson(bytes)).toThrow(reason);
+});
