@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type FormatName, formatOf, formats, type Line } from '../../packages/item-files/src/formats.ts';
 import type { Collection, Pick } from '../module.ts';
 import { type Int64, int64FromText } from '../storage/input/int64.ts';
-import { type FormatName, formatOf, formats, type Line } from './formats.ts';
 import { exitCodes, json, Progress, printable, show, whole, withExamples } from './program.ts';
 import type { Imported, TransferObserver } from './transfer.ts';
 

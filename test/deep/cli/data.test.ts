@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { formats } from '../../../src/commands/formats.ts';
+import { formats } from '../../../packages/item-files/src/formats.ts';
 import { exportTo, importFile } from '../../../src/commands/transfer.ts';
 import { newPetSchema, petSchema } from '../../../src/pets/pet.schemas.ts';
 import { PetService } from '../../../src/pets/pet.service.ts';

@@ -3,8 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { type InfoRecord, parse } from 'csv-parse';
 import { stringify } from 'csv-stringify/sync';
 import type { TObject } from 'typebox';
-import { exact, parseExactJson } from '../../packages/exact-json/src/exact-json.ts';
-import { isRecord } from '../storage/input/check.ts';
+import { exact, parseExactJson } from '../../exact-json/src/exact-json.ts';
 import { linesOf } from './files.ts';
 
 /** An item and the line (from 1) where it begins, or the reason why it cannot be read. */
@@ -67,7 +66,8 @@ function pick(item: object, names: string[]): object {
 function parsed(line: number, text: Buffer): Line {
   try {
     const input = parseExactJson(text);
-    return isRecord(input) ? { line, input } : { line, fault: 'The line must be a JSON object.' };
+    const isObject = typeof input === 'object' && input !== null && !Array.isArray(input);
+    return isObject ? { line, input } : { line, fault: 'The line must be a JSON object.' };
   } catch (error) {
     return { line, fault: `The line is not acceptable JSON: ${(error as Error).message}.` };
   }
