@@ -10,6 +10,7 @@ import {
   postgresUrls,
   processes,
   proxies,
+  readVariables,
   redisUrl,
   secret,
   secretText,
@@ -17,12 +18,8 @@ import {
   text,
   type Variable,
   whole,
-} from './config.checks.ts';
-
-/** Thrown for an invalid configuration. The message lists every mistake. */
-export class ConfigError extends Error {
-  override readonly name = 'ConfigError';
-}
+  withoutSecrets,
+} from '../packages/environment/src/environment.ts';
 
 /** Every variable: its type, its default and its meaning. */
 export const variables = {
@@ -96,9 +93,9 @@ export type Config = ReturnType<typeof loadConfig>;
  * @throws ConfigError that lists every mistake.
  */
 export function loadConfig(env: Record<string, string | undefined>) {
-  const values = valuesIn(env);
+  const values = readVariables(variables, env, needsDatabaseUrl);
   return {
-    shown: withoutSecrets(values),
+    shown: withoutSecrets(variables, values),
     port: values.PORT,
     host: values.HOST,
     operations: { port: values.OPERATIONS_PORT, host: values.OPERATIONS_HOST },
@@ -163,36 +160,9 @@ export function loadConfig(env: Record<string, string | undefined>) {
   };
 }
 
-type Values = { [Name in keyof typeof variables]: (typeof variables)[Name]['default'] };
-
-function valuesIn(env: Record<string, string | undefined>): Values {
-  const mistakes: string[] = [];
-  const read = ([name, { default: otherwise, parse }]: [string, Variable<unknown>]): [string, unknown] => {
-    try {
-      return [name, env[name] ? parse(env[name]) : otherwise];
-    } catch (error) {
-      mistakes.push(`  ${name} ${(error as Error).message}`);
-      return [name, undefined];
-    }
-  };
-  const values = Object.fromEntries(Object.entries(variables).map(read));
-  for (const name of ['DATABASE_DIRECT_URL', 'DATABASE_READ_URLS']) {
-    if (env[name] && !env.DATABASE_URL) mistakes.push(`  ${name} has no effect without DATABASE_URL`);
-  }
-  if (mistakes.length > 0) throw new ConfigError(`Configuration error:\n${mistakes.join('\n')}`);
-  return values as Values;
-}
-
-/** All values for the log, without secrets: `set` for a key, and only protocol, host and path of a URL. */
-function withoutSecrets(values: Values): Record<string, unknown> {
-  const place = (url: string) => {
-    const { protocol, host, pathname } = new URL(url);
-    return `${protocol}//${host}${pathname}`;
-  };
-  const shown = ([name, value]: [string, unknown]) => {
-    if (value !== undefined && variables[name as keyof Values].isSecret) return [name, 'set'];
-    if (value === undefined || !/_URLS?$/.test(name)) return [name, value];
-    return [name, Array.isArray(value) ? value.map(place) : place(`${value}`)];
-  };
-  return Object.fromEntries(Object.entries(values).map(shown));
+/** @returns mistakes that concern several variables */
+function needsDatabaseUrl(isSet: (name: keyof typeof variables) => boolean): string[] {
+  return (['DATABASE_DIRECT_URL', 'DATABASE_READ_URLS'] as const)
+    .filter((name) => isSet(name) && !isSet('DATABASE_URL'))
+    .map((name) => `${name} has no effect without DATABASE_URL`);
 }

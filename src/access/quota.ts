@@ -8,7 +8,7 @@ import {
   type Limiter,
   secondsLeft,
   windowSeconds,
-} from '../../packages/limits/src/limiter.ts';
+} from '../../packages/rate-limits/src/limiter.ts';
 import { StoreError } from '../errors.ts';
 import { mostItems } from '../storage/input/page.ts';
 

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
-import { ConfigError, loadConfig, variables } from '../../src/config.ts';
+import { ConfigError } from '../../packages/environment/src/environment.ts';
+import { loadConfig, variables } from '../../src/config.ts';
 import { expect, test } from '../support/jest.ts';
 
 const example = readFileSync('.env.example', 'utf8');

@@ -1,7 +1,7 @@
 import { isIPv6, SocketAddress } from 'node:net';
 import { LRUCache } from 'lru-cache';
-import { type Counting, type Limiter, secondsLeft, windowSeconds } from '../../../packages/limits/src/limiter.ts';
 import type { Batches, Database, Statement } from '../../../packages/postgres/src/database.ts';
+import { type Counting, type Limiter, secondsLeft, windowSeconds } from '../../../packages/rate-limits/src/limiter.ts';
 import { type Deadline, noDeadline } from '../../deadline.ts';
 import { StoreError } from '../../errors.ts';
 import type { KeyObserver } from '../../runtime/telemetry/observers.ts';

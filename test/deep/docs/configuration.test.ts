@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { ConfigError, loadConfig, variables } from '../../../src/config.ts';
+import { ConfigError } from '../../../packages/environment/src/environment.ts';
+import { loadConfig, variables } from '../../../src/config.ts';
 import { expect, test } from '../../support/jest.ts';
 
 /** docs/configuration.md is written by `npm run schema`, and compared by its `--check`: here is whether it is true. */

@@ -2,7 +2,7 @@
 export interface Variable<Value> {
   /** The default value. */
   default: Value;
-  /** The description, and the page in docs/ with details. */
+  /** What it means, in a sentence. */
   desc: string;
   /** The accepted values, in Markdown. */
   takes: string;
@@ -118,4 +118,53 @@ function listOf(text: string): string[] {
     .split(',')
     .map((one) => one.trim())
     .filter(Boolean);
+}
+
+/** Thrown for an invalid environment. The message lists every mistake. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+type Variables = Record<string, Variable<unknown>>;
+type ValuesOf<Given extends Variables> = { [Name in keyof Given]: Given[Name]['default'] };
+
+/**
+ * Reads all variables from the environment. Pure.
+ *
+ * @param env an empty variable counts as absent
+ * @param check returns mistakes that concern several variables
+ * @throws ConfigError
+ */
+export function readVariables<Given extends Variables>(
+  variables: Given,
+  env: Record<string, string | undefined>,
+  check: (isSet: (name: keyof Given) => boolean) => string[],
+): ValuesOf<Given> {
+  const mistakes: string[] = [];
+  const read = ([name, { default: otherwise, parse }]: [string, Variable<unknown>]): [string, unknown] => {
+    try {
+      return [name, env[name] ? parse(env[name]) : otherwise];
+    } catch (error) {
+      mistakes.push(`${name} ${(error as Error).message}`);
+      return [name, undefined];
+    }
+  };
+  const values = Object.fromEntries(Object.entries(variables).map(read));
+  mistakes.push(...check((name) => Boolean(env[name as string])));
+  if (mistakes.length > 0) throw new ConfigError(`Configuration error:${mistakes.map((one) => `\n  ${one}`).join('')}`);
+  return values as ValuesOf<Given>;
+}
+
+/** All values for a log, without secrets: `set` for a secret, and only protocol, host and path of a URL (`*_URL`, `*_URLS`). */
+export function withoutSecrets(variables: Variables, values: Record<string, unknown>): Record<string, unknown> {
+  const place = (url: string) => {
+    const { protocol, host, pathname } = new URL(url);
+    return `${protocol}//${host}${pathname}`;
+  };
+  const shown = ([name, value]: [string, unknown]) => {
+    if (value !== undefined && variables[name]?.isSecret) return [name, 'set'];
+    if (value === undefined || !/_URLS?$/.test(name)) return [name, value];
+    return [name, Array.isArray(value) ? value.map(place) : place(`${value}`)];
+  };
+  return Object.fromEntries(Object.entries(values).map(shown));
 }

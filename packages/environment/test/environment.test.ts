@@ -1,0 +1,62 @@
+import type * as jest from '@jest/globals';
+import {
+  ConfigError,
+  flag,
+  port,
+  postgresUrls,
+  readVariables,
+  secret,
+  share,
+  withoutSecrets,
+} from '../src/environment.ts';
+
+// `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
+const { expect, test } = globalThis as unknown as typeof jest;
+
+const variables = {
+  PORT: port(4000, 'TCP port.'),
+  SAMPLE: share(1, 'Share of the lines.'),
+  VERBOSE: flag(false, 'Says more.'),
+  KEY: secret(undefined, 'A key.'),
+  READ_URLS: postgresUrls(undefined, 'Servers.'),
+};
+const read = (env: Record<string, string>) => readVariables(variables, env, () => []);
+
+test('absent and empty variables have their defaults', () => {
+  const defaults = { PORT: 4000, SAMPLE: 1, VERBOSE: false, KEY: undefined, READ_URLS: undefined };
+  expect(read({})).toEqual(defaults);
+  expect(read({ PORT: '', KEY: '' })).toEqual(defaults);
+});
+
+test('values have types', () => {
+  const key = 'k'.repeat(32);
+  expect(
+    read({ PORT: '80', SAMPLE: '.5', VERBOSE: 'true', KEY: key, READ_URLS: 'postgres://a/s, postgres://b/s' }),
+  ).toEqual({
+    PORT: 80,
+    SAMPLE: 0.5,
+    VERBOSE: true,
+    KEY: key,
+    READ_URLS: ['postgres://a/s', 'postgres://b/s'],
+  });
+});
+
+test('one error lists every mistake, and quotes no secret', () => {
+  const env = { PORT: '0', SAMPLE: '2', VERBOSE: 'yes', KEY: 'hunter2', READ_URLS: 'mysql://u:hunter2@a/s' };
+  const check = (isSet: (name: keyof typeof variables) => boolean) => (isSet('KEY') ? ['KEY needs a lock'] : []);
+  expect(() => readVariables(variables, env, check)).toThrow(
+    new ConfigError(`Configuration error:
+  PORT must be a whole number between 1 and 65535, not "0"
+  SAMPLE must be a number between 0 and 1, not "2"
+  VERBOSE must be true or false, not "yes"
+  KEY must be at least 32 letters, digits or -._~+/ (RFC 6750), hard to guess
+  READ_URLS must be a postgres:// address
+  KEY needs a lock`),
+  );
+});
+
+test('a log shows no secrets', () => {
+  const values = read({ KEY: 'k'.repeat(32), READ_URLS: 'postgres://u:hunter2@a:5433/s?sslkey=/k' });
+  const expected = { PORT: 4000, SAMPLE: 1, VERBOSE: false, KEY: 'set', READ_URLS: ['postgres://a:5433/s'] };
+  expect(withoutSecrets(variables, values)).toEqual(expected);
+});
