@@ -105,3 +105,13 @@ test('when the last follower has gone the list is not read any more', async () =
   expect(items.reads).toEqual([{ after: 5 }]);
   await other.return();
 });
+
+test('a follower that leaves a quiet list ends, although no item is added', async () => {
+  const { shelf: items, list } = shelf();
+  const additions = list.follow({ after: 0 });
+  await additions.next();
+  const next = additions.next();
+  await eventually(async () => items.reads.length > 0);
+  await additions.return();
+  expect(await next).toEqual({ value: undefined, done: true });
+});

@@ -52,7 +52,19 @@ export class LiveList<Item extends Identified> {
   }
 
   /** @throws DatabaseUnavailable at the start; later it waits until the database is available again */
-  async *follow(query: FollowQuery<Item>): AsyncGenerator<Addition<Item>, void> {
+  follow(query: FollowQuery<Item>): AsyncGenerator<Addition<Item>, void> {
+    let hasLeft = false;
+    const additions = this.#follow(query, () => hasLeft);
+    // A generator that awaits something hears of `return` at its next `yield`, which a quiet list never reaches.
+    const leave = additions.return.bind(additions);
+    additions.return = (value) => {
+      hasLeft = true;
+      return leave(value);
+    };
+    return additions;
+  }
+
+  async *#follow(query: FollowQuery<Item>, hasLeft: () => boolean): AsyncGenerator<Addition<Item>, void> {
     let position = query.after ?? (await this.#list.lastId());
     const filters = Object.entries(query).filter(([name, value]) => name !== 'after' && value !== undefined);
     this.#followers += 1;
@@ -60,7 +72,7 @@ export class LiveList<Item extends Identified> {
     this.#pages.clear();
     try {
       yield { position, items: [] };
-      for (;;) {
+      while (!hasLeft()) {
         // Taken before the read, so that the next poll finds an item that is added during the read.
         const nextPoll = this.#nextPoll.promise;
         const { items, hasNext } = await this.#read(`${filters} ${position}`, { ...query, after: position });
