@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
+import { json, Progress, show, table, withExamples } from '../../packages/command-line/src/program.ts';
 import type { Contents } from '../../packages/postgres/src/tables.ts';
-import { json, Progress, show, table, withExamples } from './program.ts';
 
 interface Flags {
   force?: boolean;

@@ -1,8 +1,16 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import {
+  exitCodes,
+  json,
+  Progress,
+  printable,
+  show,
+  whole,
+  withExamples,
+} from '../../packages/command-line/src/program.ts';
 import { type FormatName, formatOf, formats, type Line } from '../../packages/item-files/src/formats.ts';
 import type { Collection, Pick } from '../module.ts';
 import { type Int64, int64FromText } from '../storage/input/int64.ts';
-import { exitCodes, json, Progress, printable, show, whole, withExamples } from './program.ts';
 import type { Imported, TransferObserver } from './transfer.ts';
 
 interface Flags {

@@ -1,9 +1,17 @@
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command, Option } from 'commander';
+import {
+  duration,
+  json,
+  momentFrom,
+  show,
+  table,
+  whole,
+  withExamples,
+} from '../../packages/command-line/src/program.ts';
 import type { Database } from '../../packages/postgres/src/database.ts';
 import type { DeprecatedCall } from '../access/deprecations/usage.ts';
 import type { ApiKey, KeyEvent, KeyScope } from '../access/keys/api-key.entity.ts';
 import type { ApiKeyService, IssuedKey } from '../access/keys/api-key.service.ts';
-import { json, show, table, whole, withExamples } from './program.ts';
 
 interface Flags {
   name: string;
@@ -115,26 +123,4 @@ function rowOfCalls({ keyId, operation, calls, lastCallAt, removal }: Deprecated
   const protocol = operation.includes('.') ? 'GraphQL' : 'REST';
   const name = names.get(keyId) ?? 'bootstrap';
   return { key: keyId, name, operation, protocol, calls: Number(calls), lastCallAt, removal, daysLeft };
-}
-
-const milliseconds: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-/** Parses `90d`, `12h`, `30m`, `10s` or `0`, to milliseconds. */
-function duration(text: string): number {
-  if (text === '0') return 0;
-  const [, amount, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
-  if (!amount) throw new InvalidArgumentError('It must be a time like 90d, 12h, 30m or 10s.');
-  return Number(amount) * (milliseconds[unit] ?? 0);
-}
-
-/** Parses a time from now, or a date (UTC) with or without a time of day; it must be in the future. */
-function momentFrom(text: string): Date {
-  const isDate = /^\d{4}-\d\d-\d\d(T[\d:.]+Z)?$/.test(text);
-  const moment = new Date(isDate ? text : Date.now() + duration(text));
-  // Date turns a nonexistent day into a day of the next month.
-  if (isDate && new Date(text.slice(0, 10)).getUTCDate() !== Number(text.slice(8, 10))) {
-    throw new InvalidArgumentError('There is no such date.');
-  }
-  if (!(moment.getTime() > Date.now())) throw new InvalidArgumentError('It must be in the future.');
-  return moment;
 }

@@ -7,7 +7,7 @@ export const exitCodes = {
   failed: 1,
   /** An unknown command or option, or an invalid argument. */
   usage: 2,
-  /** `import` has rejected some lines and added the others. */
+  /** Some items of the input were rejected, and the others were processed. */
   refused: 3,
   /** The reader of standard output has closed it. The same code as for SIGPIPE. */
   unread: 141,
@@ -45,6 +45,28 @@ export function whole(min: number, max: number): (text: string) => number {
   };
 }
 
+const milliseconds: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Parses `90d`, `12h`, `30m`, `10s` or `0`, to milliseconds. */
+export function duration(text: string): number {
+  if (text === '0') return 0;
+  const [, amount, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  if (!amount) throw new InvalidArgumentError('It must be a time like 90d, 12h, 30m or 10s.');
+  return Number(amount) * (milliseconds[unit] ?? 0);
+}
+
+/** Parses a time from now, or a date (UTC) with or without a time of day; it must be in the future. */
+export function momentFrom(text: string): Date {
+  const isDate = /^\d{4}-\d\d-\d\d(T[\d:.]+Z)?$/.test(text);
+  const moment = new Date(isDate ? text : Date.now() + duration(text));
+  // Date turns a nonexistent day into a day of the next month.
+  if (isDate && new Date(text.slice(0, 10)).getUTCDate() !== Number(text.slice(8, 10))) {
+    throw new InvalidArgumentError('There is no such date.');
+  }
+  if (!(moment.getTime() > Date.now())) throw new InvalidArgumentError('It must be in the future.');
+  return moment;
+}
+
 /**
  * Runs the command that the arguments name.
  *
@@ -55,8 +77,8 @@ export async function runProgram(
   program: Command,
   { before, explain }: { before(): void; explain(error: unknown): string },
 ): Promise<void> {
-  const outputError = (text: string, write: (text: string) => void) =>
-    write(text.replace(/^error: /, 'animal-store: '));
+  const prefix = `${program.name()}: `;
+  const outputError = (text: string, write: (text: string) => void) => write(text.replace(/^error: /, prefix));
   program.exitOverride().configureHelp({ styleTitle: heading }).configureOutput({ outputError });
   inheritSettings(program);
   try {
@@ -65,7 +87,7 @@ export async function runProgram(
   } catch (error) {
     if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
     else {
-      process.stderr.write(`animal-store: ${explain(error)}\n`);
+      process.stderr.write(`${prefix}${explain(error)}\n`);
       process.exitCode = exitCodes.failed;
     }
   }
