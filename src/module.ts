@@ -53,9 +53,9 @@ export interface Collection {
     list(query: Checked<PageQuery>): Promise<Page<{ readonly id: Int64 }>>;
   } & ({ create: Create } | { insert: Create });
   /** Creates a sample input; absent when the collection cannot be seeded. @param pick returns a random member */
-  sample?: (pick: Pick) => object;
+  sample?: (pick: PickOne) => object;
 }
 
-export type Pick = <Member>(members: readonly Member[]) => Member;
+export type PickOne = <Member>(members: readonly Member[]) => Member;
 
 type Create = (input: never, deadline?: Deadline, once?: IdempotencyClaim) => Promise<object>;

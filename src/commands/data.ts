@@ -9,7 +9,7 @@ import {
   withExamples,
 } from '../../packages/command-line/src/program.ts';
 import { type FormatName, formatOf, formats, type Line } from '../../packages/item-files/src/formats.ts';
-import type { Collection, Pick } from '../module.ts';
+import type { Collection, PickOne } from '../module.ts';
 import { type Int64, int64FromText } from '../storage/input/int64.ts';
 import type { Imported, TransferObserver } from './transfer.ts';
 
@@ -98,7 +98,7 @@ export function dataCommands(program: Command): void {
 }
 
 /** Generates the same items for the same seed, whatever the count. */
-async function* samples(sample: (pick: Pick) => object, { count, seed }: Flags): AsyncGenerator<Line> {
+async function* samples(sample: (pick: PickOne) => object, { count, seed }: Flags): AsyncGenerator<Line> {
   // Marsaglia's xorshift of 32 bits (https://www.jstatsoft.org/v08/i14/paper); its state is never 0.
   let state = Math.imul(seed + 1, 0x9e3779b1) | 1;
   const random = () => {
@@ -107,7 +107,7 @@ async function* samples(sample: (pick: Pick) => object, { count, seed }: Flags):
     state ^= state << 5;
     return (state >>> 0) / 2 ** 32;
   };
-  const pick: Pick = (members) => members[Math.floor(random() * members.length)] as (typeof members)[number];
+  const pick: PickOne = (members) => members[Math.floor(random() * members.length)] as (typeof members)[number];
   for (let line = 1; line <= count; line += 1) yield { line, input: sample(pick) };
 }
 

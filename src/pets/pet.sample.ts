@@ -1,4 +1,4 @@
-import type { Pick } from '../module.ts';
+import type { PickOne } from '../module.ts';
 import { PetStatus } from './pet.entity.ts';
 
 /** Species: category id, and breeds. */
@@ -22,7 +22,7 @@ const { available, pending, sold } = PetStatus;
 const statuses = [available, available, available, available, available, pending, sold, sold];
 
 /** Creates a sample pet: `Luna the Maine Coon`. */
-export function samplePet(pick: Pick): object {
+export function samplePet(pick: PickOne): object {
   const { categoryId, breeds } = kinds[pick(shares)] as (typeof kinds)[number];
   return { name: `${pick(names)} the ${pick(breeds)}`, categoryId, status: pick(statuses) };
 }

@@ -35,7 +35,7 @@ interface QueueName {
   readonly operation: string;
 }
 
-/** A batch that travels in one round trip. */
+/** A batch that is sent. */
 export interface SentBatch extends QueueName {
   readonly size: number;
   /** The deadline of each input. */
@@ -84,9 +84,9 @@ interface Waiting<In, Out> {
 const sweepInterval = 100;
 
 /**
- * Combines concurrent inputs into batches, one round trip each. While a batch is in flight, new inputs wait for the next
- * batch; otherwise an input is sent immediately. An input never joins a batch already sent, so its result was read or
- * written after the input arrived.
+ * Combines concurrent inputs into batches. An idle queue sends an input at once; a busy one sends the next batch after the
+ * batch in flight, after `blockTime`, or when it is full. An input never joins a batch already sent, so its result was read
+ * or written after the input arrived.
  */
 export class Batches<In, Out> {
   readonly #run: Run<In, Out>;

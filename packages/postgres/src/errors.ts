@@ -44,7 +44,7 @@ export function isWorthAnotherServer(error: unknown): boolean {
 
 // Classes 08 connection, 28 authorization (during a password change), 3D no such database, 40 serialization and
 // deadlock, 53 resources, 57 operator intervention (shutdown, timeout), 58 system; 25006 read-only standby, 55P03 lock
-// not available, 0A000 and 26000 that persist after a retry.
+// not available, 26000 that persists after a retry. 0A000 is recognized by its message.
 const transientState = /^(?:08|28|3D|40|53|57|58)\w{3}$|^(?:25006|55P03|26000)$/;
 const transientSystemCall =
   /^E(?:CONN\w+|NOENT|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_AGAIN|NOTFOUND|MFILE|NFILE|ADDRNOTAVAIL)$/;

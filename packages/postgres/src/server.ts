@@ -17,7 +17,7 @@ import type { Sessions } from './sessions.ts';
 export interface Statement {
   readonly name: string;
   readonly text: string;
-  /** True when it may be retried only after a known failure. */
+  /** True for a write: a lost connection leaves its outcome unknown. */
   readonly isWrite?: boolean;
 }
 
@@ -40,7 +40,7 @@ const retries = 3;
 const shortPause = 20;
 /** How long (ms) a statement waits for a connection before that is reported. */
 const exhaustedAfter = 1000;
-/** Longer than the statement timeout of ten seconds, because other statements succeed between two timeouts. */
+/** Longer than the usual statement timeout of ten seconds, because other statements succeed between two timeouts. */
 const quietAfterFailures = 15_000;
 
 /** Runs statements on one PostgreSQL. */

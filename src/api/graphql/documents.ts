@@ -68,7 +68,7 @@ type Admit = (document: DocumentNode, operationName: string | undefined, context
 interface Passage {
   /** Apollo Server's own context of the request. */
   seen?: GraphQLRequestContext<PassageContext>;
-  /** Called before Apollo Server executes a query or mutation. Without it, Apollo Server executes nothing. */
+  /** Set only with plugins: called before Apollo Server executes. Otherwise Apollo Server only parses and validates. */
   admit?: Admit | undefined;
   /** The failure of a plugin. */
   failure?: Error;

@@ -220,7 +220,7 @@ async function charge({ type }: Operation, estimate: Estimate, context: GraphQLC
   const { meter } = context.request;
   if (introspection > 0) await meter?.take(introspection);
   if (!isNested || type === 'subscription') return;
-  // Each root field costs one; the last one also pays for all items read.
+  // Reserves one unit for each root field but the last, and for that one the rest of the cost.
   if (rootFields > 1) await meter?.take(rootFields - 1);
   context.settle = await meter?.begin(cost - introspection - (rootFields - 1));
 }

@@ -217,7 +217,7 @@ function statusOf({ data, errors, status = 200, failedAt = 'operation' }: Outcom
  *
  * @returns undefined for errors of graphql-js and Apollo Server about a document, an operation or variables
  */
-function failureOf(error: GraphQLError): StoreError | undefined {
+function publicErrorOf(error: GraphQLError): StoreError | undefined {
   const { originalError, extensions, path, message } = error;
   const known = storeErrorOf(originalError);
   if (known) return known;
@@ -233,7 +233,7 @@ function failureOf(error: GraphQLError): StoreError | undefined {
 export function formatError(error: GraphQLError): GraphQLFormattedError {
   const { message, locations, path } = error;
   const place = { ...(locations && { locations }), ...(path && { path }) };
-  const failure = failureOf(error);
+  const failure = publicErrorOf(error);
   if (failure) return { ...toFormatted(failure), ...place };
   // Apollo Server gives the errors of all validation rules the same code.
   const { code = error.extensions.code ?? 'BAD_USER_INPUT' } = (error.originalError as GraphQLError)?.extensions ?? {};
@@ -252,7 +252,7 @@ function toFormatted({ message, code, status, headers }: StoreError): GraphQLFor
 /** Logs the failures of an operation with the request's id. */
 export function logErrors(errors: readonly GraphQLError[], request: FastifyRequest): void {
   for (const error of errors) {
-    const failure = failureOf(error);
+    const failure = publicErrorOf(error);
     if (failure) logFailure(failure, request);
   }
 }

@@ -21,7 +21,7 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
   reply.type('application/json; charset=utf-8').serializer(JSON.stringify).send(failure.toBody());
 }
 
-/** Decides by the address as it was sent, not by the route, so that it tells nothing about which addresses exist. */
+/** Decides by the URL as it was sent, because a 401 must not reveal whether a route exists. */
 function isForPage({ status }: StoreError, { method, url }: FastifyRequest): boolean {
   const isApi = /^(?:https?:\/\/[^/?#]*)?\/(?:v1|graphql)(?![\w-])/i.test(url);
   return (status === 401 || status === 404) && isRead(method) && !isApi;
@@ -38,7 +38,7 @@ export function fail(error: unknown, request: FastifyRequest): StoreError {
 
 /**
  * Logs a failure. Temporary failures are logged as incidents (`Incident`), and the line of each affected request has their
- * code. A creation with an unknown outcome gets a line, because its client must check whether the pet was stored.
+ * code. A creation with an unknown outcome and without a key gets a line, because its client must check whether the pet was stored.
  */
 export function logFailure(
   { code, status, cause, isOutcomeUnknown, message }: StoreError,

@@ -21,7 +21,7 @@ export interface RoutesOptions {
 type Hooks = Pick<RouteOptions, 'preParsing' | 'preValidation' | 'onSend' | 'onResponse'>;
 const phases = ['preParsing', 'preValidation', 'onSend', 'onResponse'] as const;
 
-/** Adds the service's hooks to every route of a module. They run in the order of the list. */
+/** Adds the service's hooks to every route that is registered later. They run in the order of the list. */
 export const routes = fastifyPlugin<RoutesOptions>(
   async (app: FastifyInstance, { usage, bodies, isMetered }) => {
     parseJsonBodies(app);

@@ -84,7 +84,7 @@ export function pageQueryMembers(noun: string) {
   };
 }
 
-/** The id in a path, as text, because an id that is not an int64 is a 404. */
+/** Documents the id in a path. Nothing validates it, because an id that is not an int64 is a 404. */
 export function idSchema<Name extends string>(name: Name, noun: string) {
   return Type.Object({
     [name]: int64Schema({ description: `Identifier of the ${noun}, up to ${int64.max}.`, examples: [1] }),

@@ -96,7 +96,7 @@ export class Insertions<Item, New extends object> {
     return item;
   }
 
-  /** @returns null for an entry to send again */
+  /** @returns null for an entry whose key another process stored after the snapshot of this statement */
   #insert(entries: Array<Entry<New>>): Promise<Array<Item | null | Error>> {
     if (entries.every(({ claim }) => claim === undefined)) return this.#insertPlain(entries);
     const sent = this.#insertMixed(entries);

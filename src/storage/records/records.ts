@@ -33,7 +33,7 @@ const reads = { maxBatch: 32, maxInFlight: 4, blockTime: 10 };
 const counts = { ...reads, maxInFlight: 1 };
 
 /**
- * Reads and inserts rows of an entity's table. Concurrent calls of the same kind share one round trip (`batches.ts`).
+ * Reads and inserts rows of an entity's table. Concurrent calls of the same kind share a batch (`batches.ts`).
  * Services build on it; it has no rules except paging.
  */
 export class Records<Item extends { readonly id: Int64 }, New extends InputOf<Item, New>> {
@@ -154,8 +154,8 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
   }
 
   /**
-   * The id up to which no row is missing. Rows of a sharded table become visible shard by shard, so a list may lack a row
-   * and contain a later one.
+   * The last id drawn, beyond which a list ends. Rows of a sharded table become visible shard by shard, so a list might
+   * lack a row and contain a later one.
    *
    * @returns undefined for a table that is not sharded
    */
