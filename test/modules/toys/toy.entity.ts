@@ -1,4 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import type { LiveList } from '../../../src/storage/records/live-list.ts';
 import type { Records, Row } from '../../../src/storage/records/records.ts';
 import type { NewToy } from './toy.schemas.ts';
 
@@ -26,3 +27,4 @@ toySchema.setClass(ToyEntity);
 /** A toy, and all of them: without a rule of their own they need no service between. */
 export type Toy = Row<InferEntity<typeof toySchema>>;
 export type Toys = Records<Toy, NewToy>;
+export type LiveToys = LiveList<Toy>;

@@ -5,8 +5,7 @@ import type { GraphQLContext } from '../../../src/api/graphql/over-http.ts';
 import { ConnectionArgs, connectionChecker, ID, ListArgs, toConnection } from '../../../src/api/graphql/types.ts';
 import { checker } from '../../../src/storage/input/check.ts';
 import { int64FromText } from '../../../src/storage/input/int64.ts';
-import { LiveList } from '../../../src/storage/records/live-list.ts';
-import { type Toy, ToyKind, type Toys } from './toy.entity.ts';
+import { type LiveToys, ToyKind, type Toys } from './toy.entity.ts';
 import { newToySchema, toyQuerySchema } from './toy.schemas.ts';
 import { getToyDeprecation, NewToyInput, ToyConnection, ToyType } from './toy.types.ts';
 
@@ -17,11 +16,10 @@ const queryOfConnection = connectionChecker(toyQuerySchema);
 /** GraphQL. */
 @Resolver()
 export class ToyResolver {
-  private readonly live: LiveList<Toy>;
-
-  constructor(private readonly records: Toys) {
-    this.live = new LiveList(records);
-  }
+  constructor(
+    private readonly records: Toys,
+    private readonly live: LiveToys,
+  ) {}
 
   @Query(() => [ToyType], { description: 'Lists toys by ascending id.' })
   async toys(

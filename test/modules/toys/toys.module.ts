@@ -1,5 +1,6 @@
 import { Migration } from '@mikro-orm/migrations';
 import type { Module } from '../../../src/module.ts';
+import { LiveList } from '../../../src/storage/records/live-list.ts';
 import { Records } from '../../../src/storage/records/records.ts';
 import { ToyEntity, type Toys } from './toy.entity.ts';
 import { ToyResolver } from './toy.resolver.ts';
@@ -32,7 +33,7 @@ export const toysModule: Module = {
     return {
       collections: [{ name: 'toys', input: newToySchema, item: toySchema, service: toys }],
       routes: (app) => toyRoutes(app, toys),
-      resolvers: [new ToyResolver(toys)],
+      resolvers: [new ToyResolver(toys, new LiveList(toys))],
     };
   },
 };
