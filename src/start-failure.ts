@@ -1,4 +1,5 @@
-import { DatabaseUnavailable, isUnmigrated } from '../packages/postgres/src/errors.ts';
+import { isUnmigrated } from '../packages/postgres/src/errors.ts';
+import { storeErrorOf } from './errors.ts';
 
 /** Why the service did not start, in one readable line (an invalid configuration has a line for every mistake). */
 export function startFailure(error: unknown): string {
@@ -8,8 +9,9 @@ export function startFailure(error: unknown): string {
     return `Port ${port} on ${address} may not be opened by this user (${variables}PORT, ${variables}HOST).`;
   if (code === 'EADDRNOTAVAIL') return `${address} is no address of this machine (${variables}HOST).`;
   if (isUnmigrated(error)) return 'The database has not been migrated (MIGRATE_ON_START; `npm run migrate`).';
-  if (error instanceof DatabaseUnavailable && error.cause !== undefined) {
-    return `The database (DATABASE_URL) cannot be reached: ${reasonOf(error.cause)}`;
+  const failure = storeErrorOf(error);
+  if (failure?.code === 'SERVICE_UNAVAILABLE' && failure.cause !== undefined) {
+    return `The database (DATABASE_URL) cannot be reached: ${reasonOf(failure.cause)}`;
   }
   return message || String(error);
 }

@@ -27,14 +27,19 @@ export function parseExactJson(bytes: Uint8Array): unknown {
 
 /** A number that a double would change. Rules reject it, and messages show it as the client wrote it. */
 class InexactNumber {
-  constructor(private readonly source: string) {}
+  // Hidden, because an object in the place of another one must have no members.
+  readonly #source: string;
+
+  constructor(source: string) {
+    this.#source = source;
+  }
 
   toJSON(): string {
-    return this.source;
+    return this.#source;
   }
 
   [inspect.custom](): string {
-    return this.source;
+    return this.#source;
   }
 }
 

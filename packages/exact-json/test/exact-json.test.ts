@@ -30,6 +30,7 @@ test.each(['1.00000000000000001', '9007199254740992.5', '1e400', '-1e400', '1e20
     const value = parse(text);
     expect(typeof value).toBe('object');
     expect(inspect(value)).toBe(text);
+    expect(Object.keys(value as object)).toEqual([]);
     expect(JSON.stringify({ value }, exact)).toBe(`{"value":${text}}`);
   },
 );

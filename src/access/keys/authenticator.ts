@@ -80,7 +80,7 @@ export class Authenticator {
    * is not cached: about once a second for a valid key, every ten seconds for an invalid one.
    *
    * @param address the client's address, by which invalid keys are limited, unless the key was valid at its last look-up
-   * @throws StoreError SERVICE_UNAVAILABLE, TOO_MANY_REQUESTS
+   * @throws StoreError TOO_MANY_REQUESTS; DatabaseUnavailable
    */
   lookUp(secret: string, address: string, deadline: Deadline = noDeadline): Caller | null | Promise<Caller | null> {
     const hash = hashSecret(secret);

@@ -51,7 +51,7 @@ export const bearer = fastifyPlugin<{ keys: Authenticator }>(
   { name: 'bearer', dependencies: ['lifecycle', 'cors'] },
 );
 
-/** @throws StoreError UNAUTHENTICATED, TOO_MANY_REQUESTS, SERVICE_UNAVAILABLE */
+/** @throws StoreError UNAUTHENTICATED, TOO_MANY_REQUESTS; DatabaseUnavailable */
 export async function authenticate(keys: Authenticator, request: FastifyRequest): Promise<Caller> {
   const caller = await lookUp(keys, request);
   if (!caller) throw unauthenticated(request);

@@ -235,8 +235,9 @@ export function formatError(error: GraphQLError): GraphQLFormattedError {
   const place = { ...(locations && { locations }), ...(path && { path }) };
   const failure = publicErrorOf(error);
   if (failure) return { ...toFormatted(failure), ...place };
-  // Apollo Server gives the errors of all validation rules the same code.
-  const { code = error.extensions.code ?? 'BAD_USER_INPUT' } = (error.originalError as GraphQLError)?.extensions ?? {};
+  let { code = 'BAD_USER_INPUT' } = error.extensions;
+  // Apollo Server gives the errors of all validation rules this code.
+  if (code === 'GRAPHQL_VALIDATION_FAILED') code = (error.originalError as GraphQLError)?.extensions?.code ?? code;
   // graphql-js provides no other way to detect it.
   const isTooLong = /^Syntax Error: Document contains more tha[nt] \d+ tokens/.test(message);
   const known = (isTooLong ? 'TOO_MANY_TOKENS' : code) as ErrorCode;

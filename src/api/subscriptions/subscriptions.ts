@@ -100,6 +100,11 @@ export class Subscriptions {
     }
     const batches = source as AsyncGenerator<Addition, void>;
     const { value } = await batches.next();
+    // The client has left meanwhile, and nothing else would close the subscription.
+    if (!this.#open.has(request)) {
+      await batches.return();
+      throw gone();
+    }
     call.streamedAfter = performance.now() - call.arrived;
     let errors: GraphQLFormattedError[] | undefined;
     const stream = new EventStream<Addition>(reply.raw, {
@@ -131,7 +136,7 @@ export class Subscriptions {
       const message = `This key has ${perKey} subscriptions open here, which is all it may have; close one first.`;
       throw new StoreError('TOO_MANY_REQUESTS', message, { headers: { 'retry-after': '5' } });
     }
-    if (request.raw.socket.destroyed) throw tryAgain('The client has disconnected.');
+    if (request.raw.socket.destroyed) throw gone();
     this.#open.set(request, undefined);
     response.once('close', () => this.#open.delete(request));
   }
@@ -230,3 +235,7 @@ export const subscriptions = fastifyPlugin<SubscriptionsOptions>(
   },
   { name: 'subscriptions', dependencies: ['bearer', 'meter', 'lifecycle'] },
 );
+
+function gone(): StoreError {
+  return tryAgain('The client has disconnected.');
+}

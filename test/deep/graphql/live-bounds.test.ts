@@ -1,3 +1,4 @@
+import { connect } from 'node:net';
 import { sql } from '../../support/database-access.ts';
 import { follow, type SeenEvent, type Stream, seen } from '../../support/events.ts';
 import { afterEach, describe, expect, test } from '../../support/jest.ts';
@@ -146,4 +147,21 @@ describe('a client that does not read', () => {
     outgoing.destroy();
     await eventually(async () => store.app.subscriptions.count === 0);
   });
+});
+
+test('a client that leaves while its subscription is opened leaves none behind', async () => {
+  const { port } = new URL(store.origin);
+  const body = JSON.stringify({ query: 'subscription { petAdded { id } }' });
+  const headers = `Host: store.example\r\nAuthorization: Bearer ${store.key}\r\nContent-Type: application/json\r\n`;
+  const request = `POST /graphql HTTP/1.1\r\n${headers}Accept: text/event-stream\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  const { app } = store;
+  for (let turns = 0; turns < 100; turns += 1) {
+    const socket = connect(Number(port), '127.0.0.1').on('error', () => undefined);
+    socket.write(request);
+    // The service runs in this event loop: each client leaves one turn later than the one before.
+    for (let turn = 0; turn < turns; turn += 1) await new Promise(setImmediate);
+    socket.destroy();
+  }
+  await eventually(async () => app.activeRequests.count === 0);
+  expect(app.subscriptions.count).toBe(0);
 });

@@ -1,6 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
+import { DatabaseUnavailable } from '../../../packages/postgres/src/errors.ts';
+import { tryAgain } from '../../../src/errors.ts';
+import { startFailure } from '../../../src/start-failure.ts';
 import { createOwnDatabase, createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { afterEach, beforeEach, expect, test } from '../../support/jest.ts';
 import { cli, freePort, killAll, startAndFail } from '../../support/process.ts';
@@ -102,3 +105,10 @@ function listening(): Promise<Server> {
     server.listen(0, '127.0.0.1', () => done(server));
   });
 }
+
+test('a database that is lost during a command is named with the reason, also when the client would be told to try again', () => {
+  const cause = new Error('Connection terminated unexpectedly');
+  const told = 'The database (DATABASE_URL) cannot be reached: Connection terminated unexpectedly';
+  expect(startFailure(new DatabaseUnavailable('Try again.', cause))).toBe(told);
+  expect(startFailure(tryAgain('Try again.', cause))).toBe(told);
+});
