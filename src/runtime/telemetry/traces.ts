@@ -13,6 +13,7 @@ import {
   trace,
 } from '@opentelemetry/api';
 import {
+  ExportResultCode,
   getNumberFromEnv,
   getStringFromEnv,
   setGlobalErrorHandler,
@@ -43,11 +44,21 @@ const maxLinks = 256;
 /** Sends spans through OpenTelemetry's provider. @returns a function that flushes the last spans */
 export function traceTo(observers: Observers, options: TelemetryOptions): () => Promise<void> {
   const { version, log, hasTrustedDocuments } = options;
+  const losses = new Incident({
+    onStart: (fields) => log.warn(fields, 'spans cannot be sent and are lost'),
+    onEnd: (ms, batches) => log.info({ ms, batches }, 'spans are no longer lost'),
+  });
+  const exporter = new OTLPTraceExporter();
+  const send = exporter.export.bind(exporter);
+  exporter.export = (spans, done) =>
+    send(spans, (result) => {
+      if (result.code === ExportResultCode.SUCCESS) losses.recovered();
+      done(result);
+    });
   // The exporter and the resource read the standard variables themselves; the processor does not.
-  const delay = getNumberFromEnv('OTEL_BSP_SCHEDULE_DELAY') ?? 5000;
   const processor = new BatchSpanProcessor({
-    exporter: new OTLPTraceExporter(),
-    scheduledDelayMillis: delay,
+    exporter,
+    scheduledDelayMillis: getNumberFromEnv('OTEL_BSP_SCHEDULE_DELAY') ?? 5000,
     maxQueueSize: getNumberFromEnv('OTEL_BSP_MAX_QUEUE_SIZE') ?? 2048,
     maxExportBatchSize: getNumberFromEnv('OTEL_BSP_MAX_EXPORT_BATCH_SIZE') ?? 512,
     exportTimeoutMillis: getNumberFromEnv('OTEL_BSP_EXPORT_TIMEOUT') ?? 30_000,
@@ -67,15 +78,9 @@ export function traceTo(observers: Observers, options: TelemetryOptions): () => 
     spanLimits: { linkCountLimit: maxLinks },
     spanProcessors: [processor],
   });
-  const callbacks = {
-    onStart: (fields: object) => log.warn(fields, 'spans cannot be sent and are lost'),
-    onEnd: (ms: number, batches: number) => log.info({ ms, batches }, 'spans are no longer lost'),
-  };
-  const losses = new Incident(callbacks, 2 * (delay + (getNumberFromEnv('OTEL_EXPORTER_OTLP_TIMEOUT') ?? 10_000)));
   // The SDK reports each failed batch. Only the message is logged, because the error contains the collector's response.
   setGlobalErrorHandler((error) => {
     losses.occurred({ reason: error instanceof Error ? error.message || error.name : String(error) });
-    losses.recovered();
   });
   const tracer = provider.getTracer('animal-store', version);
   observers.requests.push(requestSpans(tracer, options));
