@@ -91,6 +91,12 @@ const plainControls = ({ React: { createElement } }) => ({
       ({ text }) =>
         createElement('span', null, text),
     TextArea: (Original) => (props) => createElement(Original, { 'aria-label': 'Body of the request', ...props }),
+    // A list of choices has no placeholder that would name it.
+    JsonSchema_string: (Original) => (props) => {
+      const field = createElement(Original, props);
+      if (!props.schema?.has('enum')) return field;
+      return createElement('label', null, createElement('span', { className: 'unseen' }, props.description), field);
+    },
     // The name of a button is its text (WCAG 2.5.3).
     Button:
       (Original) =>

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { freePort } from '../test/support/process.ts';
 import { hasPostgres, TestPostgres } from '../test/support/servers/postgres.ts';
-import { hasPrometheus, TestPrometheus } from '../test/support/servers/prometheus.ts';
+import { hasPrometheus, startPrometheus, type TestPrometheus } from '../test/support/servers/prometheus.ts';
 import type { Drill } from './drill.ts';
 import { Load } from './load.ts';
 import { createShop, lacking, startService } from './service.ts';
@@ -24,7 +24,7 @@ export const alerts: Drill = {
     const port = await freePort();
     const service = await startService(parts, { DATABASE_URL: url, OPERATIONS_PORT: `${port}` });
     const options = { targets: [`127.0.0.1:${port}`], rules: impatient() };
-    const prometheus = parts.add(await TestPrometheus.start(options), (one) => one.stop());
+    const prometheus = parts.add(await startPrometheus(options), (one) => one.stop());
     const isFiring = async () => (await firing(prometheus)).includes(away);
     const load = new Load({ writers: [service], readers: [service], clients: 4 });
 

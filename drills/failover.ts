@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
-import { hasHaproxy, TestHaproxy } from '../test/support/servers/haproxy.ts';
+import { hasHaproxy, startFailover } from '../test/support/servers/haproxy.ts';
 import { hasPostgres, TestPostgres } from '../test/support/servers/postgres.ts';
 import type { Drill } from './drill.ts';
 import { Load } from './load.ts';
@@ -18,7 +18,7 @@ export const failover: Drill = {
     );
     const standby = parts.add(await primary.replica('standby'), (one) => one.remove());
     const shop = await createShop(primary);
-    const proxy = parts.add(await TestHaproxy.start([primary, standby]), (one) => one.stop());
+    const proxy = parts.add(await startFailover([primary, standby]), (one) => one.stop());
     const services = [];
     for (let node = 0; node < 2; node++) services.push(await startService(parts, { DATABASE_URL: proxy.url(shop) }));
     const load = new Load({ writers: services, readers: services });

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { hasPgBouncer, TestPgBouncer } from '../test/support/servers/pgbouncer.ts';
+import { hasPgBouncer, startPgBouncer } from '../test/support/servers/pgbouncer.ts';
 import { hasPostgres, TestPostgres } from '../test/support/servers/postgres.ts';
 import type { Drill } from './drill.ts';
 import { Load } from './load.ts';
@@ -16,7 +16,7 @@ export const pooler: Drill = {
   run: async (parts, seconds) => {
     const server = parts.add(await TestPostgres.start(), (one) => one.remove());
     const shop = await createShop(server);
-    const bouncer = parts.add(await TestPgBouncer.start(server, { pool_mode: 'transaction' }), (one) => one.stop());
+    const bouncer = parts.add(await startPgBouncer(server, { pool_mode: 'transaction' }), (one) => one.stop());
     const env = { DATABASE_URL: bouncer.url(shop), DATABASE_DIRECT_URL: server.url(shop) };
     // At once, as nodes of a fleet do: both migrate.
     const services = await Promise.all([startService(parts, env), startService(parts, env)]);

@@ -3,18 +3,21 @@ import Fastify, { type FastifyInstance } from 'fastify';
 import { isObjectType } from 'graphql';
 import type { TObject } from 'typebox';
 import type { ClusterWorker } from '../packages/cluster/src/worker.ts';
+import { addressOf, Redactor } from '../packages/log/src/redactor.ts';
 import { openApiMcp } from '../packages/openapi-mcp/src/mcp.ts';
 import type { Database } from '../packages/postgres/src/database.ts';
+import { FailureLimit } from '../packages/rate-limits/src/failure-limit.ts';
 import { CountingInRedis, inMemory, inParent } from '../packages/rate-limits/src/limiter.ts';
+import { Quota } from '../packages/rate-limits/src/quota.ts';
 import { DeprecationUsage } from './access/deprecations/usage.ts';
 import { idempotencyKeyExpiry } from './access/idempotency/expiry.ts';
-import { Authenticator, FailureLimit } from './access/keys/authenticator.ts';
+import { Authenticator } from './access/keys/authenticator.ts';
 import { authenticate, bearer, presentedHint } from './access/keys/bearer.ts';
 import { secretPrefix } from './access/keys/secret.ts';
-import { meter, Quota } from './access/quota.ts';
+import { meter } from './access/meter.ts';
 import { flushing } from './access/write-behind.ts';
 import { graphQL } from './api/graphql/graphql.ts';
-import type { GraphQLContext } from './api/graphql/over-http.ts';
+import type { GraphQLContext } from './api/graphql/operation.ts';
 import { createSchema } from './api/graphql/schema.ts';
 import { addresses } from './api/http/addresses.ts';
 import { caching, cors } from './api/http/headers.ts';
@@ -30,7 +33,7 @@ import type { Config } from './config.ts';
 import type { Module } from './module.ts';
 import { type CheckReadiness, health, readiness } from './runtime/health.ts';
 import { Log, type LogSettings } from './runtime/log/log.ts';
-import { addressOf, loggingOptions, Redactor, requestLog } from './runtime/log/request-log.ts';
+import { loggingOptions, requestLog } from './runtime/log/request-log.ts';
 import type { Observers } from './runtime/telemetry/observers.ts';
 import { releasedVersion } from './version.ts';
 
@@ -79,7 +82,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { quotaPerMinute, redisUrl } = config.keys;
   const redis = quotaPerMinute && redisUrl ? await CountingInRedis.open(redisUrl, app.log) : undefined;
   app.addHook('onClose', async () => redis?.close());
-  const quota = quotaPerMinute ? new Quota(quotaPerMinute, redis ?? counting) : undefined;
+  const quota = quotaPerMinute ? new Quota(quotaPerMinute, redis ?? counting, 'animal-store:quota') : undefined;
 
   // Shared by REST and GraphQL, in the order in which a request passes. Fastify checks the declared dependencies.
   await app.register(lifecycle, { timeout, observers: requestObservers });
@@ -96,7 +99,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   });
   const bodies = new MemoryBudget('bodies', 64 * config.http.bodyLimit);
   await app.register(routes, { usage, bodies, isMetered: quota !== undefined });
-  await app.register(flushing, { buffers: [keys.uses, usage] });
+  await app.register(flushing, { buffers: [keys.uses, usage.calls] });
   await app.register(idempotencyKeyExpiry, { database, hours: config.idempotencyHours });
   app.decorate('checkReadiness', readiness({ app, database, quota: redis, worker }));
   await app.register(health, { check: app.checkReadiness });
@@ -111,10 +114,11 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 
   // GraphQL
   const resolvers = apis.flatMap(({ resolvers = [] }) => resolvers);
-  const { explorer, federation, ...limited } = config.graphql;
+  const { explorer, federation, ...graphQLSettings } = config.graphql;
+  const { introspection } = graphQLSettings;
   const references = federation ? Object.assign({}, ...apis.map(({ references }) => references)) : undefined;
   const hasQuota = quota !== undefined;
-  const schema = await createSchema(resolvers, { hasQuota, references, introspection: limited.introspection });
+  const schema = await createSchema(resolvers, { hasQuota, references, introspection });
   app.decorate('graphqlSchema', schema);
   for (const entity of modules.flatMap(({ entities = [] }) => entities)) {
     const { className, props } = database.orm.getMetadata(entity);
@@ -123,15 +127,15 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const examples = apis.flatMap(({ examples = [] }) => examples);
   const page = explorer ? sandboxPage(examples) : undefined;
   const { apolloPlugins: plugins = [] } = options;
-  const served = { schema, page, usage, observers: observers.operations, plugins, logger: app.log };
-  await app.register(graphQL, { ...served, ...limited });
+  const graphQLOptions = { schema, page, usage, observers: observers.operations, plugins, logger: app.log };
+  await app.register(graphQL, { ...graphQLOptions, ...graphQLSettings });
   if (explorer) await app.register(graphiQL, { examples });
 
   // Assistants
   const { corsOrigins: origins } = config.http;
   if (config.mcp) await app.register(openApiMcp, { ...assistants, document: () => app.swagger(), origins });
 
-  await app.register(pages, { schema, version: releasedVersion(), explorer, introspection: limited.introspection });
+  await app.register(pages, { schema, version: releasedVersion(), explorer, introspection });
   observers.onBuilt?.(app, database);
   return app;
 }

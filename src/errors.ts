@@ -1,4 +1,4 @@
-import { DatabaseUnavailable } from '../packages/postgres/src/errors.ts';
+import { DatabaseUnavailable } from '../packages/postgres/src/postgres-errors.ts';
 
 /** Error codes of both REST and GraphQL, with their HTTP status. */
 const common = {
@@ -40,13 +40,6 @@ export const restCodes = Object.keys(common);
 
 export type ErrorCode = keyof typeof httpStatusOf;
 
-/** The specification's Error body. */
-export interface ErrorBody {
-  code: ErrorCode;
-  message: string;
-  status: number;
-}
-
 export interface StoreErrorOptions {
   /** The underlying failure. It is logged and never sent to a client. */
   cause?: unknown;
@@ -74,7 +67,8 @@ export class StoreError extends Error {
     return httpStatusOf[this.code];
   }
 
-  toBody(): ErrorBody {
+  /** The specification's Error body. */
+  toBody() {
     return { code: this.code, message: this.message, status: this.status };
   }
 }

@@ -1,7 +1,7 @@
 import type { EntityName, MigrationObject } from '@mikro-orm/core';
 import type { TObject } from 'typebox';
 import type { Database } from '../packages/postgres/src/database.ts';
-import type { References } from './api/graphql/federation.ts';
+import type { References } from './api/graphql/schema.ts';
 import type { Routes } from './api/http/input.ts';
 import type { Example } from './api/pages/explorers.ts';
 import type { Deadline } from './deadline.ts';
@@ -9,11 +9,6 @@ import type { Checked } from './storage/input/check.ts';
 import type { Int64 } from './storage/input/int64.ts';
 import type { Page, PageQuery } from './storage/input/page.ts';
 import type { IdempotencyClaim } from './storage/records/insertions.ts';
-
-/** The services that a module may use. */
-export interface ModuleContext {
-  database: Database;
-}
 
 /** A domain, in REST and GraphQL. All parts are optional. */
 export interface Module {
@@ -26,7 +21,7 @@ export interface Module {
   /** GraphQL operations to try in the explorers. */
   examples?: Example[];
   /** Creates its service and its APIs. */
-  open(context: ModuleContext): Apis;
+  open(context: { database: Database }): Apis;
 }
 
 export interface Apis {
@@ -58,4 +53,4 @@ export interface Collection {
 
 export type PickOne = <Member>(members: readonly Member[]) => Member;
 
-type Create = (input: never, deadline?: Deadline, once?: IdempotencyClaim) => Promise<object>;
+type Create = (input: never, deadline?: Deadline, claim?: IdempotencyClaim) => Promise<object>;

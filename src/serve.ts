@@ -4,7 +4,8 @@ import { pathToFileURL } from 'node:url';
 import type { FastifyInstance } from 'fastify';
 import type { ClusterWorker } from '../packages/cluster/src/worker.ts';
 import type { LogOutput } from '../packages/log/src/log-output.ts';
-import { Database } from '../packages/postgres/src/database.ts';
+import { Redactor } from '../packages/log/src/redactor.ts';
+import { Database, type DatabaseOptions } from '../packages/postgres/src/database.ts';
 import { ApiKeyService, actorOf, type IssuedKey } from './access/keys/api-key.service.ts';
 import { secretPrefix } from './access/keys/secret.ts';
 import { sendError } from './api/http/failures.ts';
@@ -17,16 +18,13 @@ import { modules } from './modules.ts';
 import { preparedStore } from './prepared-store.ts';
 import { type CheckReadiness, openOperationsPort } from './runtime/health.ts';
 import type { Log, LogSettings } from './runtime/log/log.ts';
-import { Redactor } from './runtime/log/request-log.ts';
 import { Telemetry, type TelemetryOptions } from './runtime/telemetry/telemetry.ts';
 import { releasedVersion } from './version.ts';
 
 /** The service in this process, or the parent of the workers. `main.ts` runs it. */
 export interface Service {
-  /** Resolves to the address when the service listens. */
-  listening: Promise<string>;
-  /** Logs the address; undefined in a worker, whose parent logs it. */
-  announce: ((address: string) => Promise<void>) | undefined;
+  /** Logs the address when the service listens; undefined in a worker, whose parent logs it. */
+  announce: (() => Promise<void>) | undefined;
   /** How long (ms) `drain` and `close` may take beyond the configured times. */
   closing: number;
   /** @param delay how long (ms) new requests are still served @returns whether all requests were finished */
@@ -55,14 +53,13 @@ export async function serve(options: ProcessOptions): Promise<Service> {
   const { config, log, worker } = options;
   const telemetry = await openTelemetry(options, worker ? 'worker' : 'alone');
   const { observers } = telemetry;
-  const { readUrls } = config.database;
-  const database = await openDatabase(options, { readUrls, observers: observers.databases });
+  const database = await openDatabase(options, { observers: observers.databases });
   let app: FastifyInstance | undefined;
   const check: CheckReadiness = () => {
     if (!app) throw tryAgain('The service is starting.');
     return app.checkReadiness();
   };
-  const operations = worker ? undefined : await openOperations(options, telemetry, check);
+  const operations = await openOperations(options, telemetry, check);
   const { buildApp } = await import('./app.ts');
   const apolloPlugins = await pluginsIn(config.apolloPlugins);
   app = await buildApp({ config, database, modules, apolloPlugins, log, worker, observers });
@@ -70,7 +67,6 @@ export async function serve(options: ProcessOptions): Promise<Service> {
   const address = await served.listen({ port: config.port, host: config.host, backlog });
   worker?.ready(address);
   return {
-    listening: Promise.resolve(address),
     announce: worker ? undefined : () => announce(options, database, address),
     closing: telemetry.closing,
     async drain(delay) {
@@ -121,22 +117,19 @@ export async function openOperations(
   { config, log, worker }: ProcessOptions,
   telemetry: Telemetry,
   check: CheckReadiness,
-  isParent = false,
 ): Promise<FastifyInstance | undefined> {
   if (config.operations.port === 0 || worker) return undefined;
-  const plugins = [log.page, ...(await telemetry.pages(isParent))];
+  const plugins = [log.page, ...telemetry.pages];
   return openOperationsPort({ ...config.operations, check, plugins, headers: dataHeaders, sendError });
 }
-
-type Overrides = Pick<Parameters<typeof Database.open>[0], 'readUrls' | 'observers'>;
 
 /** Opens and migrates the database. A worker does not migrate, because its parent has done so. */
 export async function openDatabase(
   { config, log: { logger: log }, worker, onLost }: ProcessOptions,
-  { readUrls, observers = [] }: Overrides,
+  overrides: Partial<DatabaseOptions>,
 ): Promise<Database> {
   const prepared = config.migrateOnStart ? preparedStore(config.database) : undefined;
-  const options = { ...config.database, readUrls, log, prepared, onLost, observers };
+  const options = { ...config.database, log, prepared, onLost, ...overrides };
   const database = await Database.open(options, modelOf(modules));
   if (worker) return database;
   const { advice } = database;

@@ -23,7 +23,7 @@ export async function supervise(
   // The parent owns the embedded store, so that it survives a killed worker.
   if (!database.embedded) await database.close();
   let address: string | undefined;
-  const operations = await openOperations(options, telemetry, () => checkWorkers(address), true);
+  const operations = await openOperations(options, telemetry, () => checkWorkers(address));
   const drainTime = config.drainDelay + config.drainTimeout + grace;
   // Serves the limiters of all workers: invalid keys, and quotas without Redis.
   new RateLimiterClusterMaster();
@@ -34,8 +34,7 @@ export async function supervise(
     address = listensOn;
   });
   return {
-    listening: workers.listening,
-    announce: (listensOn) => announce(options, database, listensOn),
+    announce: async () => announce(options, database, await workers.listening),
     closing: 2 * grace,
     drain: () => workers.drain(),
     async close() {

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
-import { DatabaseUnavailable } from '../../packages/postgres/src/errors.ts';
+import { DatabaseUnavailable } from '../../packages/postgres/src/postgres-errors.ts';
 import { storeErrorOf } from '../errors.ts';
 
 /**
@@ -39,6 +39,16 @@ export class WriteBehind<Note> {
   }
 }
 
+/**
+ * Logs that work in the background has failed and will be repeated. The log reports an unreachable database elsewhere.
+ *
+ * @param isLast true when it is not repeated
+ */
+export function logPostponed({ log }: FastifyInstance, error: unknown, message: string, isLast = false): void {
+  const failure = storeErrorOf(error);
+  log[failure && !isLast ? 'debug' : 'warn']({ err: failure ?? error }, message);
+}
+
 const interval = 10_000;
 
 /** Flushes the buffers every ten seconds and at shutdown. */
@@ -46,11 +56,7 @@ export const flushing = fastifyPlugin<{ buffers: Array<{ flush(): Promise<void> 
   async (app: FastifyInstance, { buffers }) => {
     const flush = async (isLast = false) => {
       for (const buffer of buffers) {
-        await buffer.flush().catch((error: unknown) => {
-          const failure = storeErrorOf(error);
-          // The log reports an unreachable database elsewhere. The notes are written when it is back.
-          app.log[failure && !isLast ? 'debug' : 'warn']({ err: failure ?? error }, 'notes are not written yet');
-        });
+        await buffer.flush().catch((error) => logPostponed(app, error, 'notes are not written yet', isLast));
       }
     };
     const timer = setInterval(flush, interval).unref();

@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import {
   exitCodes,
+  interruption,
   json,
   Progress,
   printable,
@@ -127,12 +128,8 @@ function report({ failure, ...result }: Imported): Report {
   return { result, items: added + same, text: `${added} added${others}`, failure };
 }
 
-/** One Ctrl-C may arrive several times within this time (ms): from the terminal, npm and the launcher. */
-const repeatWindow = 500;
-
 /**
- * Runs a transfer, shows its progress and reports rejected lines. The first Ctrl-C or `kill` ends it gracefully, the second
- * one immediately.
+ * Runs a transfer, shows its progress and reports rejected lines.
  *
  * @param name of the collection
  * @param interrupted describes the state after an interruption
@@ -144,15 +141,7 @@ async function runTransfer(
   interrupted: string,
   work: (collection: Collection, observer: TransferObserver, maxLength: number) => Promise<Report>,
 ): Promise<void> {
-  const controller = new AbortController();
-  const { signal } = controller;
-  for (const [name, code] of Object.entries({ SIGINT: 130, SIGTERM: 143 })) {
-    process.on(name, () => {
-      process.exitCode = code;
-      controller.abort();
-      setTimeout(() => process.removeAllListeners(name), repeatWindow).unref();
-    });
-  }
+  const signal = interruption();
   const note = (text: string) => process.stderr.write(`${text}\n`);
   const progress = new Progress(process.stderr);
   const refused = (line: number, reason: string) => {
@@ -184,17 +173,13 @@ async function withCollection(
   work: (collection: Collection, maxLength: number) => Promise<void>,
 ): Promise<void> {
   const [{ withDatabase }, { modules }] = await Promise.all([import('./context.ts'), import('../modules.ts')]);
-  await withDatabase(
-    ({ database, config: { http } }) => {
-      const collections = modules.flatMap((module) => module.open({ database }).collections ?? []);
-      const found = collections.find((one) => name === undefined || one.name === name);
-      if (found) return work(found, http.bodyLimit);
-      const names = collections.map((one) => one.name).join(', ');
-      throw new Error(`There is no collection ${name}; the collections are: ${names}.`);
-    },
-    // A command waits while a table is locked for minutes.
-    { limits: { statementTimeout: 600_000 } },
-  );
+  await withDatabase((database, { http }) => {
+    const collections = modules.flatMap((module) => module.open({ database }).collections ?? []);
+    const found = collections.find((one) => name === undefined || one.name === name);
+    if (found) return work(found, http.bodyLimit);
+    const names = collections.map((one) => one.name).join(', ');
+    throw new Error(`There is no collection ${name}; the collections are: ${names}.`);
+  });
 }
 
 function idFrom(text: string): Int64 {

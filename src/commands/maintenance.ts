@@ -11,8 +11,8 @@ export function migrateCommand(): Command {
     .description('apply pending migrations; nodes of the previous release may serve meanwhile')
     .option(...json)
     .action(async (flags: Flags) => {
-      const { withDatabase } = await import('./context.ts');
-      const applied = await withDatabase(async ({ applied }) => applied, { migrate: 'always' });
+      const { applyMigrations } = await import('./context.ts');
+      const applied = await applyMigrations();
       show({ applied }, flags, applied.length > 0 ? `applied: ${applied.join(', ')}` : 'the database is up to date');
     });
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { assertFree, linesOf, writeWhole } from '../../packages/item-files/src/files.ts';
-import { assertStoreIn, backup, restore } from '../../packages/postgres/src/backup.ts';
+import { backup, restore } from '../../packages/postgres/src/backup.ts';
 import type { DatabaseOptions, Model } from '../../packages/postgres/src/database.ts';
 import type { Contents, OnRows } from '../../packages/postgres/src/tables.ts';
 
@@ -17,8 +17,6 @@ export async function backupTo(
 ): Promise<{ bytes: number; tables: Contents[] }> {
   if (file !== '-') {
     assertFree(file, force);
-    // Before the file is opened.
-    assertStoreIn(options.dataDir);
     return writeWhole(file, async (handle) => {
       const tables = await backup((text) => handle.appendFile(text), options, model, progress);
       return { bytes: (await handle.stat()).size, tables };

@@ -7,7 +7,7 @@ import { Type } from 'typebox';
 import { exact } from '../../packages/exact-json/src/exact-json.ts';
 import { assertFree, writeWhole } from '../../packages/item-files/src/files.ts';
 import { columnsOf, type Format, type Line } from '../../packages/item-files/src/formats.ts';
-import { isDataError } from '../../packages/postgres/src/errors.ts';
+import { isDataError } from '../../packages/postgres/src/postgres-errors.ts';
 import { StoreError } from '../errors.ts';
 import type { Collection } from '../module.ts';
 import { checker } from '../storage/input/check.ts';
@@ -32,7 +32,7 @@ export interface Imported {
 
 interface ImportOptions extends TransferObserver {
   /** True when numbers may be texts of digits. */
-  isText?: boolean;
+  isLenient?: boolean;
   /** Checks the lines only. */
   dryRun?: boolean;
   /** The file's name, from which each line's idempotency key is derived; no keys when absent. */
@@ -46,9 +46,9 @@ const window = 1024;
 export async function importLines(
   { name, input, service }: Collection,
   lines: AsyncIterable<Line>,
-  { isText = false, dryRun = false, file, progress, refused, signal }: ImportOptions,
+  { isLenient = false, dryRun = false, file, progress, refused, signal }: ImportOptions,
 ): Promise<Imported> {
-  const check = checker(input, { isText });
+  const check = checker(input, { isLenient });
   const add = 'create' in service ? service.create.bind(service) : service.insert.bind(service);
   const result: Imported = { added: 0, same: 0, refused: 0 };
   const refuse = (line: number, reason: string) => {
@@ -60,12 +60,12 @@ export async function importLines(
     try {
       const item = check(one.input);
       let isReplay = false;
-      const settled = (is: boolean) => {
+      const noteReplay = (is: boolean) => {
         isReplay = is;
       };
       // Adds the same line of the same file only once.
-      const once = file && { keyId: 0, operation: `import ${name}`, hash: hashOf([file, line, item]), settled };
-      if (!dryRun) await add(item as never, undefined, once || undefined);
+      const claim = file && { keyId: 0, operation: `import ${name}`, hash: hashOf([file, line, item]), noteReplay };
+      if (!dryRun) await add(item as never, undefined, claim || undefined);
       result[isReplay ? 'same' : 'added'] += 1;
     } catch (error) {
       if (isDataError(error)) refuse(line, `the database refuses it: ${(error as Error).message}`);
@@ -116,7 +116,7 @@ export async function importFile(
   const lines = format.read(source, columnsOf(collection.item, collection.input), maxLength);
   const name = again ? undefined : file ? resolve(file) : '-';
   try {
-    return await importLines(collection, lines, { ...options, isText: format.isText, file: name });
+    return await importLines(collection, lines, { ...options, isLenient: format.hasOnlyTexts, file: name });
   } finally {
     source.destroy();
   }

@@ -5,7 +5,7 @@ import type { Row } from '../storage/records/records.ts';
 export const PetStatus = { available: 'available', pending: 'pending', sold: 'sold' } as const;
 export type PetStatus = (typeof PetStatus)[keyof typeof PetStatus];
 
-const petSchema = defineEntity({
+const petTable = defineEntity({
   name: 'Pet',
   tableName: 'pet',
   properties: {
@@ -19,9 +19,9 @@ const petSchema = defineEntity({
 });
 
 /** The table `pet`. */
-export class PetEntity extends petSchema.class {}
+export class PetEntity extends petTable.class {}
 
-petSchema.setClass(PetEntity);
+petTable.setClass(PetEntity);
 
 /** A pet of the catalogue. */
-export type Pet = Row<InferEntity<typeof petSchema>>;
+export type Pet = Row<InferEntity<typeof petTable>>;

@@ -1,7 +1,7 @@
 import { Arg, Args, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';
 import type { DeprecatedField } from '../access/deprecations/deprecation.ts';
 import { FollowArgs, type IdempotencyClaim, Live, Repeatable } from '../api/graphql/decorators.ts';
-import type { GraphQLContext } from '../api/graphql/over-http.ts';
+import type { GraphQLContext } from '../api/graphql/operation.ts';
 import { ConnectionArgs, connectionChecker, ID, ListArgs, toConnection } from '../api/graphql/types.ts';
 import { checker } from '../storage/input/check.ts';
 import { int64FromText } from '../storage/input/int64.ts';
@@ -13,8 +13,8 @@ import { getPetDeprecation, getPetRemovalDay, NewPetInput, PetConnection, PetTyp
 const deprecationReason = `Use \`pets\` with its \`status\` argument; \`pet\` will be removed on ${getPetRemovalDay}.`;
 const withStatus = { nullable: true, description: 'Only animals with this status.' };
 
-const queryOf = checker(petQuerySchema, { isText: true });
-const newPetOf = checker(newPetSchema, { isText: true });
+const queryOf = checker(petQuerySchema, { isLenient: true });
+const newPetOf = checker(newPetSchema, { isLenient: true });
 const queryOfConnection = connectionChecker(petQuerySchema);
 
 /** The GraphQL API of the catalogue. */
@@ -63,9 +63,9 @@ export class PetResolver {
   async createPet(
     @Arg('input', () => NewPetInput, { description: 'The animal.' }) input: NewPetInput,
     @Ctx() { call }: GraphQLContext,
-    @Repeatable() once: IdempotencyClaim | undefined,
+    @Repeatable() claim: IdempotencyClaim | undefined,
   ): Promise<PetType> {
-    return this.service.create(newPetOf(input), call, once);
+    return this.service.create(newPetOf(input), call, claim);
   }
 
   @Live(() => PetType, { description: 'Animals as they are added, by ascending id: those after an id, then new ones.' })

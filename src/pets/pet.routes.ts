@@ -6,7 +6,10 @@ import { newPetSchema, petQuerySchema, petSchema } from './pet.schemas.ts';
 import type { PetService } from './pet.service.ts';
 import { getPetDeprecation, getPetRemovalDay } from './pet.types.ts';
 
-/** The REST API of the catalogue: `listPets`, `createPet`, `getPet`. */
+/**
+ * The REST API of the catalogue: `listPets`, `createPet`, `getPet`. Fastify validates by `querystring` and `body` before it
+ * calls a handler (`buildValidator` in api/http/server.ts).
+ */
 export function petRoutes(app: Routes, pets: PetService): void {
   const listPets = {
     operationId: 'listPets',
@@ -30,7 +33,7 @@ export function petRoutes(app: Routes, pets: PetService): void {
     response: { 201: success(petSchema, 'Animal added.') },
   };
   app.post('/pets', { schema: createPet, config: { scope: 'write', isRepeatable: true } }, async (request, reply) =>
-    reply.code(201).send(await pets.create(request.body, request.call, request.once)),
+    reply.code(201).send(await pets.create(request.body, request.call, request.claim)),
   );
 
   const getPet = {

@@ -48,12 +48,12 @@ export class PetService {
   /**
    * Adds a pet, which is durable when the promise resolves.
    *
-   * @param once the client's idempotency key: a repeated request returns the same pet
-   * @throws DatabaseUnavailable; with `once` also StoreError IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_IN_USE,
+   * @param claim the client's idempotency key: a repeated request returns the same pet
+   * @throws DatabaseUnavailable; with `claim` also StoreError IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_IN_USE,
    *   SERVICE_UNAVAILABLE
    */
-  create(newPet: NewPet, deadline?: Deadline, once?: IdempotencyClaim): Promise<Pet> {
-    return this.#pets.insert(newPet, deadline, once);
+  create(newPet: NewPet, deadline?: Deadline, claim?: IdempotencyClaim): Promise<Pet> {
+    return this.#pets.insert(newPet, deadline, claim);
   }
 
   /**

@@ -51,16 +51,13 @@ test('each enumeration is one component, and every status refers to PetStatus', 
     default: 'available',
     description: 'Availability status; `available` when omitted.',
   });
-  const parameters = document.paths['/pets'].get.parameters.filter(({ name }: { name: string }) => name === 'status');
-  expect(parameters).toEqual([
-    {
-      in: 'query',
-      name: 'status',
-      required: false,
-      description: 'Return only animals with this status.',
-      schema: { $ref },
-    },
-  ]);
+  expect(document.paths['/pets'].get.parameters).toContainEqual({
+    in: 'query',
+    name: 'status',
+    required: false,
+    description: 'Return only animals with this status.',
+    schema: { $ref },
+  });
   expect(partsOf(document, (part) => part.$ref === $ref)).toHaveLength(3);
 });
 

@@ -1,4 +1,4 @@
-import { type Direction, type Documents, type Json, resolved, SchemaChanges } from './schema-changes.ts';
+import { type Json, schemaChanges, withoutReferences } from './schema-changes.ts';
 
 const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
 
@@ -8,8 +8,8 @@ const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'tr
  *
  * @returns one sentence per breaking change; none when every client of the one is a client of the other
  */
-export function breakingOpenApiChanges(before: Json, after: Json): string[] {
-  const documents = { before, after };
+export function breakingOpenApiChanges(older: Json, newer: Json): string[] {
+  const [before, after] = [withoutReferences(older), withoutReferences(newer)];
   const found: string[] = [];
   for (const { url } of before.servers ?? []) {
     if (!after.servers?.some((server: Json) => server.url === url)) found.push(`the address ${url} was removed`);
@@ -24,53 +24,47 @@ export function breakingOpenApiChanges(before: Json, after: Json): string[] {
   for (const [path, item] of Object.entries<Json>(before.paths ?? {})) {
     for (const method of methods.filter((one) => item[one])) {
       const operation = `${method.toUpperCase()} ${path}`;
-      const now = after.paths?.[path]?.[method];
-      if (!now) found.push(`${operation} was removed`);
-      else
-        found.push(
-          ...operationChanges(documents, item, after.paths[path], method).map((what) => `${operation}: ${what}`),
-        );
+      const newItem = after.paths?.[path] ?? {};
+      if (!newItem[method]) found.push(`${operation} was removed`);
+      const [old, now] = [operationOf(before, item, method), operationOf(after, newItem, method)];
+      if (now) found.push(...operationChanges(old, now).map((what) => `${operation}: ${what}`));
     }
   }
   return [...new Set(found)];
 }
 
-function operationChanges(documents: Documents, oldItem: Json, newItem: Json, method: string): string[] {
-  const [old, now] = [oldItem[method], newItem[method]];
+/** An operation with the parameters of its path and the credentials of its document. */
+function operationOf({ security }: Json, { parameters = [], ...item }: Json, method: string): Json {
+  const operation = item[method];
+  return operation && { security, ...operation, parameters: [...parameters, ...(operation.parameters ?? [])] };
+}
+
+function operationChanges(old: Json, now: Json): string[] {
   const found: string[] = [];
-  if (old.operationId !== now.operationId)
+  if (old.operationId !== now.operationId) {
     found.push(`its operationId was ${old.operationId} and is now ${now.operationId}`);
-  const [before, after] = [old.security ?? documents.before.security, now.security ?? documents.after.security];
-  if (JSON.stringify(before) !== JSON.stringify(after)) found.push('it asks for other credentials');
+  }
+  if (JSON.stringify(old.security) !== JSON.stringify(now.security)) found.push('it asks for other credentials');
   return [
     ...found,
-    ...parameterChanges(
-      documents,
-      parametersOf(documents.before, oldItem, old),
-      parametersOf(documents.after, newItem, now),
-    ),
-    ...requestChanges(
-      documents,
-      resolved(documents.before, old.requestBody),
-      resolved(documents.after, now.requestBody),
-    ),
-    ...responseChanges(documents, old.responses ?? {}, now.responses ?? {}),
+    ...parameterChanges(byName(old.parameters), byName(now.parameters)),
+    ...requestChanges(old.requestBody ?? {}, now.requestBody ?? {}),
+    ...responseChanges(old.responses ?? {}, now.responses ?? {}),
   ];
 }
 
-function parametersOf(document: Json, item: Json, operation: Json): Map<string, Json> {
-  const all = [...(item.parameters ?? []), ...(operation.parameters ?? [])].map((one) => resolved(document, one));
-  return new Map(all.map((parameter) => [`${parameter.in} parameter ${parameter.name}`, parameter]));
+function byName(parameters: Json[]): Map<string, Json> {
+  return new Map(parameters.map((parameter) => [`${parameter.in} parameter ${parameter.name}`, parameter]));
 }
 
-function parameterChanges(documents: Documents, before: Map<string, Json>, after: Map<string, Json>): string[] {
+function parameterChanges(before: Map<string, Json>, after: Map<string, Json>): string[] {
   const found: string[] = [];
   for (const [name, old] of before) {
     const now = after.get(name);
     if (!now) found.push(`the ${name} was removed`);
     else {
       if (now.required && !old.required) found.push(`the ${name} is now required`);
-      found.push(...compared(documents, 'request', old.schema, now.schema, `the ${name}`));
+      found.push(...schemaChanges('request', old.schema, now.schema, `the ${name}`));
     }
   }
   for (const [name, { required }] of after) {
@@ -79,34 +73,27 @@ function parameterChanges(documents: Documents, before: Map<string, Json>, after
   return found;
 }
 
-function requestChanges(documents: Documents, old: Json, now: Json): string[] {
+function requestChanges(old: Json, now: Json): string[] {
   const found: string[] = [];
   if (now.required && !old.required) found.push('a body is now required');
   for (const [type, { schema }] of Object.entries<Json>(old.content ?? {})) {
     if (!now.content?.[type]) found.push(`a body of ${type} is no longer taken`);
-    else found.push(...compared(documents, 'request', schema, now.content[type].schema, 'the body'));
+    else found.push(...schemaChanges('request', schema, now.content[type].schema, 'the body'));
   }
   return found;
 }
 
-function responseChanges(documents: Documents, before: Json, after: Json): string[] {
+function responseChanges(before: Json, after: Json): string[] {
   const found: string[] = [];
-  for (const status of Object.keys(before)) {
-    const [old, now] = [
-      resolved(documents.before, before[status]),
-      after[status] && resolved(documents.after, after[status]),
-    ];
-    if (!now) {
-      found.push(`the response ${status} was removed`);
-      continue;
+  for (const [status, old] of Object.entries<Json>(before)) {
+    const [where, now] = [`the response ${status}`, after[status]];
+    if (!now) found.push(`${where} was removed`);
+    for (const header of Object.keys((now && old.headers) ?? {})) {
+      if (!now.headers?.[header]) found.push(`the header ${header} of ${where} was removed`);
     }
-    for (const header of Object.keys(old.headers ?? {})) {
-      if (!now.headers?.[header]) found.push(`the header ${header} of the response ${status} was removed`);
-    }
-    for (const [type, { schema }] of Object.entries<Json>(old.content ?? {})) {
-      const where = `the response ${status}`;
+    for (const [type, { schema }] of Object.entries<Json>((now && old.content) ?? {})) {
       if (!now.content?.[type]) found.push(`${where} is no longer ${type}`);
-      else found.push(...compared(documents, 'response', schema, now.content[type].schema, where));
+      else found.push(...schemaChanges('response', schema, now.content[type].schema, where));
     }
   }
   const success = (status: string) => status.startsWith('2');
@@ -114,10 +101,4 @@ function responseChanges(documents: Documents, before: Json, after: Json): strin
     if (!before[status] && Object.keys(before).some(success)) found.push(`it may now succeed with ${status}`);
   }
   return found;
-}
-
-function compared(documents: Documents, direction: Direction, before: Json, after: Json, where: string): string[] {
-  const changes = new SchemaChanges(documents, direction);
-  changes.compare(before ?? {}, after ?? {}, where);
-  return changes.found;
 }

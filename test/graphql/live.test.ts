@@ -1,4 +1,4 @@
-import { stock, stockNames, whileReadsFail } from '../support/database-access.ts';
+import { sentDuring, stock, stockNames, whileReadsFail } from '../support/database-access.ts';
 import { follow, openStream, type SeenEvent, type Stream, seen } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
@@ -25,35 +25,25 @@ const create = async (name: string, more: object = {}): Promise<string> => {
   const { json } = await rest(store, '/v1/pets', { method: 'POST', json: { name, categoryId: 5, ...more } });
   return `${json.id}`;
 };
+const eventStream = 'text/event-stream; charset=utf-8';
 const complete: SeenEvent = { event: 'complete', id: undefined, data: '' };
 
 describe('a subscription', () => {
-  test('without a position has what is added from now on, whole, in order, each event with its id', async () => {
+  test('without a position has what is added from now on, whole, each event with its id; nothing compresses it', async () => {
     await create('before');
-    const stream = await following();
+    const stream = await following({}, { headers: { 'accept-encoding': 'gzip, br' } });
     const categoryId = 9223372036854775807n;
-    const ids = [await create('first', { categoryId }), await create('"\\\n\u2028\ud83d\udc08', { status: 'sold' })];
-    expect(await stream.until(2)).toEqual([
-      {
-        event: 'next',
-        id: ids[0],
-        data: {
-          data: { petAdded: { id: ids[0], name: 'first', categoryId: `${categoryId}`, status: 'available' } },
-        },
-      },
-      {
-        event: 'next',
-        id: ids[1],
-        data: {
-          data: { petAdded: { id: ids[1], name: '"\\\n\u2028\ud83d\udc08', categoryId: '5', status: 'sold' } },
-        },
-      },
-    ]);
-  });
-
-  test('is a stream of events that nothing keeps, gathers or compresses', async () => {
-    const { status, headers } = await following({}, { headers: { 'accept-encoding': 'gzip, br' } });
-    expect([status, headers['content-type']]).toEqual([200, 'text/event-stream; charset=utf-8']);
+    const pets = [
+      { name: 'first', categoryId: `${categoryId}`, status: 'available' },
+      { name: '"\\\n\u2028\ud83d\udc08', categoryId: `${categoryId}`, status: 'sold' },
+    ];
+    const ids: string[] = [];
+    for (const { name, status } of pets) ids.push(await create(name, { categoryId, status }));
+    expect(await stream.until(2)).toEqual(
+      pets.map((pet, at) => ({ event: 'next', id: ids[at], data: { data: { petAdded: { id: ids[at], ...pet } } } })),
+    );
+    const { status, headers } = stream;
+    expect([status, headers['content-type']]).toEqual([200, eventStream]);
     expect(headers).toMatchObject({
       'cache-control': 'no-store, no-transform',
       'x-accel-buffering': 'no',
@@ -65,14 +55,15 @@ describe('a subscription', () => {
   });
 
   test('with a position has all after it, then what is added: 250 animals, and no more at a time than fit', async () => {
-    await stock(store.database, 250);
+    await stock(store.database, 249);
+    await stockNames(store.database, ['x'.repeat(200_000)]);
     const [{ id: first }] = (await rest(store, '/v1/pets?limit=1')).json;
     const stream = await following({ after: first });
     await stream.until(249);
     await create('new');
     await stream.until(250);
-    const names = Array.from({ length: 249 }, (_, at) => `pet ${at + 2}`);
-    expect(seen(stream)).toEqual([...names, 'new']);
+    const names = Array.from({ length: 248 }, (_, at) => `pet ${at + 2}`);
+    expect(seen(stream)).toEqual([...names, 'x'.repeat(200_000), 'new']);
   });
 
   test('of one status has those and no others, before and after it is up to date', async () => {
@@ -84,27 +75,16 @@ describe('a subscription', () => {
     expect(seen(stream)).toEqual(['old sold', 'old sold', 'new sold']);
   });
 
-  test('has names longer than a page', async () => {
-    const names = ['short', 'x'.repeat(200_000), 'y'.repeat(60_000), 'end'];
-    await stockNames(store.database, names);
-    expect(seen({ events: await (await following({ after: '0' })).until(4) })).toEqual(names);
-  });
-
   test('by GET is the same, and by another selection has what that asks for', async () => {
-    const query = 'subscription S($n: ID) { added: petAdded(after: $n) { ...F __typename } } fragment F on Pet { id }';
-    const search = `query=${encodeURIComponent(query)}&operationName=S&variables=${encodeURIComponent('{"n":-9223372036854775808}')}`;
+    // With conditions it is interpreted.
+    const query = `subscription S($n: ID, $no: Boolean = true) { ...R }
+      fragment R on Subscription { added: petAdded(after: $n) { id name @skip(if: $no) __typename } }`;
+    const variables = '{"n":-9223372036854775808}';
+    const search = new URLSearchParams({ query, operationName: 'S', variables });
     const stream = await kept(openStream(store, { method: 'GET', path: `/graphql?${search}` }));
     const id = await create('a');
     const [event] = await stream.until(1);
     expect(event?.data).toEqual({ data: { added: { id, __typename: 'Pet' } } });
-  });
-
-  test('with conditions, which are interpreted, is the same', async () => {
-    const query =
-      'subscription ($no: Boolean!) { ...R } fragment R on Subscription { petAdded { id name @skip(if: $no) } }';
-    const stream = await kept(openStream(store, { body: { query, variables: { no: true } } }));
-    const id = await create('a');
-    expect(await stream.until(1)).toEqual([{ event: 'next', id, data: { data: { petAdded: { id } } } }]);
   });
 
   test('waits while the database does not answer, and goes on without a gap', async () => {
@@ -128,89 +108,75 @@ describe('a subscription', () => {
   });
 });
 
-describe('Last-Event-ID', () => {
-  test('continues after the last event, whatever position the request has', async () => {
-    const ids = [await create('a'), await create('b'), await create('c')];
-    const stream = await following({ after: '0' }, { headers: { 'last-event-id': `${ids[1]}` } });
-    await stream.until(1);
-    expect(seen(stream)).toEqual(['c']);
+test('a list that nothing follows any more is not read', async () => {
+  const streams = await Promise.all(Array.from({ length: 50 }, () => following()));
+  await create('a');
+  await Promise.all(streams.map((stream) => stream.until(1)));
+  for (const stream of streams) stream.close();
+  await eventually(async () => store.app.subscriptions.count === 0);
+  const sent = await sentDuring(store.database, async () => {
+    for (const name of ['b', 'c', 'd']) await create(name);
   });
+  expect(sent.map(({ name }) => name)).toEqual(expect.not.arrayContaining([expect.stringContaining('list_')]));
+});
 
-  test('is told at once, so that a client that has seen nothing yet misses nothing', async () => {
+describe('Last-Event-ID', () => {
+  test('is told at once, and continues after the last event, whatever position the request has', async () => {
     const id = await create('a');
     const stream = await following();
     await eventually(async () => stream.lastEventId !== undefined);
     expect([stream.lastEventId, stream.events]).toEqual([id, []]);
     stream.close();
     await create('meanwhile');
-    const resumed = await following({}, { headers: { 'last-event-id': id } });
+    const resumed = await following({ after: '0' }, { headers: { 'last-event-id': id } });
     await resumed.until(1);
     expect(seen(resumed)).toEqual(['meanwhile']);
+  });
+
+  test('that is no id is refused by its name', async () => {
+    const stream = await following({}, { headers: { 'last-event-id': 'x' } });
+    await stream.ended;
+    const message = `Last-Event-ID must be an integer between ${-(2n ** 63n)} and ${2n ** 63n - 1n}.`;
+    expect(stream.events).toMatchObject([{ data: { errors: [{ message, path: ['petAdded'] }] } }, complete]);
   });
 });
 
 describe('a client that takes events', () => {
-  const refusals: Array<[what: string, body: object, code: string, message: string | RegExp]> = [
-    ['no position', { query: 'subscription { petAdded(after: "1e3") { id } }' }, 'BAD_USER_INPUT', /^after must be/],
-    ['an unknown field', { query: 'subscription { nix }' }, 'GRAPHQL_VALIDATION_FAILED', /^Cannot query field "nix"/],
-    ['no document', { query: 'subscription {' }, 'GRAPHQL_PARSE_FAILED', /^Syntax Error/],
+  test.each([
+    ['subscription { petAdded(after: "1e3") { id } }', 'BAD_USER_INPUT', /^after must be/],
+    ['subscription {', 'GRAPHQL_PARSE_FAILED', /^Syntax Error/],
+    ['subscription { petAdded { id } b: petAdded { id } }', 'GRAPHQL_VALIDATION_FAILED', /one/],
     [
-      'two fields',
-      { query: 'subscription { petAdded { id } b: petAdded { id } }' },
+      'subscription ($no: Boolean!) { petAdded @skip(if: $no) { id @skip(if: $no) } }',
       'GRAPHQL_VALIDATION_FAILED',
-      /one/,
+      /^The field of a subscription is neither skipped nor included on a condition\.$/,
     ],
-    [
-      'a condition',
-      { query: 'subscription ($no: Boolean!) { petAdded @skip(if: $no) { id } }', variables: { no: true } },
-      'GRAPHQL_VALIDATION_FAILED',
-      'The field of a subscription is neither skipped nor included on a condition.',
-    ],
-    [
-      'a variable of the wrong type',
-      { query: 'subscription ($s: PetStatus) { petAdded(status: $s) { id } }', variables: { s: 'lost' } },
-      'BAD_USER_INPUT',
-      /^Variable "\$s" got invalid value/,
-    ],
-  ];
-  test.each(refusals)('is told of %s by an event, as the protocol has it', async (_what, body, code, message) => {
-    const stream = await openStream(store, { body });
+  ])('is told by an event, as the protocol has it, what is wrong with %s', async (query, code, message) => {
+    const stream = await openStream(store, { body: { query } });
     expect(await stream.ended).toBe('whole');
-    expect(stream).toMatchObject({ status: 200, headers: { 'content-type': 'text/event-stream; charset=utf-8' } });
-    const extensions = expect.objectContaining({ code });
-    const error = expect.objectContaining({ message: expect.stringMatching(message), extensions });
-    expect(stream.events).toEqual([{ event: 'next', id: undefined, data: { errors: expect.any(Array) } }, complete]);
-    expect(stream.events[0]?.data.errors[0]).toEqual(error);
+    expect(stream).toMatchObject({ status: 200, headers: { 'content-type': eventStream } });
+    const error = { message: expect.stringMatching(message), extensions: { code } };
+    expect(stream.events).toMatchObject([{ event: 'next', id: undefined, data: { errors: [error] } }, complete]);
   });
 
   test('gets the result of a query or a mutation as one event', async () => {
-    const body = {
-      query: 'mutation { createPet(input: { name: "Rex", categoryId: 9007199254740993 }) { categoryId } }',
-    };
-    const created = await openStream(store, { body });
+    const query = 'mutation { createPet(input: { name: "Rex", categoryId: 9007199254740993 }) { categoryId } }';
+    const created = await openStream(store, { body: { query } });
     expect(await created.ended).toBe('whole');
     const data = { data: { createPet: { categoryId: '9007199254740993' } } };
     expect(created.events).toEqual([{ event: 'next', id: undefined, data }, complete]);
-    const listed = await openStream(store, { method: 'GET', path: '/graphql?query={pets{name}}' });
-    await listed.ended;
-    expect(listed.events[0]?.data).toEqual({ data: { pets: [{ name: 'Rex' }] } });
-    expect(listed.headers['cache-control']).toBe('no-store, no-transform');
-    expect(listed.headers).not.toHaveProperty('etag');
   });
 
-  test.each([
-    [
-      'a mutation by GET',
-      { method: 'GET', path: '/graphql?query=mutation{createPet(input:{name:"a",categoryId:1}){id}}' },
-      405,
-      'METHOD_NOT_ALLOWED',
-    ],
-    ['a request without a document', { body: {} }, 400, 'BAD_USER_INPUT'],
-    ['a body that is no JSON', { body: '{' }, 400, 'BAD_USER_INPUT'],
-  ])('gets a status for %s', async (_what, request, status, code) => {
-    const stream = await openStream(store, request);
-    await stream.ended;
-    expect([stream.status, JSON.parse(stream.text).errors[0].extensions.code]).toEqual([status, code]);
+  test('gets a status for a mutation by GET, and for a request without a document', async () => {
+    const path = '/graphql?query=mutation{createPet(input:{name:"a",categoryId:1}){id}}';
+    for (const [request, status] of [
+      [{ method: 'GET', path }, 405],
+      [{ body: {} }, 400],
+    ] as const) {
+      const stream = await openStream(store, request);
+      await stream.ended;
+      expect([stream.status, JSON.parse(stream.text).errors[0].extensions.status]).toEqual([status, status]);
+    }
   });
 
   test('is told of a wrong key by an event, because its library takes a status for a lost connection', async () => {
@@ -227,48 +193,25 @@ describe('a client that takes events', () => {
     const path = `/graphql?query=${encodeURIComponent('subscription { petAdded { id } }')}`;
     const headers = { authorization: `Bearer ${store.key}`, accept: 'text/event-stream' };
     const head = await send(store.origin, { method: 'HEAD', path, headers });
-    expect([head.status, head.headers['content-type'], head.text]).toEqual([
-      200,
-      'text/event-stream; charset=utf-8',
-      '',
-    ]);
+    expect([head.status, head.headers['content-type'], head.text]).toEqual([200, eventStream, '']);
     await eventually(async () => store.app.subscriptions.count === 0);
   });
 });
 
-test.each([undefined, '*/*', 'application/json', 'application/graphql-response+json', 'text/event-stream;q=0, */*'])(
+test.each([undefined, '*/*', 'application/json', 'text/event-stream;q=0, */*'])(
   'a subscription for Accept: %s is refused with what would be right',
   async (accept) => {
-    const headers: Record<string, string> = accept ? { accept } : {};
     const body = { query: 'subscription { petAdded { id } }' };
-    const { status, errors } = await graphqlText(store, body, store.key, headers);
-    expect([status, errors]).toEqual([
-      406,
-      [
-        {
-          message:
-            'A subscription is a stream: send `Accept: text/event-stream`, or `multipart/mixed;subscriptionSpec=1.0`.',
-          extensions: { code: 'NOT_ACCEPTABLE', status: 406 },
-        },
-      ],
-    ]);
+    const { status, errors } = await graphqlText(store, body, store.key, { ...(accept && { accept }) });
+    const message =
+      'A subscription is a stream: send `Accept: text/event-stream`, or `multipart/mixed;subscriptionSpec=1.0`.';
+    expect([status, errors]).toEqual([406, [{ message, extensions: { code: 'NOT_ACCEPTABLE', status: 406 } }]]);
   },
 );
 
 test.each(['text/event-stream; charset=utf-8', 'TEXT/Event-Stream', 'application/json, text/event-stream;q=0.1'])(
-  'a subscription for Accept: %s is a stream, by GET too',
-  async (accept) => {
-    const query = encodeURIComponent('subscription { petAdded { id } }');
-    const headers = { authorization: `Bearer ${store.key}`, accept };
-    const { status, headers: sent } = await send(store.origin, {
-      method: 'HEAD',
-      path: `/graphql?query=${query}`,
-      headers,
-    });
-    expect([status, sent['content-type']]).toEqual([200, 'text/event-stream; charset=utf-8']);
-    const stream = await following({}, { headers: { accept } });
-    expect(stream.status).toBe(200);
-  },
+  'a subscription for Accept: %s is a stream',
+  async (accept) => expect((await following({}, { headers: { accept } })).headers['content-type']).toBe(eventStream),
 );
 
 test('a client that asks for a WebSocket, with or without a key, is told what is spoken here', async () => {
@@ -286,38 +229,15 @@ test('a query by GET whose answer is an event has no tag: nothing keeps it, and 
   const path = `/graphql?query=${encodeURIComponent('{ pets { id } }')}`;
   const headers = { authorization: `Bearer ${store.key}`, accept: 'text/event-stream', 'if-none-match': '*' };
   const answer = await send(store.origin, { path, headers: { ...headers, 'accept-encoding': 'gzip' } });
-  expect([answer.status, answer.headers.etag, answer.headers['cache-control'], answer.text]).toEqual([
-    200,
-    undefined,
-    'no-store, no-transform',
-    'event: next\ndata: {"data":{"pets":[]}}\n\nevent: complete\ndata:\n\n',
-  ]);
-});
-
-test('a Last-Event-ID that is no id is refused by its name', async () => {
-  const stream = await following({}, { headers: { accept: 'text/event-stream', 'last-event-id': 'x' } });
-  await stream.ended;
-  const message = `Last-Event-ID must be an integer between ${-(2n ** 63n)} and ${2n ** 63n - 1n}.`;
-  expect(stream.events).toMatchObject([{ data: { errors: [{ message, path: ['petAdded'] }] } }, complete]);
-});
-
-test('urql’s Accept, which prefers JSON, gets JSON for a query and events for a subscription', async () => {
-  const accept = 'application/graphql-response+json, application/json, text/event-stream, multipart/mixed';
-  const { headers, data } = await graphqlText(store, { query: '{ pets { id } }' }, store.key, { accept });
-  expect([headers['content-type'], data]).toEqual([
-    expect.stringContaining('application/graphql-response+json'),
-    { pets: [] },
-  ]);
-  const stream = await following({}, { headers: { accept } });
-  await create('a');
-  await stream.until(1);
-  expect(seen(stream)).toEqual(['a']);
+  const text = 'event: next\ndata: {"data":{"pets":[]}}\n\nevent: complete\ndata:\n\n';
+  expect(answer).toMatchObject({ status: 200, text, headers: { 'cache-control': 'no-store, no-transform' } });
+  expect(answer.headers).not.toHaveProperty('etag');
 });
 
 describe('over multipart HTTP', () => {
   const accept = 'multipart/mixed;boundary="graphql";subscriptionSpec="1.0",application/json';
 
-  test('a subscription has a part for each animal, and nothing but whole parts', async () => {
+  test('a subscription has a part for each animal, and what is none is answered with JSON', async () => {
     const query = 'subscription { petAdded(after: "0") { id name } }';
     const stream = await kept(openStream(store, { body: { query }, headers: { accept } }));
     expect(stream.headers).toMatchObject({
@@ -329,13 +249,10 @@ describe('over multipart HTTP', () => {
     const part = (json: string) => `\r\nContent-Type: application/json\r\n\r\n${json}\r\n--graphql`;
     const payload = `{"payload":{"data":{"petAdded":{"id":"${id}","name":"Rex"}}}}`;
     expect(stream.text).toBe(`\r\n--graphql${part('{}')}${part(payload)}`);
-  });
 
-  test('a query, and a subscription that is refused, are answered with JSON', async () => {
     const ask = (query: string, key = store.key) => graphqlText(store, { query }, key, { accept });
-    expect(await ask('{ pets { id } }')).toMatchObject({ status: 200, data: { pets: [] } });
-    const invalid = await ask('subscription { nix }');
-    expect(invalid.errors).toMatchObject([{ extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } }]);
+    expect(await ask('{ pets { id } }')).toMatchObject({ status: 200, data: { pets: [{ id }] } });
+    expect((await ask('subscription { nix }')).errors?.[0]?.extensions.code).toBe('GRAPHQL_VALIDATION_FAILED');
     expect(await ask('subscription { petAdded { id } }', 'ask_wrong')).toMatchObject({ status: 401 });
   });
 

@@ -7,20 +7,20 @@ import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
 import type { ApolloServerPlugin, GraphQLRequestContext } from '@apollo/server';
 import { GraphQLError } from 'graphql';
-import type { GraphQLContext } from '../../src/api/graphql/over-http.ts';
-import { createTestDatabase, newFolder } from '../support/database.ts';
+import type { GraphQLContext } from '../../src/api/graphql/operation.ts';
+import { databaseForEach } from '../support/each.ts';
+import { newFolder } from '../support/folder.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
-import { afterAll, beforeAll, expect, test } from '../support/jest.ts';
+import { beforeAll, expect, test } from '../support/jest.ts';
 import { startAndFail, startServer } from '../support/process.ts';
-import { onNode, type ServiceNode, startNode, storeForAll } from '../support/store.ts';
+import { nodeForAll, startNode, storeForAll } from '../support/store.ts';
 
 /**
  * Plugins of Apollo Server. That every answer is the same with one is tested by the whole suite (TEST_APOLLO_PLUGINS).
  */
 
 const store = storeForAll();
-const json = { 'content-type': 'application/json' };
 
 /** What a plugin has seen, in order. */
 let seen: string[] = [];
@@ -51,23 +51,15 @@ const watching: ApolloServerPlugin<GraphQLContext> = {
   },
 };
 
-let node: ServiceNode;
-beforeAll(async () => {
-  node = await startNode(store, {}, [watching]);
-  await graphqlText(store, { query: 'mutation { createPet(input: { name: "Rex", categoryId: 1 }) { id } }' });
-});
-afterAll(() => node.close());
-
-async function ask(body: object, headers = {}) {
-  seen = [];
-  return graphqlText(node, body, node.key, { 'x-from': 'test', ...headers });
-}
+const node = nodeForAll(store, {}, [watching]);
+beforeAll(() => graphqlText(store, { query: 'mutation { createPet(input: { name: "Rex", categoryId: 1 }) { id } }' }));
 
 test('a plugin sees the request, each stage, each field and the response, at every use of a document', async () => {
   const query = 'query Names($limit: Int) { pets(limit: $limit) { name } }';
   const stages = ['operation Names', 'field Query.pets', 'field Pet.name', 'executed', 'response'];
   for (const parsed of [['parsing', 'validation'], [], []]) {
-    const answer = await ask({ query, variables: { limit: 5 } });
+    seen = [];
+    const answer = await graphqlText(node, { query, variables: { limit: 5 } }, node.key, { 'x-from': 'test' });
     expect(answer).toMatchObject({ status: 200, data: { pets: [{ name: 'Rex' }] }, extensions: { watched: true } });
     expect(answer.headers['x-watched']).toBe('yes');
     expect(seen).toEqual([`request POST test ${query}`, 'source', ...parsed, ...stages]);
@@ -75,32 +67,18 @@ test('a plugin sees the request, each stage, each field and the response, at eve
   expect(last.queryHash).toMatch(/^[0-9a-f]{64}$/);
   expect(last.request.extensions).toBeUndefined();
   expect(last.contextValue.request.caller).toMatchObject({ id: expect.any(Number) });
-});
-
-test('by GET it sees the address', async () => {
   const path = '/graphql?query={__typename}';
   expect((await send(node.origin, { path, headers: { authorization: `Bearer ${node.key}` } })).status).toBe(200);
   expect(last.request.http).toMatchObject({ method: 'GET', search: '?query={__typename}' });
 });
 
-test('variables are exact, and a key, a quota and a limit are as ever', async () => {
+test('with a plugin variables are exact, and a repeated creation is replayed', async () => {
   const query = 'mutation Add($id: ID!) { createPet(input: { name: "Tom", categoryId: $id }) { id categoryId } }';
   const body = `{"query":${JSON.stringify(query)},"variables":{"id":9007199254740993}}`;
-  const headers = { ...json, authorization: `Bearer ${node.key}`, 'idempotency-key': 'plugins' };
-  const first = await send(node.origin, { method: 'POST', path: '/graphql', headers, body });
-  const again = await send(node.origin, { method: 'POST', path: '/graphql', headers, body });
+  const add = () => graphqlText(node, body, node.key, { 'idempotency-key': 'plugins' });
+  const [first, again] = [await add(), await add()];
   expect(first.text).toContain('"categoryId":"9007199254740993"');
   expect([again.headers['idempotent-replayed'], again.text]).toEqual(['true', first.text]);
-  await onNode(store, { QUOTA_PER_MINUTE: '3', GRAPHQL_MAX_COST: '10' }, async ({ origin, key }) => {
-    const limited = { origin, key };
-    const costly = await graphqlText(limited, { query: '{ pets(limit: 100) { id } }' });
-    expect(costly.errors?.[0]?.extensions.code).toBe('QUERY_TOO_COSTLY');
-    expect((await graphqlText(limited, { query: '{ pets(limit: 2) { id name status } }' })).headers.ratelimit).toMatch(
-      /r=0/,
-    );
-    const spent = await graphqlText(limited, { query: '{ pets(limit: 2) { id } }' });
-    expect(spent).toMatchObject({ status: 429, errors: [{ extensions: { code: 'TOO_MANY_REQUESTS' } }] });
-  });
 });
 
 test('a plugin may refuse an operation, subscriptions included, in words and a code of its own', async () => {
@@ -112,18 +90,14 @@ test('a plugin may refuse an operation, subscriptions included, in words and a c
     }),
   };
   const guarded = await startNode(store, {}, [refusing]);
-  try {
-    const headers = { accept: 'text/event-stream' };
-    const refusal = { errors: [{ message: 'not today', extensions: { code: 'CLOSED', status: 400 } }] };
-    expect(await graphqlText(guarded, { query: '{ pets { id } }' })).toMatchObject({ status: 418, ...refusal });
-    const query = 'subscription { petAdded { id } }';
-    expect((await graphqlText(guarded, { query }, guarded.key, headers)).status).toBe(418);
-    const path = `/graphql?${new URLSearchParams({ query })}`;
-    const byGet = await send(guarded.origin, { path, headers: { ...headers, authorization: `Bearer ${guarded.key}` } });
-    expect(byGet.status).toBe(418);
-  } finally {
-    await guarded.close();
-  }
+  const errors = [{ message: 'not today', extensions: { code: 'CLOSED', status: 400 } }];
+  expect(await graphqlText(guarded, { query: '{ pets { id } }' })).toMatchObject({ status: 418, errors });
+  const query = 'subscription { petAdded { id } }';
+  const path = `/graphql?${new URLSearchParams({ query })}`;
+  const headers = { accept: 'text/event-stream', authorization: `Bearer ${guarded.key}` };
+  expect((await graphqlText(guarded, { query }, guarded.key, headers)).status).toBe(418);
+  expect((await send(guarded.origin, { path, headers })).status).toBe(418);
+  await guarded.close();
 });
 
 test('the failure of a plugin is an internal error', async () => {
@@ -135,17 +109,15 @@ test('the failure of a plugin is an internal error', async () => {
     }),
   };
   const failing = await startNode(store, { QUOTA_PER_MINUTE: '100' }, [broken]);
-  try {
-    const answer = await graphqlText(failing, { query: '{ pets { id } }' });
-    expect(answer).toMatchObject({ status: 500, errors: [{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }] });
-    expect(answer.text).not.toContain('secret');
-  } finally {
-    await failing.close();
-  }
+  const answer = await graphqlText(failing, { query: '{ pets { id } }' });
+  expect(answer).toMatchObject({ status: 500, errors: [{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }] });
+  expect(answer.text).not.toContain('secret');
+  await failing.close();
 });
 
 const key = 'a-key-for-these-tests-and-no-others';
 const query = 'query Names { pets { name } }';
+const database = databaseForEach();
 
 test('APOLLO_KEY reports usage to GraphOS, as in every Apollo Server; APOLLO_PLUGINS names a module', async () => {
   const reports: Array<{ url: string | undefined; key: unknown; content: string }> = [];
@@ -157,7 +129,6 @@ test('APOLLO_KEY reports usage to GraphOS, as in every Apollo Server; APOLLO_PLU
   });
   await once(graphos.listen(0, '127.0.0.1'), 'listening');
   const { port } = graphos.address() as AddressInfo;
-  const database = await createTestDatabase();
   try {
     // Apollo's plugin takes no address from the environment.
     const plugins = join(await newFolder(), 'plugins.mjs');
@@ -187,21 +158,15 @@ export default { serverWillStart: async ({ logger }) => logger.info('a plugin st
     ]);
     expect(reports[0]?.content).toContain('# Names\nquery Names{pets{name}}');
   } finally {
-    await database.drop();
     graphos.close();
   }
 });
 
 test('a key without a graph is reported by Apollo Server, and a module that is none by the service', async () => {
-  const database = await createTestDatabase();
-  try {
-    const env = { ...database.env, BOOTSTRAP_API_KEY: key };
-    const server = await startServer({ ...env, APOLLO_KEY: 'service:animals:secret' });
-    expect((await server.stop('SIGTERM')).stdout).toContain('set the `APOLLO_GRAPH_REF` environment variable');
-    expect((await startAndFail({ ...env, APOLLO_PLUGINS: 'none.js' })).stderr).toMatch(
-      /none\.js \(APOLLO_PLUGINS\) cannot be loaded: /,
-    );
-  } finally {
-    await database.drop();
-  }
+  const env = { ...database.env, BOOTSTRAP_API_KEY: key };
+  const server = await startServer({ ...env, APOLLO_KEY: 'service:animals:secret' });
+  expect((await server.stop('SIGTERM')).stdout).toContain('set the `APOLLO_GRAPH_REF` environment variable');
+  expect((await startAndFail({ ...env, APOLLO_PLUGINS: 'none.js' })).stderr).toMatch(
+    /none\.js \(APOLLO_PLUGINS\) cannot be loaded: /,
+  );
 });

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { type GraphQLResult, graphqlText } from '../support/graphql.ts';
+import { graphqlText } from '../support/graphql.ts';
 import { type HttpResponse, send } from '../support/http.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
@@ -39,31 +39,18 @@ describe('a body', () => {
   const noString = '`query` must be a string.';
   test.each([
     ['{', /^The body is not acceptable JSON: Expected property name/],
-    ['{"query":"{__typename}",}', /^The body is not acceptable JSON: Expected double-quoted property name/],
-    ['\ufeff\ufeff{}', /^The body is not acceptable JSON: /],
     ['', noBody],
     ['null', noBody],
-    ['5', noBody],
-    ['"{__typename}"', noBody],
     ['{}', noQuery],
-    ['[]', noBatch],
-    ['[{"query":"{__typename}"},{"query":"{__typename}"}]', noBatch],
     [`[{"query":${JSON.stringify(addRex)}}]`, noBatch],
     ['{"query":null}', noQuery],
-    ['{"query":""}', noQuery],
-    ['{"variables":{}}', noQuery],
-    ['{"query":5}', noString],
     ['{"query":9007199254740993}', noString],
     ['{"query":{}}', noString],
-    ['{"query":["{__typename}"]}', noString],
-    ['{"query":"{__typename}","variables":"{}"}', '`variables` must be an object.'],
     ['{"query":"{__typename}","variables":[]}', '`variables` must be an object.'],
     ['{"query":"{__typename}","variables":9007199254740993}', '`variables` must be an object.'],
-    ['{"query":"{__typename}","extensions":"{}"}', '`extensions` must be an object.'],
     ['{"query":"{__typename}","extensions":[]}', '`extensions` must be an object.'],
     ['{"query":"{__typename}","operationName":5}', '`operationName` must be a string.'],
     ['{"query":"query A{__typename}","operationName":"B"}', 'Unknown operation named "B".'],
-    ['{"query":"query A{__typename}","operationName":""}', 'Unknown operation named "".'],
     [
       '{"query":"query A{__typename} query B{__typename}"}',
       'Must provide operation name if query contains multiple operations.',
@@ -84,8 +71,6 @@ describe('a body', () => {
     '{"query":"{__typename}","variables":null,"extensions":null,"operationName":null}',
     '{"query":"query A{nothing} ","query":"{__typename}"}',
     '{"query":"query A{__typename} query B{pets{id}}","operationName":"A"}',
-    '{"query":"{__typename}","somethingElse":{"constructor":1}}',
-    '{"query":"{__typename}","variables":{"__proto__":{}}}',
     '{"query":"{__typename}","__proto__":{"query":"{nothing}"},"constructor":{"prototype":{}}}',
   ])('%s is answered', async (body) => {
     for (let time = 1; time <= 3; time += 1) {
@@ -115,30 +100,13 @@ describe('by GET', () => {
   );
 
   test('a mutation is not allowed, and not run', async () => {
-    for (const parameters of [
-      { query: addRex },
-      { query: `query A{__typename} ${addRex}`.replace('n {', 'n B {'), operationName: 'B' },
-    ]) {
+    const second = { query: `query A{__typename} ${addRex}`.replace('n {', 'n B {'), operationName: 'B' };
+    for (const parameters of [{ query: addRex }, second]) {
       const { status, headers, json } = await get(parameters as Headers);
-      const message = onlyQueries;
-      const errors = [{ message, extensions: { code: 'METHOD_NOT_ALLOWED', status: 405 } }];
+      const errors = [{ message: onlyQueries, extensions: { code: 'METHOD_NOT_ALLOWED', status: 405 } }];
       expect([status, headers.allow, json]).toEqual([405, 'GET, HEAD, OPTIONS, POST', { errors }]);
     }
     expect((await rest(store, '/v1/pets')).json).toEqual([]);
-  });
-
-  test.each(['{"__proto__":1}', '{"__proto__":{"limit":"many"},"constructor":{"prototype":{"limit":0}}}'])(
-    'with the variables %s it has none: such names are ignored',
-    async (variables) => {
-      const query = 'query ($limit: Int) { pets(limit: $limit) { id } }';
-      expect(await get({ query, variables })).toMatchObject({ status: 200, json: { data: { pets: [] } } });
-    },
-  );
-
-  test('Authorization is all that a query needs', async () => {
-    const path = `/graphql?${new URLSearchParams({ query: '{__typename}' })}`;
-    const { status, text } = await send(store.origin, { path, headers: { authorization: `Bearer ${store.key}` } });
-    expect([status, JSON.parse(text)]).toEqual([200, { data: { __typename: 'Query' } }]);
   });
 
   test('a request that a foreign page could make is refused: it has no Authorization', async () => {
@@ -147,9 +115,7 @@ describe('by GET', () => {
     const errors = [{ message, extensions: { code: 'UNAUTHENTICATED', status: 401 } }];
     for (const headers of [
       {},
-      ...['text/plain', 'text/plain; charset=application/json', 'application/x-www-form-urlencoded'].map((type) => ({
-        'content-type': type,
-      })),
+      { 'content-type': 'text/plain; charset=application/json' },
       { 'apollo-require-preflight': 'true' },
       { cookie: `authorization=Bearer ${store.key}` },
     ] as Headers[]) {
@@ -161,12 +127,7 @@ describe('by GET', () => {
   test('a content type other than that of JSON is refused, since there is nothing of that type', async () => {
     const message = 'A GET request must have no Content-Type other than application/json.';
     const errors = [{ message, extensions: { code: 'UNSUPPORTED_MEDIA_TYPE', status: 415 } }];
-    for (const type of [
-      'text/plain; charset=application/json',
-      'application/x-www-form-urlencoded',
-      'multipart/form-data; boundary=x',
-      'json',
-    ]) {
+    for (const type of ['text/plain; charset=application/json', 'multipart/form-data; boundary=x', 'json']) {
       const { status, json } = await get({ query: '{__typename}' }, { 'content-type': type });
       expect([status, json]).toEqual([415, { errors }]);
     }
@@ -178,7 +139,6 @@ describe('by GET', () => {
     ['query={__typename}&query={__typename}', '`query` must be a string.'],
     ['query={__typename}&variables={', expect.stringMatching(/variables .*JSON/)],
     ['query={__typename}&variables=[]', '`variables` must be an object.'],
-    ['query={__typename}&extensions=5', '`extensions` must be an object.'],
   ])('?%s is refused', async (search, message) => {
     const answer = await ask('GET', `/graphql?${search}`);
     const status = search.endsWith('variables={') ? 400 : 422;
@@ -192,11 +152,7 @@ describe('a browser', () => {
     send(store.origin, { method, path, headers: { accept: page, ...headers } });
 
   test('gets the explorer without a key, and nothing is executed', async () => {
-    for (const path of [
-      '/graphql',
-      `/graphql?${new URLSearchParams({ query: addRex })}`,
-      '/graphql?query={pets{id}}',
-    ]) {
+    for (const path of ['/graphql', at({ query: addRex })]) {
       const { status, headers, text } = await visit(path, { 'apollo-require-preflight': '1' });
       expect([status, headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
       expect(text).toMatch(/^\s*<!DOCTYPE html>/);
@@ -212,20 +168,15 @@ describe('a browser', () => {
   });
 });
 
-test.each(['PUT', 'PATCH', 'DELETE', 'TRACE'])('%s is not allowed', async (method) => {
-  const { status, headers, json } = await ask(method, '/graphql');
-  const allow = headers.allow ?? '';
-  const message = `${method} is not possible here. Allowed: ${allow}.`;
-  expect([status, json]).toEqual([
-    405,
-    { errors: [{ message, extensions: { code: 'METHOD_NOT_ALLOWED', status: 405 } }] },
-  ]);
-  expect(allow).toBe('GET, HEAD, OPTIONS, POST');
+test('other methods are not allowed', async () => {
+  const { status, headers, json } = await ask('PUT', '/graphql');
+  const message = 'PUT is not possible here. Allowed: GET, HEAD, OPTIONS, POST.';
+  const errors = [{ message, extensions: { code: 'METHOD_NOT_ALLOWED', status: 405 } }];
+  expect([status, headers.allow, json]).toEqual([405, 'GET, HEAD, OPTIONS, POST', { errors }]);
 });
 
 test.each<[number, string, string]>([
   [401, 'OPTIONS', '/graphql'],
-  [401, 'PUT', '/graphql'],
   [401, 'GET', '/graphql/nothing'],
   [404, 'GET', '/graphql/nothing'],
 ])('%i to %s %s is a GraphQL response, of the media type that the client prefers', async (status, method, path) => {
@@ -244,28 +195,20 @@ const response = 'application/graphql-response+json';
 /** What is not of one moment. */
 const lasting = ({ status, headers: { date, 'x-request-id': _id, ...headers } }: HttpResponse) => ({ status, headers });
 
-test.each<[number, string, string, () => Record<string, string>]>([
-  [200, 'a query', at({ query: '{ pets { id name } }' }), authorized],
-  [
-    200,
-    'a query with a variable',
-    at({ query: 'query ($n: Int) { pets(limit: $n) { id } }', variables: '{"n":2}' }),
-    () => ({ ...authorized(), accept: response }),
-  ],
-  [200, 'a query that fails', at({ query: '{ pets(limit: 0) { id } }' }), authorized],
-  [422, 'a query that is refused', at({ query: '{ nothing }' }), () => ({ ...authorized(), accept: response })],
-  [400, 'no query', '/graphql', authorized],
-  [400, 'variables that are none', at({ query: '{ pets { id } }', variables: '{' }), authorized],
-  [401, 'a query without a key', at({ query: '{ pets { id } }' }), () => ({})],
-  [405, 'a mutation', at({ query: addRex }), authorized],
-  [415, 'a form', at({ query: '{ pets { id } }' }), () => ({ ...authorized(), 'content-type': 'text/plain' })],
-  [200, 'the visit of a browser', '/graphql', () => ({ accept: 'text/html' })],
-])('HEAD is answered as GET, %i, without a body: %s', async (status, _what, target, headersOf) => {
+test.each<[number, string, string, Headers]>([
+  [200, 'a query', at({ query: '{ pets { id name } }' }), {}],
+  [200, 'a query that fails', at({ query: '{ pets(limit: 0) { id } }' }), {}],
+  [422, 'a query that is refused', at({ query: '{ nothing }' }), { accept: response }],
+  [400, 'no query', '/graphql', {}],
+  [401, 'a query without a key', at({ query: '{ pets { id } }' }), { authorization: '' }],
+  [405, 'a mutation', at({ query: addRex }), {}],
+  [415, 'a form', at({ query: '{ pets { id } }' }), { 'content-type': 'text/plain' }],
+  [200, 'the visit of a browser', '/graphql', { accept: 'text/html', authorization: '' }],
+])('HEAD is answered as GET, %i, without a body: %s', async (status, _what, path, given) => {
+  const headers = { ...authorized(), ...given };
   for (let time = 0; time < 3; time += 1) {
-    const [head, got] = [
-      await send(store.origin, { method: 'HEAD', path: target, headers: headersOf() }),
-      await send(store.origin, { method: 'GET', path: target, headers: headersOf() }),
-    ];
+    const head = await send(store.origin, { method: 'HEAD', path, headers });
+    const got = await send(store.origin, { path, headers });
     expect(lasting(head)).toEqual(lasting(got));
     expect([head.status, head.text, head.headers['content-length']]).toEqual([
       status,
@@ -276,32 +219,25 @@ test.each<[number, string, string, () => Record<string, string>]>([
   expect((await rest(store, '/v1/pets')).json).toEqual([]);
 });
 
-describe('automatic persisted queries', () => {
+test('automatic persisted queries work with GRAPHQL_APQ=true: a hash is unknown, then registered, then enough', async () => {
   const query = '{ pets(limit: 1) { id } }';
   const extensions = { persistedQuery: { version: 1, sha256Hash: hash('sha256', query) } };
   const answer = { data: { pets: [] } };
-  const codeOf = ({ errors }: GraphQLResult<unknown>) => errors?.[0]?.extensions.code;
-
-  test('are off unless asked for', async () => {
-    for (const body of [{ extensions }, { query, extensions }]) {
-      expect(codeOf(await graphqlText(store, body))).toBe('PERSISTED_QUERY_NOT_SUPPORTED');
-    }
-  });
-
-  test('work with GRAPHQL_APQ=true: a hash is unknown, then registered, then enough, by POST and GET', async () => {
-    await onNode(store, { GRAPHQL_APQ: 'true' }, async (node) => {
-      expect(codeOf(await graphqlText(node, { extensions }))).toBe('PERSISTED_QUERY_NOT_FOUND');
-      // The hash of another text registers nothing.
-      const other = await graphqlText(node, { query: '{ __typename }', extensions });
-      expect(other.errors?.[0]?.message).toMatch(/sha/i);
-      expect(codeOf(await graphqlText(node, { extensions }))).toBe('PERSISTED_QUERY_NOT_FOUND');
-      expect(await graphqlText(node, { query, extensions })).toMatchObject(answer);
-      expect(await graphqlText(node, { extensions })).toMatchObject(answer);
-      const byGet = await send(node.origin, {
-        path: at({ extensions: JSON.stringify(extensions) }),
-        headers: authorized(),
-      });
-      expect(JSON.parse(byGet.text)).toEqual(answer);
-    });
+  const unsupported = (await graphqlText(store, { query, extensions })).errors?.[0]?.extensions.code;
+  expect(unsupported).toBe('PERSISTED_QUERY_NOT_SUPPORTED');
+  await onNode(store, { GRAPHQL_APQ: 'true' }, async (node) => {
+    const isUnknown = async () => {
+      const [error] = (await graphqlText(node, { extensions })).errors ?? [];
+      expect(error?.extensions.code).toBe('PERSISTED_QUERY_NOT_FOUND');
+    };
+    await isUnknown();
+    // The hash of another text registers nothing.
+    const other = await graphqlText(node, { query: '{ __typename }', extensions });
+    expect(other.errors?.[0]?.message).toMatch(/sha/i);
+    await isUnknown();
+    expect(await graphqlText(node, { query, extensions })).toMatchObject(answer);
+    expect(await graphqlText(node, { extensions })).toMatchObject(answer);
+    const path = at({ extensions: JSON.stringify(extensions) });
+    expect(JSON.parse((await send(node.origin, { path, headers: authorized() })).text)).toEqual(answer);
   });
 });

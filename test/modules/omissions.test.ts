@@ -2,7 +2,7 @@ import { defineEntity, p } from '@mikro-orm/core';
 import Fastify from 'fastify';
 import { Field, Int, Mutation, ObjectType, Query, Resolver } from 'type-graphql';
 import { type TSchema, Type } from 'typebox';
-import { meter } from '../../src/access/quota.ts';
+import { meter } from '../../src/access/meter.ts';
 import type { Routes } from '../../src/api/http/input.ts';
 import { pageOf, success } from '../../src/api/rest/responses.ts';
 import { contracts } from '../../src/contracts.ts';
@@ -14,16 +14,19 @@ import { petsModule } from '../../src/pets/pets.module.ts';
 import { checker, int64Schema, moment, nullable, textSchema } from '../../src/storage/input/check.ts';
 import type { Records } from '../../src/storage/records/records.ts';
 import { graphqlText } from '../support/graphql.ts';
+import { send } from '../support/http.ts';
 import { describe, expect, test } from '../support/jest.ts';
-import { rest } from '../support/rest.ts';
-import { startStore } from '../support/store.ts';
+import { type RestRequest, rest } from '../support/rest.ts';
+import { startStore, storeForAll } from '../support/store.ts';
 import { ToyType } from './toys/toy.types.ts';
 
 /** What a module forgets keeps the service from starting, rather than clients from being safe. */
 
-const open = (faces: { routes?: (app: Routes) => void; resolvers?: object[] }) =>
-  contracts([petsModule, { tag: { name: 'Forgetful', description: 'A module that forgets.' }, open: () => faces }]);
+const tag = { name: 'Forgetful', description: 'A module that forgets.' };
+const open = (faces: { routes?: (app: Routes) => void; resolvers?: object[] }, entities: Module['entities'] = []) =>
+  contracts([petsModule, { tag, entities, open: () => faces }]);
 const answered = { 200: success(Type.Object({ id: Type.Integer() }, { $id: 'Thing' }), 'A thing.') };
+const seen = { 200: success(Type.Object({ seen: Type.String() }, { $id: 'Seen' }), 'What was seen.') };
 const post = (schema: object) => (app: Routes) => {
   app.post('/things', { schema: { operationId: 'addThing', response: answered, ...schema } }, async () => ({ id: 1 }));
 };
@@ -38,18 +41,10 @@ describe('the service does not start', () => {
       body({ name: Type.String({ maxLength: 27_000 }), note: nullable(Type.String({ maxLength: 963 })) }),
       'A page could exceed 16 MiB: name and note have up to 27963 characters in all; at most 27962 are allowed.',
     ],
-    ['an integer of any size', body({ count: Type.Integer() }), /No rule checks \{"type":"integer"\}/],
     ['an integer without an upper bound', body({ count: Type.Integer({ minimum: 0 }) }), /No rule checks/],
-    ['a pattern without a bound', body({ name: Type.String({ pattern: '^a' }) }), /No rule checks/],
     ['an unknown format', body({ name: Type.String({ maxLength: 5, format: 'colour' }) }), /No rule checks/],
-    [
-      'a keyword that no rule knows',
-      body({ name: Type.String({ maxLength: 5, contentEncoding: 'base64' }) }),
-      /No rule checks contentEncoding of/,
-    ],
     ['the length of a number', body({ count: Type.Number({ maxLength: 5 } as never) }), /No rule checks maxLength of/],
     ['an object within', body({ size: Type.Object({}) }), /No rule checks/],
-    ['anything', body({ extra: Type.Unknown() }), /No rule checks/],
     ['a list of any length', body({ tags: Type.Array(Type.Integer()) }), /No rule checks/],
   ])('with %s', async (_what, routes, message) => {
     await expect(open({ routes })).rejects.toThrow(message);
@@ -79,13 +74,9 @@ describe('the service does not start', () => {
   });
 
   test('with a table that no migration creates', async () => {
-    const visit = defineEntity({
-      name: 'Visit',
-      tableName: 'visit',
-      properties: { id: p.bigint('bigint').primary().autoincrement() },
-    });
-    const visits: Module = { tag: { name: 'Visits', description: 'Visits.' }, entities: [visit], open: () => ({}) };
-    await expect(startStore({}, { more: [visits] })).rejects.toThrow(
+    const properties = { id: p.bigint('bigint').primary().autoincrement() };
+    const visit = defineEntity({ name: 'Visit', tableName: 'visit', properties });
+    await expect(startStore({}, { more: [{ tag, entities: [visit], open: () => ({}) }] })).rejects.toThrow(
       /^A table or column of an entity has no migration \(.*"visit" does not exist.*\)\. (?:Write one|No module lists)/,
     );
   });
@@ -105,48 +96,34 @@ describe('the service does not start', () => {
     class Part {
       @Field(() => Int) readonly id!: number;
     }
-    @Resolver()
-    class WholeResolver {
-      @Query(() => Whole, { nullable: true })
-      thing() {
-        return null;
+    const show = (members: Record<string, TSchema>, type: typeof Part) => {
+      @Resolver()
+      class ThingResolver {
+        @Query(() => type, { nullable: true })
+        thing() {
+          return null;
+        }
       }
-    }
-    @Resolver()
-    class PartResolver {
-      @Query(() => Part, { nullable: true })
-      thing() {
-        return null;
-      }
-    }
-    const show = (members: Record<string, TSchema>, resolver: object) => {
       const item = Type.Object({ id: Type.Integer(), ...members }, { $id: 'Thing' });
       const schema = { operationId: 'listThings', response: { 200: pageOf(item, 'Things', 'A page of things.') } };
       const routes = (app: Routes) => void app.get('/things', { schema }, async () => []);
-      const tag = { name: 'Things', description: 'Things.' };
-      const things: Module = { tag, entities: [thing], open: () => ({ routes, resolvers: [resolver] }) };
-      return contracts([petsModule, things]);
+      return open({ routes, resolvers: [new ThingResolver()] }, [thing]);
     };
     const name = Type.String();
-    await expect(show({}, new WholeResolver())).rejects.toThrow(
+    await expect(show({}, Whole)).rejects.toThrow(
       'Thing.name is in the GraphQL type Thing, and not in the REST schema Thing.',
     );
-    await expect(show({ name }, new PartResolver())).rejects.toThrow(
+    await expect(show({ name }, Part)).rejects.toThrow(
       'Thing.name is in the REST schema Thing, and not in the GraphQL type Thing.',
     );
     // What neither shows is no client's business.
-    expect(await show({ name }, new WholeResolver())).toBeDefined();
+    expect(await show({ name }, Whole)).toBeDefined();
   });
 
   test('with a query parameter that no rule checks', async () => {
     const querystring = Type.Object({ name: Type.String() });
-    const routes = (app: Routes) => {
-      app.get(
-        '/things',
-        { schema: { operationId: 'listThings', querystring, response: answered } },
-        async () => undefined,
-      );
-    };
+    const schema = { operationId: 'listThings', querystring, response: answered };
+    const routes = (app: Routes) => void app.get('/things', { schema }, async () => undefined);
     await expect(open({ routes })).rejects.toThrow('No rule checks');
   });
 
@@ -178,48 +155,53 @@ class Adding {
   }
 }
 const forgetful: Module = {
-  tag: { name: 'Forgetful', description: 'A module that forgets.' },
-  open: () => ({ routes: body({ isGood: Type.Boolean() }), resolvers: [new Adding()] }),
+  tag,
+  open: () => ({
+    routes(app) {
+      body({ isGood: Type.Boolean() })(app);
+      app.delete('/things', { schema: { operationId: 'removeThing', response: seen } }, async ({ body }) => ({
+        seen: JSON.stringify({ body }),
+      }));
+    },
+    resolvers: [new Adding()],
+  }),
 };
 
-describe('a write whose scope the module does not declare', () => {
-  const message = 'This needs an API key with the scope "write".';
+describe('a module that declares', () => {
+  const store = storeForAll({ CORS_ORIGINS: 'https://shop.example' }, undefined, { more: [forgetful] });
+  const add = (more: RestRequest) => rest(store, '/v1/things', { method: 'POST', json: { isGood: true }, ...more });
+  const query = 'mutation { addThing }';
 
-  test('needs a key with the scope write on both faces, and the contract says so', async () => {
-    const store = await startStore({}, { more: [forgetful] });
+  test('no scope for a write needs a key with the scope write on both faces, and the contract says so', async () => {
     const { key } = await store.keys.issue({ name: 'reader', scope: 'read' });
-    const add = (key: string) => rest(store, '/v1/things', { method: 'POST', json: { isGood: true }, key });
-    expect((await add(key)).json).toEqual({ code: 'FORBIDDEN', status: 403, message });
-    expect((await add(store.key)).status).toBe(200);
-    const query = 'mutation { addThing }';
+    const message = 'This needs an API key with the scope "write".';
+    expect((await add({ key })).json).toEqual({ code: 'FORBIDDEN', status: 403, message });
+    expect((await add({})).status).toBe(200);
     const { data, errors } = await graphqlText(store, { query }, key);
     expect([data, errors?.[0]]).toMatchObject([null, { message, extensions: { code: 'FORBIDDEN', status: 403 } }]);
-    expect((await graphqlText(store, { query }, store.key)).data).toEqual({ addThing: true });
+    expect((await graphqlText(store, { query })).data).toEqual({ addThing: true });
     const { paths } = store.app.swagger() as unknown as { paths: Record<string, any> };
     expect(paths['/things'].post.responses).toHaveProperty('403');
-    await store.close();
   });
-});
 
-describe('a module that forgets to pass on Idempotency-Key', () => {
-  const headers = { 'idempotency-key': 'a-name-for-it' };
-  const message = 'This operation takes no Idempotency-Key: a repeated request is carried out again.';
-
-  test('refuses it, before anything is done, rather than that its clients rely on it', async () => {
-    const store = await startStore({}, { more: [forgetful] });
-    const add = (headers: Record<string, string>) =>
-      rest(store, '/v1/things', { method: 'POST', json: { isGood: true }, headers });
-    expect((await add(headers)).json).toEqual({ code: 'BAD_USER_INPUT', status: 400, message });
-    expect((await add({})).status).toBe(200);
-    for (const query of ['mutation { addThing }', 'mutation { ...F } fragment F on Mutation { __typename addThing }']) {
-      const { data, errors } = await graphqlText(store, { query }, store.key, headers);
-      expect([data, errors?.[0]]).toMatchObject([
-        undefined,
-        { message, extensions: { code: 'BAD_USER_INPUT', status: 400 } },
-      ]);
-      expect((await graphqlText(store, { query })).data).toMatchObject({ addThing: true });
+  test('no Idempotency-Key refuses it, before anything is done, rather than that its clients rely on it', async () => {
+    const headers = { 'idempotency-key': 'a-name-for-it' };
+    const message = 'This operation takes no Idempotency-Key: a repeated request is carried out again.';
+    expect((await add({ headers })).json).toEqual({ code: 'BAD_USER_INPUT', status: 400, message });
+    for (const text of [query, 'mutation { ...F } fragment F on Mutation { __typename addThing }']) {
+      const { data, errors } = await graphqlText(store, { query: text }, store.key, headers);
+      const error = { message, extensions: { code: 'BAD_USER_INPUT', status: 400 } };
+      expect([data, errors?.[0]]).toMatchObject([undefined, error]);
     }
-    await store.close();
+  });
+
+  test('no body for a removal gets none, which nothing has validated; browsers may use its method', async () => {
+    for (const json of [undefined, { name: 'Rex' }]) {
+      expect((await rest(store, '/v1/things', { method: 'DELETE', json })).json).toEqual({ seen: '{}' });
+    }
+    const headers = { origin: 'https://shop.example', 'access-control-request-method': 'DELETE' };
+    const preflight = await send(store.origin, { method: 'OPTIONS', path: '/v1/things', headers });
+    expect(preflight.headers['access-control-allow-methods']).toBe('DELETE, GET, HEAD, POST');
   });
 });
 
@@ -230,14 +212,13 @@ test('input that is described in bounds is enough', async () => {
     isGood: Type.Boolean(),
   };
   const served = await open({ routes: body(members) });
-  expect(
-    JSON.parse(served['openapi.json'] ?? '').paths['/things'].post.responses[400].content['application/json'].example
-      .message,
-  ).toBe('name must be a string; count must be an integer between 0 and 9; isGood must be true or false.');
+  const { responses } = JSON.parse(served['openapi.json'] ?? '').paths['/things'].post;
+  expect(responses[400].content['application/json'].example.message).toBe(
+    'name must be a string; count must be an integer between 0 and 9; isGood must be true or false.',
+  );
 });
 
 test.each<[string, TSchema, unknown, unknown]>([
-  ['minLength', textSchema({ maxLength: 5, minLength: 2 } as never), 'ab', 'a'],
   ['minLength in characters', textSchema({ maxLength: 5, minLength: 2 } as never), '🐕🐕', '🐕'],
   ['pattern', Type.String({ maxLength: 5, pattern: '^V' }), 'Vet', 'vet'],
   ['format', Type.String({ maxLength: 50, format: 'email' }), 'a@b.example', 'a.b.example'],
@@ -257,13 +238,8 @@ test.each([
   ['2028-02-29T23:59:59.5+01:30', '2028-02-29T22:29:59.500Z'],
   ['0001-01-01T00:00:00Z', '0001-01-01T00:00:00.000Z'],
   ['9999-12-31t23:59:59.999z', '9999-12-31T23:59:59.999Z'],
-  ...['2027-02-29T00:00:00Z', '2030-01-01T24:00:00Z', '2030-01-01T00:60:00Z', '2030-13-01T00:00:00Z'].map((at) => [
-    at,
-    null,
-  ]),
-  ...['9999-12-31T23:59:59.999-23:59', '0000-12-31T00:00:00Z', '2030-01-01', '2030-01-01T00:00:00', 5, null].map(
-    (at) => [at, null],
-  ),
+  ...['2027-02-29T00:00:00Z', '2030-01-01T24:00:00Z', '9999-12-31T23:59:59.999-23:59'].map((at) => [at, null]),
+  ...['0000-12-31T00:00:00Z', '2030-01-01', '2030-01-01T00:00:00', 5, null].map((at) => [at, null]),
 ])('of a moment %j is taken as %j', (given, taken) => {
   const check = checker(Type.Object({ at: moment({ description: 'When.' }) }));
   if (taken) expect(check({ at: given }).at.toISOString()).toBe(taken);
@@ -272,7 +248,7 @@ test.each([
 
 test('true and false are text in a query, and not in a body', () => {
   const schema = Type.Object({ isGood: Type.Boolean() });
-  expect([checker(schema, { isText: true })({ isGood: 'false' }), checker(schema)({ isGood: true })]).toEqual([
+  expect([checker(schema, { isLenient: true })({ isGood: 'false' }), checker(schema)({ isGood: true })]).toEqual([
     { isGood: false },
     { isGood: true },
   ]);

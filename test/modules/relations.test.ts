@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { Args, Ctx, FieldResolver, Int, Query, Resolver, Root } from 'type-graphql';
-import type { GraphQLContext } from '../../src/api/graphql/over-http.ts';
+import type { GraphQLContext } from '../../src/api/graphql/operation.ts';
 import { ListArgs } from '../../src/api/graphql/types.ts';
 import { buildApp } from '../../src/app.ts';
 import { loadConfig } from '../../src/config.ts';
@@ -15,16 +15,16 @@ import { checker } from '../../src/storage/input/check.ts';
 import { sql, stock } from '../support/database-access.ts';
 import { openStream } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';
-import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
+import { afterAll, describe, expect, test } from '../support/jest.ts';
 import { eventually } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
-import { onNode, type Store, startStore } from '../support/store.ts';
+import { onNode, type ServiceNode, storeForAll } from '../support/store.ts';
 import { ToyType } from './toys/toy.types.ts';
 import { toysModule } from './toys/toys.module.ts';
 
 /** Fields below the root that read: what they may cost is limited, and what they read is charged. */
 
-const queryOf = checker(petQuerySchema, { isText: true });
+const queryOf = checker(petQuerySchema, { isLenient: true });
 
 @Resolver(() => ToyType)
 class OwnersResolver {
@@ -74,18 +74,16 @@ function forgetFields(names: string[]): void {
   for (const type of storage.objectTypes) type.fields = type.fields?.filter(isKept);
 }
 
-let store: Store;
+const store = storeForAll(
+  {},
+  async () => {
+    await stock(store.database, 5);
+    const toys = `select 'toy ' || n, 'ball', '2026-11-21T12:34:56.789Z' from generate_series(1, 3) n`;
+    await sql(store.database, `insert into toy (name, kind, made_at) ${toys}`);
+  },
+  { more: [toysModule, relations] },
+);
 afterAll(() => forgetFields(['owners', 'owner', 'beyond', 'friends', 'relatives']));
-beforeAll(async () => {
-  store = await startStore({}, { more: [toysModule, relations] });
-  await stock(store.database, 5);
-  const madeAt = '2026-11-21T12:34:56.789Z';
-  await sql(
-    store.database,
-    `insert into toy (name, kind, made_at) select 'toy ' || n, 'ball', '${madeAt}' from generate_series(1, 3) n`,
-  );
-});
-afterAll(() => store.close());
 
 test('a relation is answered, level by level', async () => {
   const { data } = await graphqlText(store, {
@@ -97,23 +95,12 @@ test('a relation is answered, level by level', async () => {
 
 describe('the cost of an operation is the product along its path', () => {
   test.each<[number, string, Record<string, unknown>?]>([
-    [1 + 10 * (1 + 0), '{ toys(limit: 10) { id name } }'],
     [1 + 10 * (1 + 1), '{ toys(limit: 10) { id owner { id } } }'],
     [1 + 10 * (1 + 2), '{ toys(limit: 10) { a: owner { id } b: owner { id } } }'],
-    [1 + 10 * (1 + 1 + 100), '{ toys(limit: 10) { owners(limit: 100) { id } } }'],
-    [
-      1 + 10 * (1 + 1 + 100 * (1 + 1 + 100)),
-      '{ toys(limit: 10) { owners(limit: 100) { friends(limit: 100) { id } } } }',
-    ],
-    [1 + 10 * (1 + 1 + 20), 'query ($n: Int = 20) { toys(limit: 10) { owners(limit: $n) { id } } }'],
+    [1 + 10 * (2 + 9 * (2 + 8)), '{ toys(limit: 10) { owners(limit: 9) { friends(limit: 8) { id } } } }'],
     [1 + 10 * (1 + 1 + 50), 'query ($n: Int = 20) { toys(limit: 10) { owners(limit: $n) { id } } }', { n: 50 }],
     [1 + 10 * (1 + 1 + 100), '{ toysConnection(first: 10) { edges { node { owners(limit: 100) { id } } } } }'],
     [1 + 10, '{ toysConnection(first: 10) { edges { cursor node { id } } pageInfo { endCursor } } }'],
-    [2 + 1 + 100, '{ toy(id: 1) { owners(limit: 100) { id } } }'],
-    [
-      1 + 10 * (1 + 1 + 100),
-      '{ ...A } fragment A on Query { toys(limit: 10) { ...B } } fragment B on Toy { ... { owners(limit: 100) { id } } }',
-    ],
   ])('%i: %s', async (cost, query, variables = {}) => {
     await onNode(store, { GRAPHQL_MAX_COST: `${cost - 1}` }, async (node) => {
       for (let time = 1; time <= 2; time += 1) {
@@ -128,21 +115,21 @@ describe('the cost of an operation is the product along its path', () => {
   });
 });
 
+const unitsLeft = async (node: ServiceNode) =>
+  Number(/r=(\d+)/.exec(`${(await rest(node, '/v1/toys/none')).headers.ratelimit}`)?.[1]);
+
 describe('with a quota', () => {
   const charged = (query: string) =>
     onNode(store, { QUOTA_PER_MINUTE: '1000' }, async (node) => {
-      const left = async () => Number(/r=(\d+)/.exec(`${(await rest(node, '/v1/toys/none')).headers.ratelimit}`)?.[1]);
-      const before = await left();
+      const before = await unitsLeft(node);
       const { headers, errors } = await graphqlText(node, { query });
       expect(errors).toBeUndefined();
       const reported = Number(/r=(\d+)/.exec(`${headers.ratelimit}`)?.[1]);
-      expect(await left()).toBe(reported - 1);
+      expect(await unitsLeft(node)).toBe(reported - 1);
       return before - reported;
     });
 
   test.each<[number, string]>([
-    // Three toys, and nothing below them.
-    [1 + 3, '{ toys { id } }'],
     // Each with its five owners, one after the other by their lists; and with one.
     [1 + 3 + 3 * 5, '{ toys { owners { id } } }'],
     [1 + 3 + 3, '{ toys { owner { id } } }'],
@@ -154,8 +141,7 @@ describe('with a quota', () => {
 
   test('a subscription is charged for each event, and for what fields below it read', async () => {
     await onNode(store, { QUOTA_PER_MINUTE: '1000' }, async (node) => {
-      const left = async () => Number(/r=(\d+)/.exec(`${(await rest(node, '/v1/toys/none')).headers.ratelimit}`)?.[1]);
-      const before = await left();
+      const before = await unitsLeft(node);
       const query = 'subscription { petAdded(after: "3") { id friends(limit: 3) { id } } }';
       const stream = await openStream(node, { body: { query } });
       const friends = ['1', '2', '3'].map((id) => ({ id }));
@@ -168,7 +154,7 @@ describe('with a quota', () => {
       await eventually(async () => node.app.subscriptions.count === 0);
       await sql(store.database, `delete from pet where id = ${json.id}`);
       // The subscription, three events, the friends of each, the creation, and this look.
-      expect(before - (await left())).toBe(1 + 3 + 3 * 3 + 2 + 1);
+      expect(before - (await unitsLeft(node))).toBe(1 + 3 + 3 * 3 + 2 + 1);
     });
   });
 
@@ -198,35 +184,28 @@ test('a list below the root that does not say what it costs keeps the service fr
       return 0;
     }
   }
-  const forgetful: Module = {
-    tag: { name: 'Forgetful', description: 'A module that forgets.' },
-    open: () => ({ resolvers: [new Forgetful()] }),
-  };
+  const tag = { name: 'Forgetful', description: 'A module that forgets.' };
+  const forgetful = { tag, open: () => ({ resolvers: [new Forgetful()] }) };
   await expect(contracts([petsModule, forgetful])).rejects.toThrow('Pet.relatives must say what it costs');
 });
 
 test.each(['true', 'false'])(
   'a value that its scalar refuses is a failure with a trace in the log (compiled: %s)',
-  async (jit) => {
+  async (GRAPHQL_JIT) => {
     const lines: string[] = [];
     const log = new Log({ level: 'info', sample: 1 }, { write: (line: string) => void lines.push(line) });
-    const config = loadConfig({ GRAPHQL_JIT: jit });
+    const config = loadConfig({ GRAPHQL_JIT });
     const app = await buildApp({ config, database: store.database, modules: store.modules, log });
     for (let time = 1; time <= 3; time += 1) {
       lines.length = 0;
-      const headers = { authorization: `Bearer ${store.key}`, 'content-type': 'application/json' };
-      const body = JSON.stringify({ query: '{ toys(limit: 1) { beyond } }' });
+      const headers = { authorization: `Bearer ${store.key}` };
+      const body = { query: '{ toys(limit: 1) { beyond } }' };
       const response = await app.inject({ method: 'POST', url: '/graphql', headers, body });
-      expect(response.json()).toMatchObject({
-        data: null,
-        errors: [{ path: ['toys', 0, 'beyond'], extensions: { code: 'INTERNAL_SERVER_ERROR', status: 500 } }],
-      });
+      const extensions = { code: 'INTERNAL_SERVER_ERROR', status: 500 };
+      expect(response.json()).toMatchObject({ data: null, errors: [{ path: ['toys', 0, 'beyond'], extensions }] });
       const failure = lines.map((line) => JSON.parse(line)).find(({ err }) => err !== undefined);
-      expect(failure).toMatchObject({
-        level: 50,
-        reqId: response.headers['x-request-id'],
-        err: { message: expect.stringContaining('Int cannot represent non 32-bit signed integer value') },
-      });
+      expect(failure).toMatchObject({ level: 50, reqId: response.headers['x-request-id'] });
+      expect(failure.err.message).toContain('Int cannot represent non 32-bit signed integer value');
     }
     await app.close();
   },

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { citusLayout } from '../support/citus.ts';
 import { graphqlText } from '../support/graphql.ts';
-import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
-import { type Store, startStore } from '../support/store.ts';
+import { storeForAll } from '../support/store.ts';
 import { visitsModule } from './visits/visits.module.ts';
 
 /** A module whose rows refer to another table, are filtered twice, changed and removed (docs/add-a-module.md). */
@@ -13,12 +13,7 @@ test('the documentation shows what runs', () => {
   const files = ['visit.service.ts', 'visits.module.ts'].map((name) =>
     readFileSync(`test/modules/visits/${name}`, 'utf8'),
   );
-  const lines = new Set(
-    files
-      .join('')
-      .split('\n')
-      .map((line) => line.trim()),
-  );
+  const lines = new Set(files.join('').split(/\n */));
   const shown = [...chapter.matchAll(/```ts\n([\s\S]*?)```/g)].flatMap(([, code = '']) => code.split('\n'));
   expect(shown.length).toBeGreaterThan(40);
   expect(shown.filter((line) => !lines.has(line.trim()))).toEqual([]);
@@ -28,14 +23,11 @@ test('the documentation shows what runs', () => {
 const describeHere = citusLayout ? describe.skip : describe;
 
 describeHere('visits', () => {
-  let store: Store;
-  let pets: number[];
-  beforeAll(async () => {
-    store = await startStore({}, { more: [visitsModule] });
-    const add = async (name: string) => (await post('/v1/pets', { name, categoryId: 1 })).json.id;
-    pets = [await add('Rex'), await add('Bello')];
-  });
-  afterAll(() => store.close());
+  const pets: number[] = [];
+  const addPets = async () => {
+    for (const name of ['Rex', 'Bello']) pets.push((await post('/v1/pets', { name, categoryId: 1 })).json.id);
+  };
+  const store = storeForAll({}, addPets, { more: [visitsModule] });
 
   const send = (method: string) => (path: string, json?: object, headers?: Record<string, string>) =>
     rest(store, path, { method, ...(json && { json }), ...(headers && { headers }) });
@@ -86,12 +78,8 @@ describeHere('visits', () => {
     for (const answer of [await patch(path, { status: 'done' }, key), await remove(path, undefined, key)]) {
       expect(answer.json).toEqual({ code: 'BAD_USER_INPUT', message, status: 400 });
     }
-    const { errors } = await graphqlText(
-      store,
-      { query: `mutation { removeVisit(id: ${created.id}) }` },
-      store.key,
-      key,
-    );
+    const query = `mutation { removeVisit(id: ${created.id}) }`;
+    const { errors } = await graphqlText(store, { query }, store.key, key);
     expect(errors?.[0]).toMatchObject({ message, extensions: { code: 'BAD_USER_INPUT' } });
     expect(await list(`after=${created.id - 1}&limit=1`)).toEqual([created]);
   });

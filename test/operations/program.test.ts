@@ -1,14 +1,11 @@
 import { execFile } from 'node:child_process';
-import { rmSync } from 'node:fs';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { creators } from '../support/creations.ts';
-import { createOwnDatabase, newFolder } from '../support/database.ts';
+import { createOwnDatabase } from '../support/database.ts';
 import { databaseForEach } from '../support/each.ts';
 import { expect, test } from '../support/jest.ts';
 import { cli, eventually, onPostgres, startServer } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
-import { allUp, linesOf, startWorkers } from '../support/workers.ts';
 
 /** The built program as its users start it. `test/deep/operations` has the rest of each story. */
 
@@ -88,31 +85,4 @@ test('after SIGTERM each request of either face is answered or refused, and each
 
   const again = await startServer(given);
   expect((await rest(again, '/v1/pets?limit=100')).json).toHaveLength(answers.length);
-});
-
-test('a worker that dies is replaced, and the others keep serving', async () => {
-  const server = await startWorkers(env(), 2);
-  const [victim] = server.pids() as [number];
-  process.kill(victim, 'SIGKILL');
-  await eventually(async () => server.pids().length === 3);
-  await allUp(server);
-  expect((await rest({ ...server, key }, '/v1/pets')).status).toBe(200);
-  const { stdout, ...ended } = await server.stop();
-  expect(ended).toEqual(drained);
-  expect(linesOf(stdout).filter(({ msg }) => msg === 'worker died')).toMatchObject([{ workerPid: victim }]);
-});
-
-onEmbedded('a backup of a running store is restored elsewhere (PostgreSQL has pg_dump)', async () => {
-  const folder = await newFolder();
-  const file = join(folder, 'backup.ndjson');
-  const DATA_DIR = join(folder, 'restored');
-  const server = await startServer(env());
-  const created = await rest(server, '/v1/pets', creation('Rex'));
-  expect(await cli(['backup', file], env())).toMatchObject({ code: 0, stderr: '' });
-  expect(await cli(['restore', file], { DATA_DIR })).toMatchObject({ code: 0, stderr: '' });
-  const restored = await startServer({ DATA_DIR, BOOTSTRAP_API_KEY: key });
-  expect((await rest(restored, '/v1/pets')).json).toEqual([created.json]);
-  expect((await rest(restored, '/v1/pets', creation('Bella'))).json.id).toBe(created.json.id + 1);
-  await restored.stop();
-  rmSync(folder, { recursive: true });
 });

@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { httpStatusOf, restCodes } from '../../src/errors.ts';
-import { newFolder } from '../support/database.ts';
 import { whileReadsFail, whileWritesWait } from '../support/database-access.ts';
+import { newFolder } from '../support/folder.ts';
 import { send } from '../support/http.ts';
 import { expect, test } from '../support/jest.ts';
 import { exchange, requestText } from '../support/raw.ts';
@@ -31,14 +31,9 @@ const { description } = JSON.parse(readFileSync('schema/openapi.json', 'utf8')).
   .code;
 const listed: string[] = description.replace(/^Machine-readable error code: (.+)\.$/, '$1').split(', ');
 
-interface Refusal {
-  code: string;
-  status: number;
-}
-
-async function refusal(path: string, request: RestRequest = {}): Promise<Refusal> {
-  return (await rest(store, path, request)).json;
-}
+type Refusal = { code: string; status: number };
+const refusal = async (path: string, request: RestRequest = {}): Promise<Refusal> =>
+  (await rest(store, path, request)).json;
 
 async function raw(head: string): Promise<Refusal> {
   const headers = `Authorization: Bearer ${store.key}\r\n${head}`;
@@ -128,9 +123,7 @@ const ways: Record<string, Way> = {
   QUERY_TOO_DEEP: {
     body: { query: `{ __schema { types { fields { type ${times(13, '{ ofType')} { name } ${times(13, '}')} } } } }` },
   },
-  TOO_MANY_ALIASES: {
-    body: { query: `{ pets { ${Array.from({ length: 51 }, (_, n) => `a${n}: id`).join(' ')} } }` },
-  },
+  TOO_MANY_ALIASES: { body: { query: `{ pets { ${times(51, 'a: id')} } }` } },
   TOO_MANY_ROOT_FIELDS: { body: { query: `{ ${times(51, '__typename')} }` } },
   TOO_MANY_DIRECTIVES: { body: { query: `{ pets { ${times(51, 'id @include(if: true)')} } }` } },
   QUERY_TOO_COSTLY: { body: { query: '{ pets(limit: 100) { id } }' }, env: () => ({ GRAPHQL_MAX_COST: '100' }) },

@@ -1,24 +1,16 @@
 import { faces, type SeenPet } from '../support/faces.ts';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
-import { type ServiceNode, type Store, startNode, startStore } from '../support/store.ts';
+import { nodeForAll, type Store, storeForAll } from '../support/store.ts';
 
-let store: Store;
-let second: ServiceNode;
-let nodes: Store[];
-beforeAll(async () => {
-  store = await startStore();
-  second = await startNode(store);
-  nodes = [store, { ...store, origin: second.origin }];
-});
+const store = storeForAll();
+const second = nodeForAll(store, {});
 beforeEach(() => store.empty());
-afterAll(async () => {
-  await second.close();
-  await store.close();
-});
 
 const writers = 12;
 const creationsEach = 15;
+
+const nodes = (): Store[] => [store, { ...store, origin: second.origin }];
 
 /** What `work` gives for 0 to count-1, all at once. */
 function all<T>(count: number, work: (number: number) => Promise<T>): Promise<T[]> {
@@ -30,7 +22,7 @@ function turn<T>(list: T[], number: number): T {
 }
 
 async function create(number: number): Promise<SeenPet> {
-  const outcome = await turn(faces, number).create(turn(nodes, number >> 1), {
+  const outcome = await turn(faces, number).create(turn(nodes(), number >> 1), {
     name: `pet ${number}`,
     categoryId: number,
   });
@@ -43,7 +35,7 @@ describe('while many write at once, through both faces of two nodes', () => {
     await all(writers, async (writer) => {
       for (let round = 0; round < creationsEach; round += 1) {
         const pet = await create(writer * creationsEach + round);
-        const [face, node] = [turn(faces, round >> 1), turn(nodes, writer + round)];
+        const [face, node] = [turn(faces, round >> 1), turn(nodes(), writer + round)];
         const after = `${BigInt(pet.id) - 1n}`;
         expect(await face.find(node, pet.id)).toEqual({ data: pet });
         expect(await face.list(node, { after, limit: 1 })).toEqual({ data: [pet] });
@@ -63,7 +55,7 @@ describe('while many write at once, through both faces of two nodes', () => {
     const visited: bigint[] = [];
     let next: string | undefined = '/v1/pets?limit=3';
     while (next) {
-      const { json, headers } = await rest(turn(nodes, visited.length), next);
+      const { json, headers } = await rest(turn(nodes(), visited.length), next);
       visited.push(...json.map(({ id }: { id: number }) => BigInt(id)));
       const link = /<([^>]+)>; rel="next"/.exec(`${headers.link}`)?.[1];
       if (link) next = new URL(link).pathname + new URL(link).search;

@@ -1,4 +1,5 @@
 import { hash, randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { removeExpiredKeys } from '../../src/access/idempotency/expiry.ts';
 import { citusLayout } from '../support/citus.ts';
 import { type Created, type Creator, creators, headerOf } from '../support/creations.ts';
@@ -16,8 +17,8 @@ beforeEach(async () => {
   await sql(store.database, 'delete from idempotency_key');
 });
 
-const rex = { name: 'Rex', categoryId: 5, status: 'pending' };
-const seenRex = { ...rex, id: expect.stringMatching(/^\d+$/), categoryId: '5' };
+const rex = { name: 'Rex', categoryId: 9007199254740993n, status: 'pending' };
+const seenRex = { ...rex, id: expect.stringMatching(/^\d+$/), categoryId: '9007199254740993' };
 const stored = async () =>
   (await sql<[string]>(store.database, 'select name from pet order by id')).map(([name]) => name);
 const keys = async () => Number((await sql<[string]>(store.database, 'select count(*) from idempotency_key'))[0]?.[0]);
@@ -38,23 +39,14 @@ const pairs = creators.flatMap((first) => creators.map((second) => ({ first, sec
 describe.each(pairs)('created through $first.name and sent again through $second.name', ({ first, second }) => {
   const again = (newPet: object, creation = { once } as object) => second.create(store, newPet, creation);
 
-  test('it is the same animal, to the byte, and the answer says that it was there', async () => {
+  test('it is the same animal, which the answer says; another input is refused, and does not take the key', async () => {
     const created = await first.create(store, rex, { once });
     expect(created).toEqual({ outcome: seenRex, replayed: undefined, retryAfter: undefined });
-    for (let time = 1; time <= 3; time += 1) expect(await again(rex)).toEqual({ ...created, replayed: 'true' });
-    expect(await stored()).toEqual(['Rex']);
-  });
-
-  test('another input is refused, and does not take the key', async () => {
-    const created = await first.create(store, rex, { once });
-    for (const change of [{ name: 'Rex ' }, { categoryId: 6 }, { status: 'sold' }]) {
-      expect(await again({ ...rex, ...change })).toEqual({
-        outcome: reused,
-        replayed: undefined,
-        retryAfter: undefined,
-      });
+    const refusal = { outcome: reused, replayed: undefined, retryAfter: undefined };
+    for (const change of [{ name: 'Rex ' }, { categoryId: 9007199254740992n }, { status: 'sold' }]) {
+      expect(await again(rex)).toEqual({ ...created, replayed: 'true' });
+      expect(await again({ ...rex, ...change })).toEqual(refusal);
     }
-    expect(await again(rex)).toEqual({ ...created, replayed: 'true' });
     expect(await stored()).toEqual(['Rex']);
   });
 
@@ -64,19 +56,9 @@ describe.each(pairs)('created through $first.name and sent again through $second
     expect(await again({ status: 'available', categoryId: 5, name: 'Rex' })).toMatchObject(replay);
   });
 
-  test('an int64 beyond 2^53 is compared, and comes back, digit for digit', async () => {
-    const big = { ...rex, categoryId: 9007199254740993n };
-    const created = await first.create(store, big, { once });
-    expect(created.outcome.categoryId).toBe('9007199254740993');
-    expect(await again(big)).toEqual({ ...created, replayed: 'true' });
-    expect(await again({ ...big, categoryId: 9007199254740992n })).toMatchObject({ outcome: reused });
-  });
-
   test.each([
     ['key', '"key"'],
-    ['"key"', 'key'],
     ['a"b\\c', '"a\\"b\\\\c"'],
-    ['!~', '!~'],
     ['k'.repeat(255), `"${'k'.repeat(255)}"`],
   ])('%s and %s are the same key', async (bare, quoted) => {
     const created = await first.create(store, rex, { once: bare });
@@ -84,15 +66,7 @@ describe.each(pairs)('created through $first.name and sent again through $second
     expect(await again(rex, { once: quoted })).toEqual({ ...created, replayed: 'true' });
   });
 
-  test('of many at the same time one creates, and the others get its animal', async () => {
-    const all = Array.from({ length: 64 }, (_, at) => (at % 2 ? first : second).create(store, rex, { once }));
-    const created = await Promise.all(all);
-    expect(new Set(created.map(({ outcome }) => JSON.stringify(outcome))).size).toBe(1);
-    expect(created.filter(({ replayed }) => replayed === undefined)).toHaveLength(1);
-    expect(await stored()).toEqual(['Rex']);
-  });
-
-  test('of many at the same time with different inputs one creates, and those with another input are refused', async () => {
+  test('of many at the same time one creates, those with its input get its animal, and the others are refused', async () => {
     const names = Array.from({ length: 12 }, (_, at) => `pet ${at % 3}`);
     const all = names.map((name, at) => (at % 2 ? first : second).create(store, { ...rex, name }, { once }));
     const created = await Promise.all(all);
@@ -101,21 +75,19 @@ describe.each(pairs)('created through $first.name and sent again through $second
     for (const [at, { outcome }] of created.entries()) {
       expect(outcome).toEqual(names[at] === name ? { ...seenRex, name } : reused);
     }
+    const same = created.filter(({ outcome }) => outcome.name === name);
+    expect(new Set(same.map(({ outcome }) => outcome.id)).size).toBe(1);
+    expect(same.filter(({ replayed }) => replayed === undefined)).toHaveLength(1);
   });
 
-  test('the key of a client outlives the secret of its API key', async () => {
+  test('the key of a client outlives the secret of its API key, and another client may choose the same', async () => {
     const { id, key } = await store.keys.issue({ name: 'shop' });
     const created = await first.create(store, rex, { once, key });
     const { key: next } = await store.keys.rotate(id, 0);
     expect(await again(rex, { once, key: next })).toEqual({ ...created, replayed: 'true' });
-  });
-
-  test('two clients may choose the same key', async () => {
-    const { key } = await store.keys.issue({ name: 'another' });
-    const mine = await first.create(store, rex, { once });
-    const theirs = await again({ ...rex, name: 'Bello' }, { once, key });
+    const theirs = await again({ ...rex, name: 'Bello' });
     expect(theirs).toEqual({ outcome: { ...seenRex, name: 'Bello' }, replayed: undefined, retryAfter: undefined });
-    expect(mine.outcome.id).not.toBe(theirs.outcome.id);
+    expect(theirs.outcome.id).not.toBe(created.outcome.id);
   });
 
   test('what was refused before it began leaves the key free', async () => {
@@ -165,7 +137,7 @@ describe.each(pairs)('created through $first.name and sent again through $second
 });
 
 describe.each(creators)('through $name', ({ create }: Creator) => {
-  test.each(['', ' ', '""', '"a', '"a"b"', '"a\\b"', '"a b"', 'a b', 'a, b', 'é', '"a";p=1', 'k'.repeat(256)])(
+  test.each(['', '""', '"a', '"a"b"', '"a\\b"', 'a b', 'a, b', 'é', '"a";p=1', 'k'.repeat(256)])(
     'the key %j is refused, before anything is created',
     async (given) => {
       expect(await create(store, rex, { once: given })).toMatchObject({ outcome: invalid, replayed: undefined });
@@ -187,7 +159,7 @@ describe.each(creators)('through $name', ({ create }: Creator) => {
     let all: Created[] = [];
     const sent = await sentDuring(store.database, async () => {
       const creations = Array.from({ length: 60 }, (_, at) => {
-        const given = at % 3 === 0 ? undefined : at % 3 === 1 ? `${once} ${at}`.replace(' ', '-') : once;
+        const given = [undefined, `${once}-${at}`, once][at % 3];
         return create(store, given === once ? rex : { ...rex, name: `pet ${at}` }, { once: given });
       });
       all = await Promise.all(creations);
@@ -198,9 +170,6 @@ describe.each(creators)('through $name', ({ create }: Creator) => {
       else expect({ outcome, replayed }).toEqual({ outcome: { ...seenRex, name: `pet ${at}` }, replayed: undefined });
     }
     expect(new Set(all.map(({ outcome }) => outcome.id)).size).toBe(41);
-    expect((await stored()).sort()).toEqual(
-      ['Rex', ...all.flatMap((_, at) => (at % 3 === 2 ? [] : `pet ${at}`))].sort(),
-    );
   });
 
   // Citus reports what a shard refuses as an internal error (XX000), as for creations without a key.
@@ -214,19 +183,13 @@ describe.each(creators)('through $name', ({ create }: Creator) => {
           Promise.all(names.map((name) => create(store, { ...rex, name }, { once: `${once}-${name}` })));
         const all = await createAll();
         expect(all.map(({ outcome }) => outcome.status)).toEqual(['pending', 500, 'pending', 'pending']);
-        expect((await createAll()).map(({ outcome, replayed }) => [outcome.status, replayed])).toEqual([
-          ['pending', 'true'],
-          [500, undefined],
-          ['pending', 'true'],
-          ['pending', 'true'],
-        ]);
+        expect((await createAll()).map(({ replayed }) => replayed)).toEqual(['true', undefined, 'true', 'true']);
         expect(await keys()).toBe(3);
       } finally {
         await sql(store.database, 'alter table pet drop constraint no_wolf');
       }
-      expect(await create(store, { ...rex, name: 'wolf' }, { once: `${once}-wolf` })).toMatchObject({
-        outcome: { name: 'wolf' },
-      });
+      const wolf = await create(store, { ...rex, name: 'wolf' }, { once: `${once}-wolf` });
+      expect(wolf).toMatchObject({ outcome: { name: 'wolf' } });
     },
   );
 
@@ -255,12 +218,8 @@ describe('several in one GraphQL request', () => {
 
   test('one under any alias has the key itself', async () => {
     const { data } = await send(`mutation { anything: ${field('Rex')} anything: ${field('Rex')} }`);
-    const { json, headers } = await rest(store, '/v1/pets', {
-      method: 'POST',
-      json: { name: 'Rex', categoryId: 5 },
-      headers: headerOf(once),
-    });
-    expect([`${json.id}`, headers['idempotent-replayed']]).toEqual([data.anything.id, 'true']);
+    const again = await creators[0]?.create(store, { name: 'Rex', categoryId: 5 }, { once });
+    expect([again?.outcome.id, again?.replayed]).toEqual([data.anything.id, 'true']);
   });
 
   test('when one fails, those before it are there, and the same request, sent again, completes them', async () => {
@@ -281,8 +240,8 @@ describe('several in one GraphQL request', () => {
 
 test.each(['true', 'false'])('however a document comes, it has the same key (GRAPHQL_JIT=%s)', async (GRAPHQL_JIT) => {
   const query = `mutation ($no: Boolean = false) {
-    createPet(input: { name: "Rex", categoryId: 5, status: pending }) { ...Shown }
-    ... on Mutation @skip(if: true) { createPet(input: { name: "Rex", categoryId: 5, status: pending }) { id } }
+    createPet(input: { name: "Rex", categoryId: "9007199254740993", status: pending }) { ...Shown }
+    ... on Mutation @skip(if: true) { createPet(input: { name: "Rex", categoryId: "9007199254740993", status: pending }) { id } }
     more: __typename @include(if: $no) } fragment Shown on Pet { id name }`;
   const extensions = { persistedQuery: { version: 1, sha256Hash: hash('sha256', query) } };
   await onNode(store, { GRAPHQL_APQ: 'true', GRAPHQL_JIT }, async (node) => {
@@ -291,10 +250,8 @@ test.each(['true', 'false'])('however a document comes, it has the same key (GRA
     for (const body of [{ query }, { query }, { query, extensions }, { extensions }, { extensions }]) {
       for (const headers of [{}, accept]) {
         const answer = await graphqlText(node, body, node.key, { ...headerOf(`"${once}"`), ...headers });
-        expect([answer.data, answer.headers['idempotent-replayed']]).toEqual([
-          { createPet: { id: created?.outcome.id, name: 'Rex' } },
-          'true',
-        ]);
+        expect(answer.data).toEqual({ createPet: { id: created?.outcome.id, name: 'Rex' } });
+        expect(answer.headers['idempotent-replayed']).toBe('true');
       }
     }
   });
@@ -315,11 +272,9 @@ test('a key given twice is refused', async () => {
 });
 
 test('what takes a key in REST is a mutation of the same name', async () => {
-  const { paths } = store.app.swagger() as unknown as {
-    paths: Record<string, Record<string, { operationId: string; parameters?: Array<{ name: string }> }>>;
-  };
+  const { paths } = JSON.parse(readFileSync('schema/openapi.json', 'utf8')) as { paths: Record<string, object> };
   const operations = Object.values(paths)
-    .flatMap((methods) => Object.values(methods))
+    .flatMap((methods): Array<{ operationId: string; parameters?: Array<{ name: string }> }> => Object.values(methods))
     .filter(({ parameters = [] }) => parameters.some(({ name }) => name === 'Idempotency-Key'));
   const fields = store.app.graphqlSchema.getMutationType()?.getFields() ?? {};
   const repeatable = Object.values(fields).filter(({ extensions }) => extensions.isRepeatable);

@@ -1,6 +1,6 @@
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
-import { describe, expect, test } from '../support/jest.ts';
+import { expect, test } from '../support/jest.ts';
 import { exchange, requestText } from '../support/raw.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
@@ -16,22 +16,17 @@ const json = 'Content-Type: application/json\r\n';
 const length = (body: string) => `Content-Length: ${body.length}\r\n`;
 const refusals: Array<[status: number, line: string, headers: string, body: string]> = [
   [400, 'GET /v1/pets?limit=0', '', ''],
-  [400, 'POST /v1/pets', '', ''],
   [400, 'POST /v1/pets', json + length('{'), '{'],
   [400, 'POST /v1/pets', json + length('{}'), '{}'],
   [400, 'GET /v1/pets', 'Host: b.example\r\n', ''],
   [400, 'POST /graphql', json + length('{'), '{'],
-  [400, 'POST /graphql', json + length('[]'), '[]'],
   [400, 'GET /graphql', 'Apollo-Require-Preflight: 1\r\n', ''],
   [404, 'GET /v1/pets/0', '', ''],
-  [404, 'GET /v1/pets/rex', '', ''],
   [404, 'GET /v1/pets/%ff', '', ''],
   [404, 'GET /v1/nothing', '', ''],
-  [404, 'GET /index.html', '', ''],
   [405, 'POST /', json + length('{'), '{'],
   [404, 'POST /v1/nothing', json + length('{'), '{'],
   [405, 'DELETE /v1/pets', '', ''],
-  [405, 'PUT /v1/pets/1', json + length('{'), '{'],
   [405, 'TRACE /graphql', '', ''],
   [405, 'POST /livez', '', ''],
   [413, 'POST /v1/pets', `${json}Content-Length: 1025\r\n`, ''],
@@ -53,38 +48,22 @@ test.each(refusals)('without a key 401, with one %i: %s', async (status, line, h
   expect([withKey?.status, isGraphQL ? told.errors[0].extensions.status : told.status]).toEqual([status, status]);
 });
 
-describe('in GraphQL, without a key', () => {
-  test.each([
-    ['a query', { query: '{ pets { id } }' }],
-    ['a mutation', { query: 'mutation { createPet(input: { name: "Rex", categoryId: 1 }) { id } }' }],
-    ['introspection', { query: '{ __schema { types { name } } }' }],
-    ['__typename', { query: '{ __typename }' }],
-    ['what cannot be parsed', { query: '{' }],
-    ['what is not valid', { query: '{ nothing }' }],
-    ['an unknown operation', { query: 'query A { __typename }', operationName: 'B' }],
-    ['nothing', {}],
-  ])('%s is 401 and nothing else', async (_what, body) => {
+test('a mutation and introspection without a key, or with a wrong one, are 401 and nothing else', async () => {
+  const create = 'mutation { createPet(input: { name: "Rex", categoryId: 1 }) { id } }';
+  for (const query of [create, '{ __schema { types { name } } }']) {
     for (const key of [null, 'wrong']) {
-      const answer = await graphqlText(store, body, key);
+      const answer = await graphqlText(store, { query }, key);
       const told = key ? 'The API key is not valid.' : message;
       expect(answer).toMatchObject({ status: 401, errors: [{ ...errors[0], message: told }] });
       expect(answer).not.toHaveProperty('data');
     }
-    expect((await rest(store, '/v1/pets')).json).toEqual([]);
-  });
+  }
+  expect((await rest(store, '/v1/pets')).json).toEqual([]);
 });
 
 test.each([
-  '/',
-  '/favicon.ico',
-  '/robots.txt',
-  '/livez',
-  '/readyz',
-  '/v1/openapi.json',
-  '/v1/openapi-3.0.json',
-  '/schema.graphql',
-  '/docs',
-  '/docs/static/swagger-ui.css',
+  ...['/', '/favicon.ico', '/robots.txt', '/livez', '/readyz', '/v1/openapi.json', '/v1/openapi-3.0.json'],
+  ...['/schema.graphql', '/docs', '/docs/static/swagger-ui.css'],
 ])('%s needs no key, and does not mind a wrong one', async (path) => {
   for (const headers of [{}, { authorization: 'Bearer wrong' }] as Array<Record<string, string>>) {
     expect(await send(store.origin, { path, headers })).toMatchObject({ status: 200 });

@@ -1,4 +1,4 @@
-import { faces, type Outcome, type SeenPet } from '../support/faces.ts';
+import type { Outcome, SeenPet } from '../support/faces.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { type RestResponse, rest } from '../support/rest.ts';
 import type { Store } from '../support/store.ts';
@@ -22,19 +22,6 @@ const alongLinks: Walk = async (store, status, limit, length) => {
     path = next?.slice(store.origin.length);
   }
   return { data: pets };
-};
-
-/** Asks for what comes after the last id seen until there are fewer than a page. */
-const afterTheLastId: Walk = async (store, status, limit, length) => {
-  const [, graphqlFace] = faces;
-  const pets: SeenPet[] = [];
-  for (;;) {
-    const answer = await graphqlFace?.list(store, { status, limit, after: pets.at(-1)?.id });
-    if (!answer || !('data' in answer)) return answer ?? { data: [] };
-    pets.push(...answer.data);
-    if (pets.length > length) throw new Error(`after ${pets.at(-1)?.id} there are more animals than there are`);
-    if (answer.data.length < limit) return { data: pets };
-  }
 };
 
 const query = `query ($first: Int, $after: String, $status: PetStatus) {
@@ -64,6 +51,5 @@ const alongCursors: Walk = async (store, status, first, length) => {
 
 export const walks: Record<string, Walk> = {
   'REST list': alongLinks,
-  'GraphQL list': afterTheLastId,
   'GraphQL connection': alongCursors,
 };

@@ -4,10 +4,10 @@ import { visitsModule } from '../modules/visits/visits.module.ts';
 import { citusLayout } from '../support/citus.ts';
 import { sql } from '../support/database-access.ts';
 import { send } from '../support/http.ts';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../support/jest.ts';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { eventually } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
-import { onNode, type Store, startStore, storeForAll } from '../support/store.ts';
+import { onNode, type Store, storeForAll } from '../support/store.ts';
 
 /** The Model Context Protocol at `/mcp`, message by message; test/deep/clients/mcp.test.ts has the official client. */
 
@@ -86,44 +86,33 @@ describe('a session', () => {
     expect(created.json.result).toMatchObject({ resultType: 'complete', structuredContent: rex });
   });
 
-  test.each([
-    ['another version', { 'mcp-protocol-version': '2030-01-01' }, -32020],
-    ['no version', { 'mcp-protocol-version': '' }, -32020],
-    ['another method', { 'mcp-method': 'ping' }, -32020],
-    ['another tool', { 'mcp-name': 'create_pet' }, -32020],
-  ])('refuses headers with %s than the body', async (_name, headers, code) => {
-    const { status, json } = await askNow('tools/call', { name: 'list_pets' }, headers);
-    expect([status, json.id, json.error.code]).toEqual([400, 'a', code]);
-  });
-
-  test('refuses versions that it does not know, and says which it knows', async () => {
-    const params = { _meta: { 'io.modelcontextprotocol/protocolVersion': '2030-01-01' } };
-    const headers = { 'mcp-protocol-version': '2030-01-01', 'mcp-method': 'tools/list' };
-    const later = await post(store, { jsonrpc: '2.0', id: 1, method: 'tools/list', params }, headers);
-    const earlier = await post(
-      store,
-      { jsonrpc: '2.0', id: 1, method: 'tools/list' },
-      { 'mcp-protocol-version': '2024-11-05' },
-    );
+  test('refuses headers that say another thing than the body, and versions that it does not know', async () => {
+    for (const headers of [
+      { 'mcp-protocol-version': '2030-01-01' },
+      { 'mcp-protocol-version': '' },
+      { 'mcp-method': 'ping' },
+      { 'mcp-name': 'create_pet' },
+    ] as Array<Record<string, string>>) {
+      const { status, json } = await askNow('tools/call', { name: 'list_pets' }, headers);
+      expect([status, json.id, json.error.code]).toEqual([400, 'a', -32020]);
+    }
     const supported = [version, '2025-11-25', '2025-06-18', '2025-03-26'];
-    for (const [{ status, json }, requested] of [
-      [later, '2030-01-01'],
-      [earlier, '2024-11-05'],
+    for (const [requested, params] of [
+      ['2030-01-01', { _meta: { 'io.modelcontextprotocol/protocolVersion': '2030-01-01' } }],
+      ['2024-11-05', undefined],
     ] as const) {
-      expect(status).toBe(400);
+      const headers = { 'mcp-protocol-version': requested, 'mcp-method': 'tools/list' };
+      const { status, json } = await post(store, { jsonrpc: '2.0', id: 1, method: 'tools/list', params }, headers);
       const error = { code: -32022, message: 'Unsupported protocol version', data: { supported, requested } };
-      expect(json).toEqual({ jsonrpc: '2.0', id: 1, error });
+      expect([status, json]).toEqual([400, { jsonrpc: '2.0', id: 1, error }]);
     }
   });
 
-  test.each(['nothing', '__proto__', 'constructor', 'subscriptions/listen', 'resources/list'])(
-    'has no method %s',
-    async (method) => {
-      const error = { code: -32601, message: 'There is no such method.' };
-      expect(await ask(method)).toMatchObject({ status: 200, json: { error } });
-      expect(await askNow(method)).toMatchObject({ status: 404, json: { error } });
-    },
-  );
+  test.each(['nothing', '__proto__', 'subscriptions/listen'])('has no method %s', async (method) => {
+    const error = { code: -32601, message: 'There is no such method.' };
+    expect(await ask(method)).toMatchObject({ status: 200, json: { error } });
+    expect(await askNow(method)).toMatchObject({ status: 404, json: { error } });
+  });
 });
 
 describe('the tools', () => {
@@ -155,25 +144,21 @@ describe('the tools', () => {
     const pet = { id: expect.stringMatching(/^\d+$/), ...rex };
     expect(created).toEqual({ content: [{ type: 'text', text: expect.any(String) }], structuredContent: pet });
     expect(JSON.parse(created.content[0].text)).toEqual(created.structuredContent);
+    const { id } = created.structuredContent;
     await call('create_pet', { ...rex, categoryId: 5, status: undefined });
-    const { structuredContent: first } = await call('list_pets', { limit: 1 });
-    expect(first).toEqual({ items: [created.structuredContent], next: created.structuredContent.id });
-    const second = await call('list_pets', { limit: 1, after: first.next, status: null });
-    expect(second.structuredContent).toEqual({
-      items: [{ ...pet, categoryId: '5', status: 'available' }],
-    });
+    const first = await call('list_pets', { limit: 1 });
+    expect(first.structuredContent).toEqual({ items: [created.structuredContent], next: id });
+    const second = await call('list_pets', { limit: 1, after: id, status: null });
+    expect(second.structuredContent).toEqual({ items: [{ ...pet, categoryId: '5', status: 'available' }] });
     // Digits in a JSON number, which a careful client can send, count as well.
     const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"create_pet","arguments":{"name":"x","categoryId":${big}}}}`;
     expect((await post(store, body)).json.result.structuredContent.categoryId).toBe(big);
   });
 
   test('repeat a creation under its name once', async () => {
-    const [first, second] = [
-      await call('create_pet', { ...rex, idempotencyKey: 'one' }),
-      await call('create_pet', { ...rex, idempotencyKey: 'one' }),
-    ];
-    expect(second).toEqual(first);
-    expect((await call('create_pet', { ...rex, name: 'Tom', idempotencyKey: 'one' })).content[0].text).toBe(
+    const create = (name: string) => call('create_pet', { ...rex, name, idempotencyKey: 'one' });
+    expect(await create('Rex')).toEqual(await create('Rex'));
+    expect((await create('Tom')).content[0].text).toBe(
       'IDEMPOTENCY_KEY_REUSED: This Idempotency-Key was used for another input; a new creation needs a new key.',
     );
     // REST has the same key.
@@ -185,7 +170,6 @@ describe('the tools', () => {
 
   test.each<[string, string, object, string]>([
     ['a missing member', 'create_pet', { name: 'Rex' }, 'categoryId is required.'],
-    ['a value', 'list_pets', { limit: 0 }, 'limit must be an integer between 1 and 100.'],
     ['an object for text', 'list_pets', { status: { toString: 1 } }, 'status must be one of available, pending, sold.'],
     [
       'a text that is not an int64',
@@ -193,7 +177,6 @@ describe('the tools', () => {
       { name: 'Rex', categoryId: '1e3' },
       'categoryId must be an integer between -9223372036854775808 and 9223372036854775807.',
     ],
-    ['an unknown argument', 'list_pets', { statuz: 'sold' }, 'An argument is unknown; known are status, limit, after.'],
     ['a prototype', 'list_pets', { constructor: 1 }, 'An argument is unknown; known are status, limit, after.'],
     [
       'a header in the key',
@@ -206,15 +189,11 @@ describe('the tools', () => {
     expect((await call('list_pets', {})).structuredContent.items).toEqual([]);
   });
 
-  test.each(['get_pet', 'list_orders', 'listPets', '__proto__', 'constructor', '', 5, null])(
-    'lack %p',
-    async (name) => {
+  test('lack what is deprecated or no operation, and take arguments as an object only', async () => {
+    for (const name of ['get_pet', 'list_orders', '__proto__', '', 5, null]) {
       const { status, json } = await ask('tools/call', { name });
       expect([status, json.error]).toEqual([200, { code: -32602, message: 'There is no tool with this name.' }]);
-    },
-  );
-
-  test('take arguments as an object only', async () => {
+    }
     for (const args of [[], 'x', null]) {
       const { json } = await ask('tools/call', { name: 'list_pets', arguments: args });
       expect(json.error).toEqual({ code: -32602, message: 'The arguments must be an object.' });
@@ -243,58 +222,35 @@ describe('the tools', () => {
     });
   });
 
-  test.each(['1e400', '9007199254740993.5'])('a number where a text belongs is refused, also %s', async (number) => {
-    const params = `{"name":"create_pet","arguments":{"name":${number},"categoryId":"5"}}`;
-    const { json } = await post(store, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":${params}}`);
-    expect(json.result).toEqual(failure('BAD_USER_INPUT: name must be a string.'));
-  });
-
-  test('arguments that are nested too deeply are refused', async () => {
-    const [open, close] = ['['.repeat(200_000), ']'.repeat(200_000)];
-    const params = `{"name":"list_pets","arguments":{"status":${open}${close}}}`;
-    const { json } = await post(store, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":${params}}`);
-    expect(json.result).toEqual(failure('BAD_USER_INPUT: The arguments are nested too deeply.'));
+  test('refuse numbers where text belongs, and deep nesting, before they are read', async () => {
+    const callRaw = async (tool: string, args: string) => {
+      const params = `{"name":"${tool}","arguments":${args}}`;
+      return (await post(store, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":${params}}`)).json.result;
+    };
+    const number = await callRaw('create_pet', '{"name":1e400,"categoryId":"5"}');
+    expect(number).toEqual(failure('BAD_USER_INPUT: name must be a string.'));
+    const deep = await callRaw('list_pets', `{"status":${'['.repeat(200_000)}${']'.repeat(200_000)}}`);
+    expect(deep).toEqual(failure('BAD_USER_INPUT: The arguments are nested too deeply.'));
   });
 });
 
 describe('a request', () => {
-  test.each<[string, string, number, string]>([
-    ['bad JSON', '{"jsonrpc":', 400, 'BAD_USER_INPUT'],
-    ['no body', '', 400, 'BAD_USER_INPUT'],
-    ['a batch', '[{"jsonrpc":"2.0","id":1,"method":"ping"}]', 400, 'BAD_USER_INPUT'],
-    ['a response', '{"jsonrpc":"2.0","id":1,"result":{}}', 400, 'BAD_USER_INPUT'],
-    ['an id that is null', '{"jsonrpc":"2.0","id":null,"method":"ping"}', 400, 'BAD_USER_INPUT'],
-    ['an id that JSON.parse would round', `{"jsonrpc":"2.0","id":${big},"method":"ping"}`, 400, 'BAD_USER_INPUT'],
-    ['parameters in an array', '{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', 400, 'BAD_USER_INPUT'],
-    ['another JSON-RPC', '{"id":1,"method":"ping"}', 400, 'BAD_USER_INPUT'],
-    ['2 MB', `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"${'x'.repeat(2e6)}"}}`, 413, 'PAYLOAD_TOO_LARGE'],
-  ])('with %s is refused', async (_name, body, status, code) => {
-    expect(await post(store, body)).toMatchObject({ status, json: { code, status } });
-  });
-
-  test('with members given twice means the last of them', async () => {
-    const { json } = await post(store, '{"jsonrpc":"2.0","id":1,"id":2,"method":"nothing","method":"ping"}');
-    expect(json).toEqual({ jsonrpc: '2.0', id: 2, result: {} });
-  });
-
-  test('with another media type is refused', async () => {
-    const answer = await post(store, { jsonrpc: '2.0', id: 1, method: 'ping' }, { 'content-type': 'text/plain' });
-    expect(answer).toMatchObject({ status: 415, json: { code: 'UNSUPPORTED_MEDIA_TYPE' } });
-  });
-
-  test('without a valid key is 401, whatever it says', async () => {
-    for (const [key, challenge] of [
-      ['wrong', 'Bearer error="invalid_token"'],
-      ['', 'Bearer'],
-    ] as const) {
-      const answer = await post({ ...store, key }, '{');
-      expect(answer).toMatchObject({ status: 401, headers: { 'www-authenticate': challenge } });
-    }
+  test.each<[what: string, status: number, code: string, body: string, headers?: Record<string, string>]>([
+    ['bad JSON', 400, 'BAD_USER_INPUT', '{"jsonrpc":'],
+    ['a batch', 400, 'BAD_USER_INPUT', '[{"jsonrpc":"2.0","id":1,"method":"ping"}]'],
+    ['a response', 400, 'BAD_USER_INPUT', '{"jsonrpc":"2.0","id":1,"result":{}}'],
+    ['an id that JSON.parse would round', 400, 'BAD_USER_INPUT', `{"jsonrpc":"2.0","id":${big},"method":"ping"}`],
+    ['parameters in an array', 400, 'BAD_USER_INPUT', '{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}'],
+    ['2 MB', 413, 'PAYLOAD_TOO_LARGE', `{"x":"${'x'.repeat(2e6)}"}`],
+    ['another media type', 415, 'UNSUPPORTED_MEDIA_TYPE', '{}', { 'content-type': 'text/plain' }],
+    ['a wrong key, whatever it says', 401, 'UNAUTHENTICATED', '{', { authorization: 'Bearer wrong' }],
+  ])('with %s is refused', async (_what, status, code, body, headers) => {
+    expect(await post(store, body, headers)).toMatchObject({ status, json: { code, status } });
   });
 
   test('of a page is refused, unless CORS_ORIGINS names its origin', async () => {
     const from = (origin: string) => post(store, { jsonrpc: '2.0', id: 1, method: 'ping' }, { origin });
-    for (const origin of ['http://evil.example', store.origin, 'null', 'https://shop.example.evil.example']) {
+    for (const origin of [store.origin, 'null', 'https://shop.example.evil.example']) {
       const json = { code: 'FORBIDDEN', message: 'This Origin is not allowed.', status: 403 };
       expect(await from(origin)).toMatchObject({ status: 403, json });
     }
@@ -302,31 +258,20 @@ describe('a request', () => {
     expect([allowed.status, allowed.headers['access-control-allow-origin']]).toEqual([200, 'https://shop.example']);
   });
 
-  test('by GET or DELETE is 405: there are no streams and no sessions', async () => {
-    for (const method of ['GET', 'DELETE']) {
-      const answer = await rest(store, '/mcp', { method });
-      expect([answer.status, answer.headers.allow]).toEqual([405, 'OPTIONS, POST']);
-    }
-  });
-
-  test('is 404 without MCP=true', async () => {
+  test('by GET is 405, there are no streams; without MCP=true it is 404', async () => {
+    const answer = await rest(store, '/mcp');
+    expect([answer.status, answer.headers.allow]).toEqual([405, 'OPTIONS, POST']);
     await onNode(store, {}, async (node) => expect((await ask('ping', undefined, node)).status).toBe(404));
   });
 });
 
 // A foreign key between distributed tables needs both to be distributed by it.
 (citusLayout ? describe.skip : describe)('other modules', () => {
-  let more: Store;
   const lines: unknown[] = [];
   const ended: RequestObserver['ended'] = ({ id, originalUrl, caller }, { statusCode }, end) =>
     lines.push([id, originalUrl, caller?.id, statusCode, end.isAnswered, { face: end.face, id: end.id }]);
-  beforeAll(async () => {
-    more = await startStore(
-      { MCP: 'true' },
-      { more: [toysModule, visitsModule], observers: { requests: [{ ended }], operations: [], databases: [] } },
-    );
-  });
-  afterAll(() => more.close());
+  const observers = { requests: [{ ended }], operations: [], databases: [] };
+  const more = storeForAll({ MCP: 'true' }, undefined, { more: [toysModule, visitsModule], observers });
 
   test('log a call as the operation, and as the request of the assistant', async () => {
     await call('list_toys', { limit: 5 }, more);
@@ -343,16 +288,6 @@ describe('a request', () => {
   test('get tools of their own operations: a list, a creation, a change and a removal', async () => {
     const { tools } = (await ask('tools/list', undefined, more)).json.result;
     const byName = Object.fromEntries(tools.map((tool: { name: string }) => [tool.name, tool]));
-    expect(Object.keys(byName)).toEqual(
-      expect.arrayContaining([
-        'list_toys',
-        'create_toy',
-        'list_visits',
-        'create_visit',
-        'change_visit',
-        'remove_visit',
-      ]),
-    );
     expect(byName).not.toHaveProperty('get_toy');
     expect(byName.create_toy.inputSchema.properties.note).toMatchObject({ type: ['string', 'null'], maxLength: 1000 });
     expect(byName.remove_visit.annotations).toMatchObject({ destructiveHint: true, idempotentHint: true });
@@ -374,10 +309,8 @@ describe('a request', () => {
       content: [{ type: 'text', text: expect.any(String) }],
     });
     const gone = failure('NOT_FOUND: There is no visit with this id.');
-    for (const visitId of [visit.id, 'x', '..']) {
-      const result = await call('remove_visit', { visitId }, more);
-      expect(result.isError).toBe(true);
-      if (visitId !== '..') expect(result).toEqual(gone);
-    }
+    expect(await call('remove_visit', { visitId: visit.id }, more)).toEqual(gone);
+    // The path of another operation.
+    expect(await call('remove_visit', { visitId: '..' }, more)).toMatchObject({ isError: true });
   });
 });

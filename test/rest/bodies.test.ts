@@ -19,21 +19,14 @@ const rex = '{"name":"Rex","categoryId":1}';
 describe('a category as JSON text', () => {
   test.each([
     ['-0', '0'],
-    ['1.0', '1'],
     ['-1.00', '-1'],
     ['1e3', '1000'],
-    ['1E+3', '1000'],
-    ['0.1e1', '1'],
     ['1000e-3', '1'],
     ['0e999999999', '0'],
-    ['9007199254740993', '9007199254740993'],
     ['9007199254740993.0', '9007199254740993'],
     ['-9223372036854775808.000', '-9223372036854775808'],
-    ['1e18', '1000000000000000000'],
-    ['-9.223372036854775808E18', '-9223372036854775808'],
     ['9.223372036854775807e18', '9223372036854775807'],
     ['0.0009223372036854775807e22', '9223372036854775807'],
-    ['10000000000000000000000e-4', '1000000000000000000'],
     [`1${'0'.repeat(500)}e-500`, '1'],
   ])('%s is the whole number %s', async (text, digits) => {
     const { status, text: body } = await post(`{"name":"Rex","categoryId":${text}}`);
@@ -43,25 +36,14 @@ describe('a category as JSON text', () => {
 
   test.each([
     '1.5',
-    '1e-3',
-    '12345678.000000000000001',
-    '1.0000000000000001',
-    '0.99999999999999999999',
     '1.00000000000000000001',
-    '4503599627370496.5',
-    '9007199254740993.5',
     '9223372036854775807.5',
     '9223372036854775808',
-    '-9223372036854775809',
     '9.223372036854775808e18',
-    '1e19',
-    '1e400',
     '-1e400',
     '1e999999999',
-    '1e-999999999',
     `0.${'0'.repeat(400)}1`,
     '"5"',
-    'true',
     'null',
   ])('%s is refused', async (text) => {
     expect((await post(`{"name":"Rex","categoryId":${text}}`)).json).toEqual(refused(int64Rule));
@@ -73,29 +55,16 @@ describe('a body', () => {
   test.each([
     ['between white space', ` \n\t\r${rex}\r\n`, 'Rex', 1],
     ['after a byte order mark', `\ufeff${rex}`, 'Rex', 1],
-    [
-      'with duplicate members, of which the last counts',
-      '{"name":5,"name":"Rex","categoryId":"x","categoryId":2}',
-      'Rex',
-      2,
-    ],
+    ['with duplicate members: the last', '{"name":5,"name":"Rex","categoryId":"x","categoryId":2}', 'Rex', 2],
     ['with escaped member names', '{"\\u006eame":"Rex","categoryId":1}', 'Rex', 1],
     ['with a surrogate pair', '{"name":"\\ud83d\\udc15","categoryId":1}', '🐕', 1],
     ['with other members', '{"name":"Rex","categoryId":1,"id":-5,"x":[{"y":1e400}]}', 'Rex', 1],
-    ['with a member named constructor', '{"name":"Rex","categoryId":1,"constructor":{"a":1}}', 'Rex', 1],
     ['nested deeply', `{"name":"Rex","categoryId":1,"x":${'['.repeat(100_000)}${']'.repeat(100_000)}}`, 'Rex', 1],
   ])('%s is accepted', async (_what, body, name, categoryId) => {
     expect((await post(body)).json).toEqual({ id, name, categoryId, status: 'available' });
   });
 
-  test.each([
-    ['null', 'null'],
-    ['an array', `[${rex}]`],
-    ['a string', '"Rex"'],
-    ['a number', '9007199254740993'],
-    ['a boolean', 'true'],
-    ['empty', ''],
-  ])('that is %s is refused', async (_what, body) => {
+  test.each(['null', `[${rex}]`, '"Rex"', '9007199254740993', ''])('that is %s is refused', async (body) => {
     expect((await post(body)).json).toEqual(refused('The body must be a JSON object.'));
   });
 
@@ -103,23 +72,12 @@ describe('a body', () => {
     ['white space', '  ', 'Unexpected end of JSON input'],
     ['truncated', '{"name":"Rex"', /^Expected ',' or '}' after property value/],
     ['with a trailing comma', `${rex.slice(0, -1)},}`, /^Expected double-quoted property name/],
-    ['two', rex + rex, /^Unexpected non-whitespace character after JSON/],
-    ['with a comment', `/**/${rex}`, /^Unexpected token '\/'/],
-    ['in single quotes', "{'name':'Rex'}", /^Expected property name/],
-    ['with NaN', '{"categoryId":NaN}', /^Unexpected token 'N'/],
-    ['with a hexadecimal number', '{"categoryId":0x1}', /^Expected ',' or '}'/],
     ['with a leading zero', '{"categoryId":01}', /^Unexpected number/],
-    ['with a leading plus', '{"categoryId":+1}', /^Unexpected token '\+'/],
     ['with a raw line break in a string', '{"name":"a\nb"}', /^Bad control character/],
-    ['with a raw U+0000', '{"name":"a\u0000b"}', /^Bad control character/],
     ['after two byte order marks', `\ufeff\ufeff${rex}`, /^Unexpected token/],
-    ['with a byte order mark inside', `{\ufeff${rex.slice(1)}`, /^Expected property name/],
-    ['in UTF-16', Buffer.from(rex, 'utf16le'), /^Expected property name/],
     ['in UTF-16 with its mark', Buffer.from(`\ufeff${rex}`, 'utf16le'), 'it is not valid UTF-8'],
-    ['in Latin-1', around([0xe9]), 'it is not valid UTF-8'],
     ['with an overlong U+0000', around([0xc0, 0x80]), 'it is not valid UTF-8'],
     ['with a surrogate in UTF-8', around([0xed, 0xa0, 0x80]), 'it is not valid UTF-8'],
-    ['beyond U+10FFFF', around([0xf4, 0x90, 0x80, 0x80]), 'it is not valid UTF-8'],
     ['with a cut character', around([0xe2, 0x82]), 'it is not valid UTF-8'],
     [
       'nested too deeply for its numbers',
@@ -144,20 +102,14 @@ describe('a member that would poison the prototype of every object is unknown li
   const poisons = [
     '"__proto__":{"polluted":1}',
     '"\\u005f\\u005fproto\\u005f_":{"polluted":1}',
-    '"__proto__":null',
     '"__proto__":[{"__proto__":{"polluted":1}}]',
-    '"__proto__":{"name":"x","status":"sold"}',
     '"constructor":{"prototype":{"polluted":1}}',
-    '"\\u0063onstructor":{"prototype":{"polluted":1}}',
     '"constructor":{"__proto__":{"prototype":{"polluted":1}}}',
   ];
   /** At the top, and below objects and arrays of any number; beside numbers that are read in another way, too. */
   const places: Array<[string, (poison: string) => string]> = [
     ['at the top', (poison) => poison],
     ['beside a number with an exponent', (poison) => `"x":1e3,${poison}`],
-    ['in an object', (poison) => `"x":{${poison}}`],
-    ['in an array', (poison) => `"x":[1,{${poison}}]`],
-    ['100 objects deep', (poison) => `${'"x":{'.repeat(100)}${poison}${'}'.repeat(100)}`],
     ['1000 arrays deep', (poison) => `"x":${'['.repeat(1000)}{${poison}}${']'.repeat(1000)}`],
     ['beside a long number, deep inside', (poison) => `"y":12345678901234567890,"x":[[{"z":[{${poison}}]}]]`],
   ];
@@ -173,12 +125,10 @@ describe('a member that would poison the prototype of every object is unknown li
     }
   });
 
-  test.each(['"__proto__":{"name":"Rex","categoryId":1}', '"constructor":{"prototype":{"name":"Rex","categoryId":1}}'])(
-    'and what stands in %s is no part of the animal',
-    async (poison) => {
-      expect((await post(`{${poison}}`)).json).toEqual(refused('name is required; categoryId is required.'));
-    },
-  );
+  test('and what stands in it is no part of the animal', async () => {
+    const { json } = await post('{"__proto__":{"name":"Rex","categoryId":1}}');
+    expect(json).toEqual(refused('name is required; categoryId is required.'));
+  });
 });
 
 test('201 has no Location, and the decisions say so', async () => {

@@ -1,4 +1,4 @@
-import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { describe, expect, test } from '../support/jest.ts';
 import { exchange, requestText } from '../support/raw.ts';
 import { storeForAll } from '../support/store.ts';
@@ -16,13 +16,10 @@ const chunked = 'Transfer-Encoding: chunked\r\n';
 const rex = '{"name":"Rex","categoryId":1}';
 const tooLarge = JSON.stringify({ name: 'x'.repeat(limit), categoryId: 1 });
 const pet = { id: expect.any(Number), name: 'Rex', categoryId: 1, status: 'available' };
-const notJson = {
-  code: 'UNSUPPORTED_MEDIA_TYPE',
-  message: 'The body must be JSON, sent with Content-Type: application/json.',
-  status: 415,
-};
-const notUtf8 = { ...notJson, message: 'The body must be UTF-8, the one charset of JSON.' };
-const compressed = { ...notJson, message: 'The body must not be compressed: send it without Content-Encoding.' };
+const unsupported = (message: string) => ({ code: 'UNSUPPORTED_MEDIA_TYPE', message, status: 415 });
+const notJson = unsupported('The body must be JSON, sent with Content-Type: application/json.');
+const notUtf8 = unsupported('The body must be UTF-8, the one charset of JSON.');
+const compressed = unsupported('The body must not be compressed: send it without Content-Encoding.');
 const payloadTooLarge = { code: 'PAYLOAD_TOO_LARGE', message: `The body has more than ${limit} bytes.`, status: 413 };
 const noObject = { code: 'BAD_USER_INPUT', message: 'The body must be a JSON object.', status: 400 };
 
@@ -31,12 +28,8 @@ const length = (body: string | Buffer) => `Content-Length: ${Buffer.byteLength(b
 /** Posts an animal. @returns every status, and the last body. */
 async function post(headers: string, body: string | Buffer = '', path = '/v1/pets') {
   const responses = await exchange(store, requestText(`POST ${path}`, key + headers, body));
-  const last = responses.at(-1);
-  return {
-    statuses: responses.map(({ status }) => status),
-    headers: last?.headers,
-    body: JSON.parse(last?.text ?? ''),
-  };
+  const { headers: last, text = '' } = responses.at(-1) ?? {};
+  return { statuses: responses.map(({ status }) => status), headers: last, body: JSON.parse(text) };
 }
 
 function inChunks(body: string, size: number, extension = ''): string {
@@ -46,9 +39,7 @@ function inChunks(body: string, size: number, extension = ''): string {
 
 describe('a content type', () => {
   test.each([
-    'application/json',
     'Application/JSON',
-    'application/json; charset=utf-8',
     'application/json;charset=UTF-8',
     'application/json; charset="utf-8"',
     'application/json; charset=utf8',
@@ -60,31 +51,26 @@ describe('a content type', () => {
 
   test.each([
     ['no Content-Type', '', notJson],
-    ['an empty one', 'Content-Type:\r\n', notJson],
     ['text/plain', 'Content-Type: text/plain\r\n', notJson],
     ['text that says it is JSON', 'Content-Type: text/plain; application/json\r\n', notJson],
-    ['bare GraphQL', 'Content-Type: application/graphql\r\n', notJson],
     ['application/problem+json', 'Content-Type: application/problem+json\r\n', notJson],
-    ['application/jsonp', 'Content-Type: application/jsonp\r\n', notJson],
     ['a form', 'Content-Type: application/x-www-form-urlencoded\r\n', notJson],
-    ['a multipart form', 'Content-Type: multipart/form-data; boundary=x\r\n', notJson],
-    ['*/*', 'Content-Type: */*\r\n', notJson],
-    ['no type at all', 'Content-Type: json\r\n', notJson],
     ['two types', 'Content-Type: application/json, text/plain\r\n', notJson],
     ['two headers', json + json, notJson],
-    ['UTF-16', 'Content-Type: application/json; charset=utf-16\r\n', notUtf8],
     ['Latin-1', 'Content-Type: application/json; charset="iso-8859-1"\r\n', notUtf8],
     ['two charsets', 'Content-Type: application/json; charset=utf-8; charset=utf-7\r\n', notUtf8],
   ])('%s is refused, by both faces', async (_what, header, refusal) => {
     expect(await post(header + length(rex), rex)).toMatchObject({ statuses: [415], body: refusal });
-    const { code, message, status } = refusal;
-    const errors = [{ message, extensions: { code, status } }];
+    const { message, ...extensions } = refusal;
+    const errors = [{ message, extensions }];
     expect(await post(header + length(rex), rex, '/graphql')).toMatchObject({ statuses: [415], body: { errors } });
   });
 
   test('without a body no type is asked for', async () => {
-    for (const headers of ['', json, json + length('')]) {
-      expect(await post(headers)).toMatchObject({ statuses: [400], body: noObject });
+    for (const [headers, body] of [[''], [json + length('')], [json + chunked, '0\r\n\r\n']] as Array<
+      [string, string?]
+    >) {
+      expect(await post(headers, body)).toMatchObject({ statuses: [400], body: noObject });
     }
   });
 });
@@ -92,25 +78,19 @@ describe('a content type', () => {
 describe('a coding', () => {
   test.each([
     ['gzip', gzipSync(rex)],
-    ['deflate', deflateSync(rex)],
-    ['br', brotliCompressSync(rex)],
     ['zstd', zstdCompressSync(rex)],
     ['gzip, identity', gzipSync(rex)],
-    ['gzip', rex],
     ['unheard-of', rex],
   ])('%s is refused', async (coding, body) => {
     const answer = await post(`${json}Content-Encoding: ${coding}\r\n${length(body)}`, body);
     expect(answer).toMatchObject({ statuses: [415], headers: { 'accept-encoding': 'identity' }, body: compressed });
   });
 
-  test('identity is none', async () => {
+  test('identity is none; a compressed transfer is refused', async () => {
     const answer = await post(`${json}Content-Encoding: identity\r\n${length(rex)}`, rex);
     expect(answer).toMatchObject({ statuses: [201], body: pet });
-  });
-
-  test('a compressed transfer is refused', async () => {
-    const answer = await post(`${json}Transfer-Encoding: gzip, chunked\r\n`, inChunks(rex, 99));
-    expect(answer).toMatchObject({ statuses: [415], body: compressed });
+    const transfer = await post(`${json}Transfer-Encoding: gzip, chunked\r\n`, inChunks(rex, 99));
+    expect(transfer).toMatchObject({ statuses: [415], body: compressed });
   });
 });
 
@@ -125,12 +105,10 @@ describe('a size', () => {
     ['announced', length(tooLarge), tooLarge],
     ['announced and never sent', 'Content-Length: 9007199254740993\r\n', ''],
     ['in chunks', chunked, inChunks(tooLarge, 100)],
-    ['in one chunk', chunked, inChunks(tooLarge, 9999)],
   ])('too large, %s, is refused by both faces', async (_what, headers, body) => {
     expect(await post(json + headers, body)).toMatchObject({ statuses: [413], body: payloadTooLarge });
-    const errors = [
-      { message: `The body has more than ${limit} bytes.`, extensions: { code: 'PAYLOAD_TOO_LARGE', status: 413 } },
-    ];
+    const { message, ...extensions } = payloadTooLarge;
+    const errors = [{ message, extensions }];
     expect(await post(json + headers, body, '/graphql')).toMatchObject({ statuses: [413], body: { errors } });
   });
 
@@ -141,27 +119,13 @@ describe('a size', () => {
   ])('in chunks, %s, is accepted', async (_what, body) => {
     expect(await post(json + chunked, body)).toMatchObject({ statuses: [201], body: pet });
   });
-
-  test('in no chunk at all is no object', async () => {
-    expect(await post(json + chunked, '0\r\n\r\n')).toMatchObject({ statuses: [400], body: noObject });
-  });
 });
 
-describe('an expectation', () => {
+test('100-continue is met before the body is read, and the body refused all the same; anything else is ignored', async () => {
   const wait = 'Expect: 100-continue\r\n';
-
-  test('of 100-continue is met before the body is read', async () => {
-    expect(await post(json + wait + length(rex), rex)).toMatchObject({ statuses: [100, 201], body: pet });
-  });
-
-  test('of 100-continue is met, and the body refused all the same', async () => {
-    expect(await post(json + wait + length(tooLarge))).toMatchObject({ statuses: [100, 413], body: payloadTooLarge });
-    const nobody = await exchange(store, requestText('POST /v1/pets', json + wait + length(rex)));
-    expect(nobody.map(({ status }) => status)).toEqual([100, 401]);
-    expect(await post(json + wait + length(rex), '', '/v1/nothing')).toMatchObject({ statuses: [100, 404] });
-  });
-
-  test('of anything else is ignored', async () => {
-    expect(await post(`${json}Expect: 200-ok\r\n${length(rex)}`, rex)).toMatchObject({ statuses: [201], body: pet });
-  });
+  expect(await post(json + wait + length(rex), rex)).toMatchObject({ statuses: [100, 201], body: pet });
+  expect(await post(json + wait + length(tooLarge))).toMatchObject({ statuses: [100, 413], body: payloadTooLarge });
+  const nobody = await exchange(store, requestText('POST /v1/pets', json + wait + length(rex)));
+  expect(nobody.map(({ status }) => status)).toEqual([100, 401]);
+  expect(await post(`${json}Expect: 200-ok\r\n${length(rex)}`, rex)).toMatchObject({ statuses: [201], body: pet });
 });

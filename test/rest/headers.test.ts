@@ -15,20 +15,13 @@ async function get(headers: string, path = '/v1/pets') {
   return { status: response?.status, headers: response?.headers, body: JSON.parse(response?.text || 'null') };
 }
 
-const keyMissing = {
+const refused = (message: string, challenge: string) => ({
   status: 401,
-  headers: { 'www-authenticate': 'Bearer' },
-  body: {
-    code: 'UNAUTHENTICATED',
-    message: 'An API key is required: Authorization: Bearer <API_KEY>.',
-    status: 401,
-  },
-};
-const keyInvalid = {
-  status: 401,
-  headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
-  body: { code: 'UNAUTHENTICATED', message: 'The API key is not valid.', status: 401 },
-};
+  headers: { 'www-authenticate': challenge },
+  body: { code: 'UNAUTHENTICATED', message, status: 401 },
+});
+const keyMissing = refused('An API key is required: Authorization: Bearer <API_KEY>.', 'Bearer');
+const keyInvalid = refused('The API key is not valid.', 'Bearer error="invalid_token"');
 const tooLarge = {
   code: 'REQUEST_HEADER_FIELDS_TOO_LARGE',
   message: 'The headers have more than 16384 bytes.',
@@ -39,7 +32,6 @@ describe('a key', () => {
   test.each([
     ['in the usual way', (key: string) => `Authorization: Bearer ${key}`],
     ['with a lower-case scheme', (key: string) => `authorization: bearer ${key}`],
-    ['with an upper-case scheme', (key: string) => `AUTHORIZATION: BEARER ${key}`],
     ['with extra spaces', (key: string) => `Authorization:   Bearer   ${key}   `],
   ])('%s is accepted', async (_how, header) => {
     expect(await get(`${header(store.key)}\r\n`)).toMatchObject({ status: 200, body: [] });
@@ -48,42 +40,31 @@ describe('a key', () => {
   test.each([
     ['no header', () => 'X-Api-Key: x'],
     ['an empty header', () => 'Authorization:'],
-    ['a blank header', () => 'Authorization:   '],
     ['another scheme', () => 'Authorization: Basic dXNlcjpwYXNz'],
     ['the scheme alone', () => 'Authorization: Bearer'],
     ['the key alone', (key: string) => `Authorization: ${key}`],
-    ['no space between', (key: string) => `Authorization: Bearer${key}`],
     ['a tab between', (key: string) => `Authorization: Bearer\t${key}`],
     ['a header for proxies', (key: string) => `Proxy-Authorization: Bearer ${key}`],
-    ['a header with a prefix', (key: string) => `X-Authorization: Bearer ${key}`],
-    ['a header with underscores', (key: string) => `HTTP_AUTHORIZATION: Bearer ${key}`],
     ['a cookie', (key: string) => `Cookie: Authorization=Bearer ${key}`],
-    ...['X-Api-Key', 'Api-Key', 'ApiKey', 'X-Auth-Token', 'X-Access-Token'].map(
-      (name) => [name, (key: string) => `${name}: ${key}`] as const,
-    ),
+    ['another header', (key: string) => `X-Api-Key: ${key}`],
     ['another scheme first', (key: string) => `Authorization: Basic eDp5\r\nAuthorization: Bearer ${key}`],
   ])('is missing: %s', async (_how, header) => {
     expect(await get(`${header(store.key)}\r\n`)).toMatchObject(keyMissing);
   });
 
-  test.each(['api_key', 'access_token', 'key'])('is not looked for in the query: %s', async (name) => {
-    expect(await get('', `/v1/pets?${name}=${store.key}`)).toMatchObject(keyMissing);
+  test('is not looked for in the query', async () => {
+    const path = `/v1/pets?api_key=${store.key}&access_token=${store.key}&key=${store.key}`;
+    expect(await get('', path)).toMatchObject(keyMissing);
   });
 
   const otherThan = (character = '') => (character === 'a' ? 'b' : 'a');
   test.each([
     ['that is unknown', () => 'Bearer ask_0000000000000000000000000000000000000000000000000'],
-    ['of another shape', () => 'Bearer x'],
     ['with its last character changed', (key: string) => `Bearer ${key.slice(0, -1)}${otherThan(key.at(-1))}`],
-    ['with a character changed', (key: string) => `Bearer ${key.slice(0, 9)}${otherThan(key[9])}${key.slice(10)}`],
-    ['in another case', (key: string) => `Bearer ${key.toUpperCase()}`],
     ['cut', (key: string) => `Bearer ${key.slice(0, -1)}`],
     ['with something after it', (key: string) => `Bearer ${key}x`],
-    ['with padding', (key: string) => `Bearer ${key}=`],
-    ['with parameters', (key: string) => `Bearer ${key}; realm=x`],
     ['in quotes', (key: string) => `Bearer "${key}"`],
     ['twice in a header', (key: string) => `Bearer ${key}, Bearer ${key}`],
-    ['in two headers', (key: string) => `Bearer ${key}\r\nAuthorization: Bearer ${key}`],
     ['in two headers, the wrong one first', (key: string) => `Bearer wrong\r\nAuthorization: Bearer ${key}`],
     ['in two headers, the right one first', (key: string) => `Bearer ${key}\r\nAuthorization: Bearer wrong`],
     ['beside another scheme', (key: string) => `Bearer ${key}\r\nAuthorization: Basic eDp5`],
@@ -94,49 +75,39 @@ describe('a key', () => {
   });
 });
 
-describe('a key of its own', () => {
-  const postBy = async (key: string, line = 'POST /v1/pets') => {
-    const [response] = await exchange(store, requestText(line, `Authorization: Bearer ${key}\r\n`));
-    return { status: response?.status, headers: response?.headers, body: JSON.parse(response?.text ?? '') };
-  };
-
-  test('is refused once revoked or expired, byte for byte as one that never was, wherever it is used', async () => {
-    const revoked = await store.keys.issue({ name: 'revoked' });
-    await store.keys.revoke(revoked.id);
-    const expired = await store.keys.issue({ name: 'expired', expiresAt: new Date('2020-01-01') });
-    const answers = [];
-    for (const key of ['x', createSecret(), revoked.key, expired.key, store.key.slice(0, -1)]) {
-      for (const line of ['GET /v1/pets', 'DELETE /v1/pets', 'GET /v1/nothing', 'POST /v1/pets', 'PUT /admin']) {
-        const { headers: { date, 'x-request-id': id, ...headers } = {}, ...answer } = await postBy(key, line);
-        answers.push({ ...answer, headers });
-      }
+test('a key that is revoked or expired is refused byte for byte as one that never was, wherever it is used', async () => {
+  const revoked = await store.keys.issue({ name: 'revoked' });
+  await store.keys.revoke(revoked.id);
+  const expired = await store.keys.issue({ name: 'expired', expiresAt: new Date('2020-01-01') });
+  const answers: unknown[] = [];
+  for (const key of ['x', createSecret(), revoked.key, expired.key]) {
+    for (const line of ['GET /v1/pets', 'DELETE /v1/pets', 'GET /v1/nothing', 'POST /v1/pets', 'PUT /admin']) {
+      const [answer] = await exchange(store, requestText(line, `Authorization: Bearer ${key}\r\n`));
+      const { date, 'x-request-id': _id, ...headers } = answer?.headers ?? {};
+      answers.push({ ...answer, headers });
     }
-    for (const answer of answers) expect(answer).toEqual(answers[0]);
-    expect(answers[0]).toMatchObject(keyInvalid);
-  });
+  }
+  expect(answers).toEqual(answers.map(() => answers[0]));
 });
 
 describe('a request id', () => {
-  test.each(['a', 'trace-1', 'A.b_c:d-9', 'x'.repeat(64)])('%s is kept', async (id) => {
+  test.each(['A.b_c:d-9', 'x'.repeat(64)])('%s is kept', async (id) => {
     for (const path of ['/v1/pets', '/v1/pets/%ff', '/livez', '/graphql']) {
       expect((await get(`${valid}X-Request-Id: ${id}\r\n`, path)).headers).toHaveProperty('x-request-id', id);
       expect((await get(`X-Request-Id: ${id}\r\n`, path)).headers).toHaveProperty('x-request-id', id);
     }
   });
 
-  test.each([
-    '',
-    'X-Request-Id:\r\n',
-    'X-Request-Id: a b\r\n',
-    `X-Request-Id: ${'x'.repeat(65)}\r\n`,
-    'X-Request-Id: "\r\n',
-  ])('is made when there is none to keep: %j', async (header) => {
-    const uuid = expect.stringMatching(/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/);
-    expect((await get(valid + header)).headers).toHaveProperty('x-request-id', uuid);
-  });
+  test.each(['', 'X-Request-Id: a b\r\n', `X-Request-Id: ${'x'.repeat(65)}\r\n`, 'X-Request-Id: "\r\n'])(
+    'is made when there is none to keep: %j',
+    async (header) => {
+      const uuid = expect.stringMatching(/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/);
+      expect((await get(valid + header)).headers).toHaveProperty('x-request-id', uuid);
+    },
+  );
 });
 
-test.each(['*/*', 'text/html', 'application/xml', 'application/json;q=0', 'nonsense'])(
+test.each(['text/html', 'application/json;q=0', 'nonsense'])(
   'a client that accepts %s gets JSON all the same',
   async (accept) => {
     const json = { 'content-type': 'application/json; charset=utf-8' };
@@ -144,16 +115,10 @@ test.each(['*/*', 'text/html', 'application/xml', 'application/json;q=0', 'nonse
   },
 );
 
-describe('headers of more than 16 KiB are refused', () => {
-  test.each([
-    ['a key of 64 KiB', `Authorization: Bearer ${'a'.repeat(65_536)}\r\n`],
-    ['many small ones', 'a: b\r\n'.repeat(4000)],
-    ['an endless name', `${'a'.repeat(20_000)}: b\r\n`],
-  ])('%s', async (_what, headers) => {
-    expect(await get(headers)).toMatchObject({ status: 431, body: tooLarge });
-  });
-
-  test('a path, too', async () => {
-    expect(await get(valid, `/v1/pets?${'a'.repeat(20_000)}`)).toMatchObject({ status: 431, body: tooLarge });
-  });
+test.each([
+  ['a key of 64 KiB', `Authorization: Bearer ${'a'.repeat(65_536)}\r\n`],
+  ['many small ones', 'a: b\r\n'.repeat(4000)],
+  ['a path', '', `/v1/pets?${'a'.repeat(20_000)}`],
+])('headers of more than 16 KiB are refused: %s', async (_what, headers, path?: string) => {
+  expect(await get(headers, path)).toMatchObject({ status: 431, body: tooLarge });
 });

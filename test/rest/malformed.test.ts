@@ -28,40 +28,27 @@ describe.each([
     ['a TLS greeting', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
     ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
     ['HTTP/1.2', 'GET /v1/pets HTTP/1.2\r\nHost: a\r\n\r\n'],
-    ['HTTP/9.9', 'GET /v1/pets HTTP/9.9\r\nHost: a\r\n\r\n'],
     ['bare line feeds', 'GET /v1/pets HTTP/1.1\nHost: a\n\n'],
-    ['no path', 'GET  HTTP/1.1\r\nHost: a\r\n\r\n'],
     ['a space in the path', 'GET /v1/pets /1 HTTP/1.1\r\nHost: a\r\n\r\n'],
     ['U+0000 in the path', 'GET /v1/pets\0 HTTP/1.1\r\nHost: a\r\n\r\n'],
-    ['a control character in the path', 'GET /v1/\x01pets HTTP/1.1\r\nHost: a\r\n\r\n'],
     ['raw UTF-8 in the path', 'GET /v1/pets/\xc3\xa9 HTTP/1.1\r\nHost: a\r\n\r\n'],
     ['a space before a colon', `${head}Transfer-Encoding : chunked\r\n\r\n`],
-    ['a tab before a colon', `${head}Content-Length\t: 0\r\n\r\n`],
     ['a folded header', `${head}A: b\r\n Transfer-Encoding: chunked\r\n\r\n`],
-    ['a first header that is folded', 'POST /v1/pets HTTP/1.1\r\n Host: a\r\n\r\n'],
     ['a bare line feed between headers', `${head}A: b\nContent-Length: 0\r\n\r\n`],
     ['a bare carriage return in a header', `${head}A: b\rContent-Length: 0\r\n\r\n`],
     ['U+0000 in a header', `${head}A: b\0c\r\n\r\n`],
-    ['U+0000 in the name of a header', `${head}A\0: b\r\n\r\n`],
     ['a header without a colon', `${head}A\r\n\r\n`],
-    ['a header without a name', `${head}: b\r\n\r\n`],
     ['two lengths', length('0', '5')],
     ['the same length twice', length('0', '0')],
     ['a list of lengths', length('0, 5')],
     ['a negative length', length('-1')],
-    ['a length with a sign', length('+0')],
-    ['a hexadecimal length', length('0x0')],
     ['a length that is none', length('five')],
-    ['an empty length', length('')],
     ['a length beyond 2^64', length('99999999999999999999999')],
     ['chunks beside a length', `${head}Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n`],
-    ['a length beside chunks', `${head}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
     ['chunks not last', `${coded('chunked, gzip')}0\r\n\r\n`],
-    ['chunks, then identity', `${coded('chunked\r\nTransfer-Encoding: identity')}0\r\n\r\n`],
     // Where only the body is broken, the headers are judged before it: the key first, then the media type.
     ['an unknown transfer', `${coded('xchunked')}0\r\n\r\n`],
     ['a chunk size that is none', chunked('z\r\n\r\n')],
-    ['a negative chunk size', chunked('-1\r\n\r\n')],
     ['a chunk size that overflows', chunked('10000000000000000\r\n\r\n')],
     ['a bare line feed after a chunk size', chunked('0\n\n')],
   ])('%s is answered once, and what stands behind it is not run', async (what, bytes) => {
@@ -88,10 +75,6 @@ test.each([
   ['in lower case', `get /v1/pets HTTP/1.1\r\n${closing}\r\n`, 501],
   ['of every character that it may have', `A!#$%&'*+-.^_\`|~9 /v1/pets HTTP/1.1\r\n${closing}\r\n`, 501],
   ['that is unknown, with a body', `BREW / HTTP/1.1\r\n${closing}Content-Length: 29\r\n\r\n${rex}`, 501],
-  ['that begins like one we know', `GETS /v1/pets HTTP/1.1\r\n${closing}\r\n`, 501],
-  ['in brackets', `<GET> /v1/pets HTTP/1.1\r\n${closing}\r\n`, 400],
-  ['with a path alone', 'BREW /v1/pets\r\n\r\n', 400],
-  ['without a path', `BREW HTTP/1.1\r\n${closing}\r\n`, 400],
   ['with another protocol', `BREW /v1/pets SIP/2.0\r\n${closing}\r\n`, 400],
   ['that is longer than any', `${'BREW'.repeat(20)} /v1/pets HTTP/1.1\r\n${closing}\r\n`, 400],
 ])('a method %s is answered once, and the connection is closed', async (_what, bytes, status) => {
@@ -109,7 +92,6 @@ describe('a request', () => {
   const chunked = 'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n';
 
   test.each([
-    ['a chunk without a size', 'zz\r\n'],
     ['a chunk of another size', `5\r\n${rex}\r\n0\r\n\r\n`],
     ['a chunk of a size beyond 2^64', `${'f'.repeat(17)}\r\n`],
   ])('with %s is refused and adds nothing', async (_what, body) => {
@@ -118,15 +100,11 @@ describe('a request', () => {
     expect((await rest(store, '/v1/pets')).json).toEqual([]);
   });
 
-  test('of HTTP/1.0 needs no host', async () => {
-    const [response] = await exchange(store, `GET /v1/pets HTTP/1.0\r\n${key}\r\n`);
-    expect(response).toMatchObject({ status: 200, text: '[]' });
-  });
-
-  test('to switch protocols is answered in this one', async () => {
+  test('of HTTP/1.0 needs no host; one to switch protocols is answered in this one', async () => {
     const upgrade = `Host: x\r\nConnection: close, Upgrade\r\nUpgrade: websocket\r\n${key}`;
-    const [response] = await exchange(store, `GET /v1/pets HTTP/1.1\r\n${upgrade}\r\n`);
-    expect(response).toMatchObject({ status: 200, text: '[]' });
+    for (const request of [`GET /v1/pets HTTP/1.0\r\n${key}\r\n`, `GET /v1/pets HTTP/1.1\r\n${upgrade}\r\n`]) {
+      expect(await exchange(store, request)).toMatchObject([{ status: 200, text: '[]' }]);
+    }
   });
 
   test('to be a proxy ends the connection', async () => {

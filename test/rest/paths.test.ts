@@ -16,52 +16,23 @@ const nothing = { code: 'NOT_FOUND', message: 'There is nothing at this address.
 const noAnimal = (id: string) => ({ code: 'NOT_FOUND', message: `There is no animal with the id ${id}.`, status: 404 });
 
 describe('an animal is found', () => {
-  test.each(['', '?', '?limit=x', '#x'])('by its id, with "%s" after it', async (suffix) => {
-    expect((await rest(store, `/v1/pets/${rex.id}${suffix}`)).json).toEqual(rex);
-  });
-
-  test('by an encoded id', async () => {
-    expect((await rest(store, `/v1/pets/%3${rex.id}`)).json).toEqual(rex);
-  });
-
-  test('by an absolute address, as a proxy is asked', async () => {
+  test('by its id, also encoded, before a query and in an absolute address', async () => {
+    for (const id of [`${rex.id}?`, `${rex.id}?limit=x`, `${rex.id}#x`, `%3${rex.id}`]) {
+      expect((await rest(store, `/v1/pets/${id}`)).json).toEqual(rex);
+    }
     const [answer] = await asked(`http://store.example/v1/pets/${rex.id}`);
     expect(JSON.parse(answer?.text ?? '')).toEqual(rex);
   });
 });
 
 describe('there is no animal', () => {
-  test.each([
-    '0',
-    '-0',
-    '-1',
-    '007',
-    '01',
-    '+1',
-    '1.0',
-    '1e0',
-    '1e3',
-    '0x1',
-    '1_0',
-    'NaN',
-    'null',
-    'rex',
-    '__proto__',
-    'constructor',
-    ':petId',
-    '9223372036854775807',
-    '9223372036854775808',
-    '-9223372036854775808',
-    '-9223372036854775809',
-    '1'.repeat(41),
-    '9'.repeat(15_000),
-    "1'--",
-    '<b>1',
-  ])('with the id %j', async (id) => {
-    expect((await rest(store, `/v1/pets/${id}`)).json).toEqual(noAnimal(id));
-  });
+  const beyond = ['9223372036854775807', '9223372036854775808', '-9223372036854775809', '9'.repeat(15_000)];
+  test.each(['0', '-0', '-1', '01', '+1', '1.0', '1e0', '0x1', 'NaN', '__proto__', ':petId', ...beyond, '<b>1'])(
+    'with the id %j',
+    async (id) => expect((await rest(store, `/v1/pets/${id}`)).json).toEqual(noAnimal(id)),
+  );
 
-  test.each(['\u0000', '1\u0000', ' 1', '1 ', '1/2', '../pets', '../../livez', '١', '🐕', '1\r\nX-Injected: 1'])(
+  test.each(['\u0000', '1\u0000', ' 1', '1/2', '../../livez', '١', '1\r\nX-Injected: 1'])(
     'with the encoded id %j',
     async (id) => {
       const { json, headers } = await rest(store, `/v1/pets/${encodeURIComponent(id)}`);
@@ -81,30 +52,18 @@ async function asked(path: string) {
 
 describe('there is nothing', () => {
   test.each([
-    ...['//', '/index.html', '/v1', '/v1/', '/v2/pets', '/pets', '/V1/pets', '/v1/Pets', '/v1/PETS', '/v1/pets.json'],
-    ...['/v1//pets', '//v1/pets', '/v1/pets/', '/v1/pets//', '/v1/pets/1/', '/v1/pets/1/2', '/v1/pets/1/../2'],
-    ...['/./v1/pets', '/v1/./pets', '/v1/x/../pets', '/v1/pets/..;/', '/livez/..;/v1/pets', '/livez/../v1/pets'],
-    ...[
-      '/docs/../v1/pets',
-      '/docs/..%2fv1/pets',
-      '/docs/%2e%2e/v1/pets',
-      '/docs/%252e%252e/v1/pets',
-      '/%2e%2e/v1/pets',
-    ],
-    ...['/v1/pets;a=b', '/v1/pets%20', '/v1/pets%2F1', '/v1/pets%00', '/v1/pets%00.json', '/v1/pets%0d%0aX-Injected:1'],
-    ...['/v1/pets%3flimit=1', '/v1/pets%23', '/v1%2fpets', '/v1%5cpets', '/v1/%c0%af', '/%u002e%u002e/'],
-    ...['/v1/pets/%', '/v1/pets/%zz', '/v1/pets/%ff', '/v1/pets/%c0%80', '/v1/store', '/v1/store/orders/'],
-    ...['/v1/store/orders/1', '/livez/', '*', '*?', 'http://x:y/v1/pets'],
+    ...['//', '/index.html', '/v1', '/v2/pets', '/pets', '/V1/pets', '/v1/PETS', '/v1/pets.json', '/v1//pets'],
+    ...['//v1/pets', '/v1/pets/', '/v1/pets/1/', '/v1/pets/1/2', '/./v1/pets', '/v1/x/../pets', '/livez/..;/v1/pets'],
+    ...['/docs/../v1/pets', '/docs/..%2fv1/pets', '/docs/%2e%2e/v1/pets', '/docs/%252e%252e/v1/pets'],
+    ...['/v1/pets;a=b', '/v1/pets%20', '/v1/pets%2F1', '/v1/pets%00', '/v1/pets%0d%0aX-Injected:1', '/v1%5cpets'],
+    ...['/v1/pets%3flimit=1', '/v1/%c0%af', '/%u002e%u002e/', '/v1/pets/%', '/v1/pets/%zz', '/v1/pets/%ff'],
+    ...['/v1/store', '/v1/store/orders/', '/livez/', '*', '*?', 'http://x:y/v1/pets'],
     // Out of the folder of the documents.
-    ...['/docs/static/nothing.css', '/docs/static/index.html', '/docs/static/front-page.css', '/docs/static/%00'],
-    ...['/docs/../package.json', '/docs/static/../../package.json', '/docs/static/..%2f..%2fpackage.json'],
-    ...['/docs/static/%2e%2e/%2e%2e/package.json', '/docs/static/%2e%2e%2f%2e%2e%2fpackage.json', '/docs/.env'],
-    ...['/docs/static/..%5c..%5cpackage.json', '/docs/static//etc/passwd', '/docs/static/%2fetc%2fpasswd'],
-    ...['/docs/static/....//....//package.json', '/docs/static/.%00./package.json', '/docs/static/index.html%00.js'],
-    ...['/docs/static/.git/config', '/docs/static/../../../../../../../../etc/passwd'],
+    ...['/docs/static/nothing.css', '/docs/static/index.html', '/docs/static/%00', '/docs/static//etc/passwd'],
+    ...['/docs/static/../../package.json', '/docs/static/..%2f..%2fpackage.json', '/docs/static/.git/config'],
+    ...['/docs/static/%2e%2e/%2e%2e/package.json', '/docs/static/..%5c..%5cpackage.json', '/docs/.env'],
     // What scanners look for.
-    ...['/graphiql.html', '/playground', '/altair', '/voyager', '/console', '/v1/graphql', '/.env', '/.git/config'],
-    ...['/metrics', '/debug', '/server-status', '/swagger', '/admin'],
+    ...['/playground', '/v1/graphql', '/.env', '/.git/config', '/metrics', '/debug', '/admin'],
   ])('at %s, and without a key it is not said', async (path) => {
     const [withKey, without] = await asked(path);
     expect([withKey?.status, JSON.parse(withKey?.text ?? '')]).toEqual([404, nothing]);
@@ -112,7 +71,7 @@ describe('there is nothing', () => {
     expect([without?.status, JSON.parse(without?.text ?? '').code]).toEqual([401, 'UNAUTHENTICATED']);
   });
 
-  test.each(['/graphql/', '/graphql%2f', '/GraphQL', '/graphql/console', '/graphql/schema.graphql'])(
+  test.each(['/graphql/', '/graphql%2f', '/GraphQL', '/graphql/console'])(
     'at %s, in the words of either face',
     async (path) => {
       for (const [at, { status, text }] of (await asked(path)).entries()) {
@@ -145,18 +104,11 @@ describe('there is nothing', () => {
 
 describe.each([
   ['/v1/pets', 'GET, HEAD, OPTIONS, POST'],
-  ['/v1/pets/1', 'GET, HEAD, OPTIONS'],
   ['/v1/pets/rex', 'GET, HEAD, OPTIONS'],
   ['/v1/store/orders', 'GET, HEAD, OPTIONS'],
   ['/v1/openapi.json', 'GET, HEAD, OPTIONS'],
-  ['/v1/openapi-3.0.json', 'GET, HEAD, OPTIONS'],
   ['/', 'GET, HEAD, OPTIONS'],
-  ['/favicon.ico', 'GET, HEAD, OPTIONS'],
-  ['/robots.txt', 'GET, HEAD, OPTIONS'],
-  ['/schema.graphql', 'GET, HEAD, OPTIONS'],
   ['/livez', 'GET, HEAD, OPTIONS'],
-  ['/readyz', 'GET, HEAD, OPTIONS'],
-  ['/docs', 'GET, HEAD, OPTIONS'],
   ['/docs/static/reference.css', 'GET, HEAD, OPTIONS'],
 ])('at %s', (path, allow) => {
   test(`OPTIONS names ${allow}`, async () => {
@@ -176,7 +128,7 @@ describe.each([
   });
 });
 
-test.each(['/v1/pets', '/v1/pets/0', '/v1/store/orders', '/v1/nothing', '/', '/livez', '/docs'])(
+test.each(['/v1/pets', '/v1/pets/0', '/v1/nothing', '/', '/livez', '/docs'])(
   'HEAD %s is GET without a body',
   async (path) => {
     const headers = { authorization: `Bearer ${store.key}`, 'x-request-id': 'same' };

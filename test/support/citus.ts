@@ -1,11 +1,11 @@
 import { hash, randomBytes } from 'node:crypto';
-import pg from 'pg';
 import { Database } from '../../packages/postgres/src/database.ts';
 import { loadConfig } from '../../src/config.ts';
 import { modelOf } from '../../src/mikro-orm.config.ts';
 import { modules } from '../../src/modules.ts';
 import type { TestDatabase } from './database.ts';
 import { eventually } from './process.ts';
+import { connected, query } from './query.ts';
 import { distribute, type Layout } from './servers/citus.ts';
 
 /** TEST_CITUS: `reference`, or over how many shards; TEST_DATABASE_URL then names the coordinator's database `shop`. */
@@ -60,8 +60,7 @@ async function templateOn(nodes: URL[], layout: Layout | undefined): Promise<str
   const { migrations } = modelOf(modules);
   const content = migrations.map((one) => `${typeof one === 'object' && 'class' in one ? one.class : one}`).join();
   const name = `animal_store_template_${layout ?? 'empty'}_${hash('md5', content).slice(0, 8)}`;
-  const session = new pg.Client(at(coordinator, 'postgres'));
-  await session.connect();
+  const session = await connected(at(coordinator, 'postgres'));
   try {
     await session.query(`select pg_advisory_lock(hashtext('${name}'))`);
     const isThere = await session.query(`select from pg_database where datname = '${name}' and not datallowconn`);
@@ -103,16 +102,4 @@ async function onEach(nodes: URL[], statement: string): Promise<void> {
   // Citus would try to do it on the other nodes, too.
   const alone = 'set citus.enable_create_database_propagation = off';
   await Promise.all(nodes.map((node) => query(at(node, 'postgres'), alone, statement)));
-}
-
-async function query(url: string, ...statements: string[]): Promise<Array<Record<string, string>>> {
-  const client = new pg.Client(url);
-  await client.connect();
-  try {
-    let rows: Array<Record<string, string>> = [];
-    for (const statement of statements) rows = (await client.query(statement)).rows;
-    return rows;
-  } finally {
-    await client.end();
-  }
 }

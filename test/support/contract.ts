@@ -23,41 +23,37 @@ export class Contract {
   assert(
     { method = 'GET', path, headers: requested = {} }: HttpRequest,
     { status, headers, text }: HttpResponse,
-  ): void {
-    const place = `${method} ${path} -> ${status} ${text.slice(0, 300)}`;
-    if (method === 'HEAD' || status === 204) {
-      assert(text === '', `${place}: has a body`);
-      return;
-    }
-    if (status === 304) {
-      assert(
-        text === '' && this.#operationOf(method, path)?.responses[304],
-        `${place}: has a body, or is not documented`,
-      );
-      return;
-    }
+  ): true {
+    const check = (condition: unknown, message: string): true => {
+      if (!condition)
+        throw new Error(`Contract violated: ${method} ${path} -> ${status} ${text.slice(0, 300)}: ${message}`);
+      return true;
+    };
+    const operation = this.#operationOf(method, path);
+    if (method === 'HEAD' || status === 204) return check(text === '', 'has a body');
+    if (status === 304) return check(text === '' && operation?.responses[304], 'has a body, or is not documented');
     const isForBrowser = /text\/html/.test(`${requested.accept ?? ''}`) && !/^\/(?:v1|graphql)\b/.test(path);
     if (isForBrowser && (status === 401 || status === 404) && headers['content-type'] === 'text/html; charset=utf-8') {
-      assert(text.startsWith('<!doctype html>') && /Accept/.test(headers.vary ?? ''), `${place}: is not the page`);
-      return;
+      return check(text.startsWith('<!doctype html>') && /Accept/.test(headers.vary ?? ''), 'is not the page');
     }
-    assert(/^application\/json\b/.test(headers['content-type'] ?? ''), `${place}: is not JSON`);
-    const body: unknown = JSON.parse(text);
-    if (status >= 400) this.#assertFits('#/components/schemas/Error', body, place);
-    if (status >= 400)
-      assert((body as { status: number }).status === status, `${place}: status differs from the body's`);
-    const operation = this.#operationOf(method, path);
-    if (!operation) {
-      assert(status >= 400, `${place}: is not documented`);
-      return;
+    check(/^application\/json\b/.test(headers['content-type'] ?? ''), 'is not JSON');
+    const body = JSON.parse(text);
+    const fits = (reference: string) => {
+      const validate = this.#validators.get(reference) ?? this.#ajv.compile({ $ref: `openapi${reference}` });
+      this.#validators.set(reference, validate);
+      return check(validate(body), this.#ajv.errorsText(validate.errors));
+    };
+    if (status >= 400) {
+      fits('#/components/schemas/Error');
+      check(body.status === status, "status differs from the body's");
+      const isUnlisted = !operation || [405, 408, 431].includes(status);
+      return check(isUnlisted || operation.responses[status], 'this status is not documented');
     }
-    const unlisted = [405, 408, 431].includes(status);
-    assert(unlisted || operation.responses[status], `${place}: this status is not documented`);
-    if (status < 400)
-      this.#assertFits(operation.responses[status].content['application/json'].schema.$ref, body, place);
+    check(operation?.responses[status], 'is not documented');
+    return fits(operation?.responses[status].content['application/json'].schema.$ref);
   }
 
-  #operationOf(method: string, path: string): (Operation & { responses: Record<number, any> }) | undefined {
+  #operationOf(method: string, path: string): { responses: Record<number, any> } | undefined {
     const pathname = path.split('?', 1)[0] ?? '';
     for (const [template, operations] of Object.entries<any>(this.#document.paths)) {
       const pattern = new RegExp(`^/v1${template.replace(/\{\w+\}/g, '[^/]+')}$`);
@@ -65,21 +61,7 @@ export class Contract {
     }
     return undefined;
   }
-
-  #assertFits(reference: string, body: unknown, place: string): void {
-    const fits = this.#validators.get(reference) ?? this.#ajv.compile({ $ref: `openapi${reference}` });
-    this.#validators.set(reference, fits);
-    assert(fits(body), `${place}: ${this.#ajv.errorsText(fits.errors)}`);
-  }
 }
 
 /** The one in schema/. */
 export const committed = new Contract(JSON.parse(readFileSync('schema/openapi.json', 'utf8')));
-
-interface Operation {
-  responses: Record<string, { content: { 'application/json': { schema: { $ref: string } } } }>;
-}
-
-function assert(condition: unknown, message: string): void {
-  if (!condition) throw new Error(`Contract violated: ${message}`);
-}

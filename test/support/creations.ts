@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { graphqlText } from './graphql.ts';
 import { rest } from './rest.ts';
 import type { Store } from './store.ts';
@@ -31,14 +32,9 @@ export const mutation = 'mutation ($input: NewPet!) { createPet(input: $input) {
 const byRest: Creator = {
   name: 'REST',
   async create(store, newPet, { once, key } = {}) {
-    const { status, headers, json } = await rest(store, '/v1/pets', {
-      method: 'POST',
-      json: newPet,
-      headers: headerOf(once),
-      key,
-    });
-    const outcome = status === 201 ? { ...json, id: `${json.id}`, categoryId: `${json.categoryId}` } : json;
-    return { outcome, replayed: textOf(headers['idempotent-replayed']), retryAfter: numberOf(headers['retry-after']) };
+    const request = { method: 'POST', json: newPet, headers: headerOf(once), key };
+    const { status, headers, json } = await rest(store, '/v1/pets', request);
+    return seen(headers, status === 201 ? { ...json, id: `${json.id}`, categoryId: `${json.categoryId}` } : json);
   },
 };
 
@@ -47,10 +43,8 @@ const byGraphQL: Creator = {
   async create(store, newPet, { once, key } = {}) {
     const body = { query: mutation, variables: { input: newPet } };
     const { headers, data, errors: [error] = [] } = await graphqlText(store, body, key, headerOf(once));
-    const outcome = error
-      ? { code: error.extensions.code, message: error.message, status: error.extensions.status }
-      : data.createPet;
-    return { outcome, replayed: textOf(headers['idempotent-replayed']), retryAfter: numberOf(headers['retry-after']) };
+    const { code, status } = error?.extensions ?? {};
+    return seen(headers, error ? { code, message: error.message, status } : data.createPet);
   },
 };
 
@@ -60,10 +54,7 @@ export function headerOf(once: string | undefined): Record<string, string> {
   return once === undefined ? {} : { 'idempotency-key': once };
 }
 
-function textOf(header: string | string[] | undefined): string | undefined {
-  return header === undefined ? undefined : `${header}`;
-}
-
-function numberOf(header: string | undefined): number | undefined {
-  return header === undefined ? undefined : Number(header);
+function seen(headers: IncomingHttpHeaders, outcome: Record<string, unknown>): Created {
+  const [replayed, retryAfter] = [headers['idempotent-replayed']?.toString(), headers['retry-after']];
+  return { outcome, replayed, retryAfter: retryAfter === undefined ? undefined : Number(retryAfter) };
 }

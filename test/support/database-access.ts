@@ -2,6 +2,8 @@ import { hash } from 'node:crypto';
 import type { Database } from '../../packages/postgres/src/database.ts';
 import type { ServiceNode } from './store.ts';
 
+type Statement = Parameters<Database['rows']>[0];
+
 /** Runs SQL of a test's own: what no operation can do, the passing of time for instance. */
 export async function sql<Row extends unknown[] = unknown[]>(
   database: Database,
@@ -28,27 +30,34 @@ export async function stockNames(database: Database, names: string[]): Promise<s
   return ids;
 }
 
+/** Does a piece of work while statements go another way. */
+async function withRows<Result>(
+  database: Database,
+  wayOf: (rows: Database['rows']) => Database['rows'],
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const { rows } = database;
+  database.rows = wayOf(rows.bind(database));
+  try {
+    return await work();
+  } finally {
+    database.rows = rows;
+  }
+}
+
 /** The names of the statements that a piece of work sends to the database. */
 export async function statementsOf(database: Database, work: () => Promise<unknown>): Promise<string[]> {
   return (await sentDuring(database, work)).map(({ name }) => name);
 }
 
 /** The statements that a piece of work sends to the database, with their values. */
-export async function sentDuring(
-  database: Database,
-  work: () => Promise<unknown>,
-): Promise<Array<{ name: string; values: unknown[] }>> {
+export async function sentDuring(database: Database, work: () => Promise<unknown>) {
   const sent: Array<{ name: string; values: unknown[] }> = [];
-  const { rows } = database;
-  database.rows = (statement, values) => {
+  const note = (rows: Database['rows']) => (statement: Statement, values: unknown[]) => {
     sent.push({ name: statement.name, values });
-    return rows.call(database, statement, values) as never;
+    return rows(statement, values) as never;
   };
-  try {
-    await work();
-  } finally {
-    database.rows = rows;
-  }
+  await withRows(database, note, work);
   return sent;
 }
 
@@ -76,18 +85,12 @@ export async function whileReadsFail<Result>(
 
 /** What is written meanwhile is written afterwards. */
 export async function whileWritesWait<Result>(database: Database, work: () => Promise<Result>): Promise<Result> {
-  const { rows } = database;
   const { promise, resolve } = Promise.withResolvers<void>();
-  database.rows = async (statement, values) => {
+  const wait = (rows: Database['rows']) => async (statement: Statement, values: unknown[]) => {
     if (statement.isWrite) await promise;
-    return rows.call(database, statement, values) as never;
+    return rows(statement, values) as never;
   };
-  try {
-    return await work();
-  } finally {
-    database.rows = rows;
-    resolve();
-  }
+  return withRows(database, wait, work).finally(resolve);
 }
 
 /** Makes calls to a node at the same time: no statement begins before all of them have arrived. */
@@ -97,7 +100,6 @@ export async function together<Result>(
   count: number,
   call: () => Promise<Result>,
 ): Promise<Result[]> {
-  const { rows } = database;
   const arrived = new Promise<void>((resolve) => {
     let missing = count;
     node.app.server.on('request', () => {
@@ -105,13 +107,9 @@ export async function together<Result>(
       if (missing === 0) resolve();
     });
   });
-  database.rows = async (...statement) => {
+  const wait = (rows: Database['rows']) => async (statement: Statement, values: unknown[]) => {
     await arrived;
-    return rows.apply(database, statement) as never;
+    return rows(statement, values) as never;
   };
-  try {
-    return await Promise.all(Array.from({ length: count }, call));
-  } finally {
-    database.rows = rows;
-  }
+  return withRows(database, wait, () => Promise.all(Array.from({ length: count }, call)));
 }

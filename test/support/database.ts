@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
-import pg from 'pg';
 import { type EmbeddedPostgres, openEmbeddedPostgres } from '../../packages/embedded-postgres/src/postgres.ts';
 import { preparedStore } from '../../src/prepared-store.ts';
 import { citusLayout, createOnCluster } from './citus.ts';
 import { newFolder } from './folder.ts';
+import { query } from './query.ts';
 
 /** The environment of an empty database of one's own, and how to get rid of it. */
 export interface TestDatabase {
@@ -44,9 +44,7 @@ const kept: Kept[] = [];
 async function createKept(): Promise<TestDatabase> {
   const one = kept.pop() ?? (await keep());
   const { host, user, database } = one.store;
-  const session = new pg.Client({ host, user, database });
-  await session.connect();
-  await session.query('drop schema public cascade; create schema public').finally(() => session.end());
+  await query({ host, user, database }, 'drop schema public cascade', 'create schema public');
   return { env: { DATA_DIR: one.folder }, drop: async () => void kept.push(one) };
 }
 
@@ -60,15 +58,14 @@ async function keep(): Promise<Kept> {
   return { folder, store };
 }
 
-export { newFolder };
-
 async function createOnServer(server: string): Promise<TestDatabase> {
   if (citusLayout) return createOnCluster(server);
   const name = `animal_store_test_${randomBytes(8).toString('hex')}`;
   const url = new URL(server);
   url.pathname = `/${name}`;
-  await onServer(server, `create database ${name}`);
-  return { env: { DATABASE_URL: pooled(url) }, drop: () => onServer(server, `drop database ${name} with (force)`) };
+  await query(server, `create database ${name}`);
+  const drop = async () => void (await query(server, `drop database ${name} with (force)`));
+  return { env: { DATABASE_URL: pooled(url) }, drop };
 }
 
 /** The same database by way of the pooler. */
@@ -76,10 +73,4 @@ function pooled(url: URL): string {
   const through = new URL(process.env.TEST_POOLER_URL || url);
   through.pathname = url.pathname;
   return through.href;
-}
-
-async function onServer(server: string, statement: string): Promise<void> {
-  const client = new pg.Client(server);
-  await client.connect();
-  await client.query(statement).finally(() => client.end());
 }

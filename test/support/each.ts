@@ -3,29 +3,17 @@ import { afterAll, afterEach, beforeAll, beforeEach } from './jest.ts';
 import { killAll } from './process.ts';
 
 /** Gives the tests of a file one empty database between them; no process that they start outlives them. */
-export function databaseForAll(): Pick<TestDatabase, 'env'> {
-  let database: TestDatabase;
-  beforeAll(async () => {
-    database = await createTestDatabase();
-  });
-  afterAll(async () => {
-    await killAll();
-    await database.drop();
-  });
-  return {
-    get env() {
-      return database.env;
-    },
-  };
-}
+export const databaseForAll = () => databaseFor(beforeAll, afterAll, createTestDatabase);
 
 /** Gives each test of a file an empty database of its own; no process that it starts outlives it. */
-export function databaseForEach(create = createTestDatabase): Pick<TestDatabase, 'env'> {
+export const databaseForEach = (create = createTestDatabase) => databaseFor(beforeEach, afterEach, create);
+
+function databaseFor(before: typeof beforeAll, after: typeof afterAll, create: () => Promise<TestDatabase>) {
   let database: TestDatabase;
-  beforeEach(async () => {
+  before(async () => {
     database = await create();
   });
-  afterEach(async () => {
+  after(async () => {
     await killAll();
     await database.drop();
   });

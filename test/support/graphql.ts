@@ -41,3 +41,20 @@ export async function graphqlText<Data = any>(
   });
   return { ...response, ...(fromJson(response.text) as object) };
 }
+
+/**
+ * Asks three times: interpreted, compiled, and from the cache.
+ *
+ * @returns the one answer
+ * @throws Error when they differ
+ */
+export async function graphqlThrice<Data = any>(
+  ...request: Parameters<typeof graphqlText>
+): Promise<GraphQLResult<Data>> {
+  const answer = await graphqlText<Data>(...request);
+  for (let time = 2; time <= 3; time += 1) {
+    const { status, text } = await graphqlText(...request);
+    if (status !== answer.status || text !== answer.text) throw new Error(`${answer.text}, but then ${text}`);
+  }
+  return answer;
+}

@@ -1,4 +1,5 @@
 import { type IncomingHttpHeaders, request } from 'node:http';
+import { buffer } from 'node:stream/consumers';
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
 
 export interface HttpRequest {
@@ -35,15 +36,10 @@ export function send(origin: string, { method = 'GET', path, headers = {}, body 
   const length = body === undefined ? {} : { 'content-length': `${Buffer.byteLength(body)}` };
   return new Promise((resolve, reject) => {
     const outgoing = request({ hostname, port, method, path, headers: { ...length, ...headers } }, (incoming) => {
-      const chunks: Buffer[] = [];
-      incoming.on('data', (chunk) => chunks.push(chunk));
-      incoming.on('error', reject);
-      incoming.on('end', () =>
-        resolve({
-          status: incoming.statusCode ?? 0,
-          headers: incoming.headers,
-          text: textIn(Buffer.concat(chunks), incoming.headers['content-encoding']),
-        }),
+      const { statusCode: status = 0, headers } = incoming;
+      buffer(incoming).then(
+        (bytes) => resolve({ status, headers, text: textIn(bytes, headers['content-encoding']) }),
+        reject,
       );
     });
     outgoing.on('error', reject);

@@ -1,4 +1,4 @@
-import { Redactor } from '../../src/runtime/log/request-log.ts';
+import { Redactor } from '../../packages/log/src/redactor.ts';
 import { Telemetry } from '../../src/runtime/telemetry/telemetry.ts';
 import { send } from './http.ts';
 import { type Env, freePort, type ServerProcess, type StartOptions, startServer } from './process.ts';
@@ -26,24 +26,27 @@ export interface MetricDescription {
 
 /** Every metric that the service creates. */
 export async function allMetrics(): Promise<MetricDescription[]> {
-  const telemetry = await openTelemetry();
-  await telemetry.pages(true);
   const server = { on: () => undefined, getConnections: () => undefined };
-  telemetry.observers.onBuilt?.({ server, addHook: () => undefined } as never, {} as never);
-  await telemetry.close();
-  const created = (telemetry.metrics?.registry.getMetricsAsArray() ?? []) as object[];
-  return (created as Array<MetricDescription & { labelNames: string[] }>).map(({ name, type, labelNames }) => {
-    return { name, type, labels: labelNames };
-  });
+  const created = new Map<string, MetricDescription>();
+  for (const role of ['alone', 'parent'] as const) {
+    const telemetry = await openTelemetry(role);
+    telemetry.observers.onBuilt?.({ server, addHook: () => undefined } as never, {} as never);
+    await telemetry.close();
+    const metrics = (telemetry.metrics?.registry.getMetricsAsArray() ?? []) as object[];
+    for (const { name, type, labelNames: labels } of metrics as Array<MetricDescription & { labelNames: string[] }>) {
+      created.set(name, { name, type, labels });
+    }
+  }
+  return [...created.values()];
 }
 
 /** Metrics of this process, without a service. */
-export function openTelemetry(): Promise<Telemetry> {
+export function openTelemetry(role: 'alone' | 'parent' = 'alone'): Promise<Telemetry> {
   return Telemetry.open({
     version: '1.0.0',
     redactor: new Redactor('ask_'),
     isMeasured: true,
-    role: 'alone',
+    role,
     database: 'embedded',
     hasTrustedDocuments: false,
     env: {},

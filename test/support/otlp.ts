@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
 
 export interface ReceivedSpan {
   name: string;
@@ -36,12 +37,11 @@ export class OtlpReceiver {
 
   private constructor() {
     this.#server = createServer(async (request, response) => {
-      const chunks: Buffer[] = [];
-      for await (const chunk of request) chunks.push(chunk as Buffer);
       const { url, headers } = request;
+      const body = await buffer(request);
       this.requests.push({ url, headers });
-      this.text += Buffer.concat(chunks).toString('latin1');
-      this.spans.push(...spansIn(Buffer.concat(chunks)));
+      this.text += body.toString('latin1');
+      this.spans.push(...spansIn(body));
       this.answer(response);
     });
   }
@@ -113,11 +113,7 @@ function spanOf(message: Buffer): Omit<ReceivedSpan, 'resource'> {
     parentSpanId: bytes(4).toString('hex'),
     attributes: attributesOf(all(9)),
     links: all(13).map(({ bytes: link }) => {
-      const [traceId = '', spanId = ''] = [1, 2].map((number) =>
-        fieldsOf(link)
-          .find((field) => field.number === number)
-          ?.bytes.toString('hex'),
-      );
+      const [traceId, spanId] = fieldsOf(link).map(({ bytes }) => bytes.toString('hex')) as [string, string];
       return { traceId, spanId };
     }),
     droppedLinks: Number(value(14)),

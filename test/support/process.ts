@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { constants } from 'node:os';
@@ -80,12 +81,11 @@ export function runCommand([program = '', ...args]: string[], env: Env, stdout: 
   const child = spawn(program, args, { env: { ANIMAL_STORE_ENV_FILE: '', ...env }, stdio: ['ignore', stdout, 'pipe'] });
   running.add(child);
   const output = { stdout: '', stderr: '' };
-  child.stdout?.setEncoding('utf8').on('data', (text) => {
-    output.stdout += text;
-  });
-  child.stderr?.setEncoding('utf8').on('data', (text) => {
-    output.stderr += text;
-  });
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name]?.setEncoding('utf8').on('data', (text) => {
+      output[name] += text;
+    });
+  }
   const ended = new Promise<Ended>((done) => {
     child.once('close', (code, signal) => {
       running.delete(child);
@@ -143,15 +143,9 @@ export function handledBy({ child }: Running, signals: NodeJS.Signals[]): NodeJS
 
 /** For `afterEach`: nothing that a test started outlives it. */
 export async function killAll(): Promise<void> {
-  await Promise.all(
-    [...running].map(
-      (child) =>
-        new Promise((done) => {
-          child.once('close', done);
-          child.kill('SIGKILL');
-        }),
-    ),
-  );
+  const ends = [...running].map((child) => once(child, 'close'));
+  for (const child of running) child.kill('SIGKILL');
+  await Promise.all(ends);
 }
 
 // Below the system's ephemeral ports. Each worker of a run has its own range, because a test may close a port and open it

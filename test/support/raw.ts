@@ -44,7 +44,7 @@ export function requestText(line: string, headers = '', body: string | Buffer = 
  * @param areEmpty none has a body, whatever its length says
  * @throws Error when that is not a row of HTTP/1.1 responses
  */
-export function responsesIn(bytes: Buffer, areEmpty = false): RawResponse[] {
+function responsesIn(bytes: Buffer, areEmpty = false): RawResponse[] {
   const responses: RawResponse[] = [];
   for (let rest = bytes; rest.length > 0; ) {
     const end = rest.indexOf('\r\n\r\n');

@@ -13,10 +13,12 @@ export class Road {
   readonly #target: URL;
   #port = 0;
 
-  constructor(target: URL) {
+  /** @param sent sees what is sent to the server */
+  constructor(target: URL, sent?: (bytes: Buffer) => void) {
     this.#target = target;
     this.#server = createServer((near) => {
       const far = connect(Number(target.port || 5432), target.hostname);
+      if (sent) near.on('data', sent);
       this.#forward(near, far);
       this.#forward(far, near, (bytes) => this.cutsAt !== undefined && bytes.includes(this.cutsAt));
     });

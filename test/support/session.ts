@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import pg from 'pg';
+import type pg from 'pg';
 import type { TestDatabase } from './database.ts';
 import { eventually } from './process.ts';
+import { connected, query } from './query.ts';
 
 /** Where the database of a test is, past a pooler. PostgreSQL only. */
 export function urlOf({ env }: Pick<TestDatabase, 'env'>): string {
@@ -12,13 +13,7 @@ export function urlOf({ env }: Pick<TestDatabase, 'env'>): string {
 }
 
 /** A session beside those of the service. PostgreSQL only. */
-export async function openSession(test: Pick<TestDatabase, 'env'>): Promise<pg.Client> {
-  const session = new pg.Client(urlOf(test));
-  // Whoever drops the database ends it.
-  session.on('error', () => undefined);
-  await session.connect();
-  return session;
-}
+export const openSession = (test: Pick<TestDatabase, 'env'>): Promise<pg.Client> => connected(urlOf(test));
 
 /** Ends the sessions of the service: those that it opens then have the settings of now. */
 export async function endSessions(session: pg.Client): Promise<void> {
@@ -39,16 +34,12 @@ export async function createRole(test: Pick<TestDatabase, 'env'>): Promise<TestR
   const name = `animal_store_test_${randomBytes(8).toString('hex')}`;
   const url = new URL(urlOf(test));
   const database = url.pathname.slice(1);
-  const session = await openSession(test);
-  await session.query(`create role ${name} login; alter database ${database} owner to ${name}`);
-  await session.end();
+  await query(url.href, `create role ${name} login`, `alter database ${database} owner to ${name}`);
   url.username = name;
   return { name, url: url.href, drop: () => onServer(`drop role ${name}`) };
 }
 
 /** For what cannot be done from within the database of a test. */
 export async function onServer(statement: string): Promise<void> {
-  const session = new pg.Client(process.env.TEST_DATABASE_URL);
-  await session.connect();
-  await session.query(statement).finally(() => session.end());
+  await query(process.env.TEST_DATABASE_URL, statement);
 }

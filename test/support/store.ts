@@ -1,4 +1,3 @@
-import type { AddressInfo } from 'node:net';
 import type { ApolloServerPlugin } from '@apollo/server';
 import type { FastifyInstance } from 'fastify';
 import { Database } from '../../packages/postgres/src/database.ts';
@@ -90,14 +89,28 @@ export async function startStore(
 }
 
 /** Gives the tests of a file one store between them. @param prepare what is done before the first of them */
-export function storeForAll(env: Record<string, string> = {}, prepare?: () => Promise<unknown>): Store {
+export function storeForAll(
+  env: Record<string, string> = {},
+  prepare?: () => Promise<unknown>,
+  options?: StartStoreOptions,
+): Store {
   const store = {} as Store;
   beforeAll(async () => {
-    Object.assign(store, await startStore(env));
+    Object.assign(store, await startStore(env, options));
     await prepare?.();
   });
   afterAll(() => store.close?.());
   return store;
+}
+
+/** Gives the tests of a file a further node on the database of their store. */
+export function nodeForAll(store: Store, env: Record<string, string>, apolloPlugins = usual): ServiceNode {
+  const node = {} as ServiceNode;
+  beforeAll(async () => {
+    Object.assign(node, await startNode(store, env, apolloPlugins));
+  });
+  afterAll(() => node.close?.());
+  return node;
 }
 
 /** What a test does not set is as quiet, patient and generous as it may be. */
@@ -110,10 +123,7 @@ function configOf(env: Record<string, string>): Config {
   });
 }
 
-async function listening(app: FastifyInstance): Promise<string> {
-  await app.listen({ port: 0, host: '127.0.0.1' });
-  return `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
-}
+const listening = (app: FastifyInstance) => app.listen({ port: 0, host: '127.0.0.1' });
 
 type NodeOf = Pick<Store, 'database' | 'key' | 'modules' | 'contract'>;
 

@@ -57,6 +57,7 @@ test('every metric is served, in Prometheus’ text format', async () => {
   // Of the parent of workers alone.
   const ofOneProcess = (await allMetrics()).filter(({ name }) => name !== 'animal_store_workers_silent');
   expect(types).toEqual(ofOneProcess.map(({ name, type }) => [name, type]).sort());
+  expect((await send(server.origin, { path: '/metrics', headers: { authorization } })).status).toBe(404);
 });
 
 test('requests are counted by method, route and status, with their durations', async () => {
@@ -152,10 +153,6 @@ test('a client that goes before it has its answer is counted as that, and has no
   const series = await counted('http_server_aborted_requests_total', 1);
   const labels = 'http_request_method="POST",http_route="/v1/pets",http_response_status_code=""';
   expect(histogram(series, 'http_server_request_duration_seconds', labels).count).toBe(1);
-});
-
-test('there are none on the port for clients', async () => {
-  expect((await send(server.origin, { path: '/metrics', headers: { authorization } })).status).toBe(404);
 });
 
 test('docs/observe.md explains every metric and each of its labels, and no other', async () => {

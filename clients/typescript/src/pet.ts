@@ -12,7 +12,7 @@ export type Id<Ids extends IdType> = IdTypes[Ids];
 
 type PetOfContract = components['schemas']['Pet'];
 
-/** An animal of the catalogue. Its ids are all `bigint`, even small ones, or all strings. */
+/** An animal of the catalogue: its members come from the contract. Its ids are all `bigint`, even small ones, or all strings. */
 export type Pet<Ids extends IdType = 'bigint'> = {
   [Member in keyof PetOfContract]: PetOfContract[Member] extends bigint ? Id<Ids> : PetOfContract[Member];
 };

@@ -143,3 +143,19 @@ export class Progress {
     if (this.stream.isTTY) this.stream.write('\r\x1b[2K');
   }
 }
+
+/** One Ctrl-C may arrive several times within this time (ms): from the terminal, npm and a launcher. */
+const repeatWindow = 500;
+
+/** @returns a signal that the first Ctrl-C or `kill` aborts, so that work ends gracefully; the second one ends the process */
+export function interruption(): AbortSignal {
+  const controller = new AbortController();
+  for (const [name, code] of Object.entries({ SIGINT: 130, SIGTERM: 143 })) {
+    process.on(name, () => {
+      process.exitCode = code;
+      controller.abort();
+      setTimeout(() => process.removeAllListeners(name), repeatWindow).unref();
+    });
+  }
+  return controller.signal;
+}

@@ -1,9 +1,5 @@
-import { once } from 'node:events';
 import { readdirSync, rmSync } from 'node:fs';
-import { createServer, type Socket } from 'node:net';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { lockFileAfter } from '../src/lock.ts';
 import { openEmbeddedPostgres } from '../src/postgres.ts';
 import { afterEach, beforeEach, describe, expect, newFolder, sessionWith, test } from './support.ts';
 
@@ -48,24 +44,4 @@ describe('a store that is opened exclusively', () => {
     await expect(openEmbeddedPostgres(folder)).rejects.toThrow(retired);
     expect(readdirSync(folder)).not.toContain('.s.PGSQL.5432');
   });
-});
-
-test('a guest leaves the lock alone while its owner listens, and takes it soon after', async () => {
-  const path = join(folder, 'socket');
-  const sockets: Socket[] = [];
-  const owner = createServer((socket) => sockets.push(socket)).listen(path);
-  await once(owner, 'listening');
-  let attempts = 0;
-  const release = () => undefined;
-  const taken = lockFileAfter(path, () => {
-    attempts += 1;
-    // The owner still has it at first.
-    return attempts === 3 ? release : undefined;
-  });
-  await sleep(700);
-  expect(attempts).toBe(0);
-  owner.close();
-  for (const socket of sockets) socket.destroy();
-  expect(await taken).toBe(release);
-  expect(attempts).toBe(3);
 });

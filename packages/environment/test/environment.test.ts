@@ -2,11 +2,13 @@ import type * as jest from '@jest/globals';
 import {
   ConfigError,
   flag,
+  logLevel,
   port,
   postgresUrls,
   readVariables,
   secret,
   share,
+  whole,
   withoutSecrets,
 } from '../src/environment.ts';
 
@@ -39,6 +41,16 @@ test('values have types', () => {
     KEY: key,
     READ_URLS: ['postgres://a/s', 'postgres://b/s'],
   });
+});
+
+test('what a variable takes is said as it is', () => {
+  const range = whole(2, 7)(3, 'A number.');
+  expect(range.takes).toBe('2 to 7');
+  expect([range.parse('2'), range.parse('7')]).toEqual([2, 7]);
+  for (const text of ['1', '8']) expect(() => range.parse(text)).toThrow('must be a whole number between 2 and 7');
+  const level = logLevel('info', 'A level.');
+  for (const [, word = ''] of level.takes.matchAll(/`(\w+)`/g)) expect(level.parse(word)).toBe(word);
+  expect(() => level.parse('perhaps')).toThrow('must be one of fatal, error, warn, info, debug, trace, silent');
 });
 
 test('one error lists every mistake, and quotes no secret', () => {

@@ -20,7 +20,7 @@ export interface Column {
 /** A file format for a sequence of items. */
 export interface Format {
   /** True when all values, also numbers, are texts, and an empty field means null. */
-  isText: boolean;
+  hasOnlyTexts: boolean;
   /** The text before the first item. */
   head(columns: Column[]): string;
   write(columns: Column[], items: readonly object[]): string;
@@ -42,7 +42,7 @@ export function columnsOf(...schemas: TObject[]): Column[] {
 
 /** One JSON object per line: the item's body in REST. */
 const ndjson: Format = {
-  isText: false,
+  hasOnlyTexts: false,
   head: () => '',
   write(columns, items) {
     const names = columns.map(({ name }) => name);
@@ -80,7 +80,7 @@ const crlf = '\r\n';
  * nullable text column it means null, and `""` means the empty text, as in PostgreSQL's COPY.
  */
 const csv: Format = {
-  isText: true,
+  hasOnlyTexts: true,
   head: (columns) => `${columns.map(({ name }) => name).join(',')}${crlf}`,
   write: (columns, items) =>
     stringify([...items], {

@@ -3,7 +3,7 @@ import { fstatSync, writeFile, writeSync } from 'node:fs';
 const stdout = 1;
 /** Milliseconds between two writes. */
 const interval = 200;
-/** Maximum number of pending characters; further lines are dropped. */
+/** Maximum number of pending bytes; further lines are dropped. */
 const maxPending = 4 * 1024 * 1024;
 
 /**
@@ -17,9 +17,14 @@ export class LogOutput {
   dropped = 0;
   /** Number of dropped lines that the log has reported. */
   #reported = 0;
-  #pending = '';
-  /** Number of characters being written. */
-  #writing = 0;
+  /**
+   * The pending bytes, and the buffer that is being written or free. Lines are copied at once, because pending strings would
+   * double the time of garbage collection and the size of the young generation (bench/README.md).
+   */
+  #pending = Buffer.allocUnsafeSlow(maxPending);
+  #other = Buffer.allocUnsafeSlow(maxPending);
+  #length = 0;
+  #isWriting = false;
   readonly #write = writerOf(stdout);
 
   /** @param format applied to lines when they are added */
@@ -31,27 +36,30 @@ export class LogOutput {
   /** Adds one line of pino's, or several of a worker's. */
   write(given: string): void {
     const lines = this.format(given);
-    if (this.#pending.length + this.#writing + lines.length > maxPending) this.dropped += countOf(lines);
-    else this.#pending += lines;
+    if (this.#length + Buffer.byteLength(lines) > maxPending) this.dropped += countOf(lines);
+    else this.#length += this.#pending.write(lines, this.#length);
   }
 
   /** Writes the pending lines, as far as possible within this time. */
   async flush(milliseconds: number): Promise<void> {
     const giveUpAt = performance.now() + milliseconds;
-    while (this.#pending.length + this.#writing > 0 && performance.now() < giveUpAt) {
+    while ((this.#length > 0 || this.#isWriting) && performance.now() < giveUpAt) {
       this.#flush();
       await new Promise((done) => setTimeout(done, 5));
     }
   }
 
   #flush(): void {
-    if (this.#writing > 0 || this.#pending === '') return;
-    const [lines, dropped] = [this.#pending, this.dropped];
-    this.#pending = '';
-    this.#writing = lines.length;
-    this.#write(lines + this.#noteOf(dropped), (error) => {
-      this.#writing = 0;
-      if (error) this.dropped += countOf(lines);
+    if (this.#isWriting || this.#length === 0) return;
+    const { dropped } = this;
+    const lines = this.#pending.subarray(0, this.#length);
+    const note = this.#noteOf(dropped);
+    [this.#pending, this.#other] = [this.#other, this.#pending];
+    this.#length = 0;
+    this.#isWriting = true;
+    this.#write(note ? Buffer.concat([lines, Buffer.from(note)]) : lines, (error) => {
+      this.#isWriting = false;
+      if (error) this.dropped += countOf(lines.toString());
       else this.#reported = dropped;
     });
   }
@@ -64,9 +72,9 @@ export class LogOutput {
 
   /** Tries once, for an exit without `flush`. */
   #writeLast(): void {
-    if (this.#writing > 0 || this.#pending === '') return;
+    if (this.#isWriting || this.#length === 0) return;
     try {
-      writeSync(stdout, this.#pending);
+      writeSync(stdout, this.#pending.subarray(0, this.#length));
     } catch {} // The error cannot be reported anywhere.
   }
 }
@@ -75,13 +83,13 @@ function countOf(lines: string): number {
   return lines.split('\n').length - 1;
 }
 
-type Write = (text: string, done: (error?: Error | null) => void) => void;
+type Write = (bytes: Buffer, done: (error?: Error | null) => void) => void;
 
 /** Pipes and sockets use Node's stream, which never blocks; files and terminals use the thread pool. */
 function writerOf(fd: number): Write {
   const stat = fstatSync(fd);
-  if (!stat.isFIFO() && !stat.isSocket()) return (text, done) => writeFile(fd, text, done);
+  if (!stat.isFIFO() && !stat.isSocket()) return (bytes, done) => writeFile(fd, bytes, done);
   // The callback of each write gets its error.
   process.stdout.on('error', () => undefined);
-  return (text, done) => process.stdout.write(text, done);
+  return (bytes, done) => process.stdout.write(bytes, done);
 }

@@ -11,25 +11,18 @@ const big = '9007199254740993';
 const id = { type: 'integer', format: 'int64' };
 const toy = { type: 'object', properties: { id, name: { type: 'string' } }, required: ['name'] };
 const json = (schema: object) => ({ content: { 'application/json': { schema } } });
+const ofToy = { $ref: '#/components/schemas/Toy' };
+const listToys = { summary: 'List toys', responses: { 200: json({ type: 'array', items: ofToy }) } };
+const createToy = { requestBody: json(ofToy), responses: { 201: json(ofToy), 403: {} } };
 const document = {
   info: { title: 'Toys', version: '2.0.0', description: 'All toys.' },
   components: { schemas: { Toy: toy } },
   paths: {
     '/toys': {
-      get: {
-        operationId: 'listToys',
-        summary: 'List toys',
-        responses: {
-          200: { description: 'Toys', ...json({ type: 'array', items: { $ref: '#/components/schemas/Toy' } }) },
-        },
-      },
-      post: {
-        operationId: 'createToy',
-        requestBody: json({ $ref: '#/components/schemas/Toy' }),
-        responses: { 201: { description: 'The toy', ...json({ $ref: '#/components/schemas/Toy' }) }, 403: {} },
-      },
+      get: { operationId: 'listToys', ...listToys },
+      post: { operationId: 'createToy', ...createToy },
     },
-    '/old': { get: { operationId: 'old', deprecated: true, responses: { 200: { description: '' } } } },
+    '/old': { get: { operationId: 'old', deprecated: true, responses: { 200: {} } } },
   },
 };
 
@@ -74,13 +67,10 @@ async function ask(method: string, params = {}, headers = {}) {
 
 const known = { authorization: 'Bearer x' };
 
-test('introduces itself with the info of the document', async () => {
+test('introduces itself with the info of the document, and lists the tools that the caller may see', async () => {
   const serverInfo = { name: 'toys', title: 'Toys', version: '2.0.0' };
   const result = { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo, instructions: 'All toys.' };
   expect((await ask('initialize')).result).toEqual(result);
-});
-
-test('lists the tools that the caller may see', async () => {
   const names = async (headers = {}) =>
     (await ask('tools/list', {}, headers)).result.tools.map(({ name }: { name: string }) => name);
   expect([await names(), await names(known)]).toEqual([['list_toys'], ['list_toys', 'create_toy']]);

@@ -6,7 +6,7 @@ import {
   isWorthAnotherTry,
   late,
   outcomeUnknown,
-} from './errors.ts';
+} from './postgres-errors.ts';
 
 /** How long an input may wait. It accompanies the input to the database, and records what happened. */
 export interface Deadline {
@@ -84,9 +84,9 @@ interface Waiting<In, Out> {
 const sweepInterval = 100;
 
 /**
- * Combines concurrent inputs into batches. An idle queue sends an input at once; a busy one sends the next batch after the
- * batch in flight, after `blockTime`, or when it is full. An input never joins a batch already sent, so its result was read
- * or written after the input arrived.
+ * Combines concurrent inputs into batches. An idle queue sends an input at once. While a batch is in flight, the next one
+ * collects inputs. It is sent when the batch in flight ends, after `blockTime`, or when `maxBatch` inputs wait. An input
+ * never joins a batch already sent, so its result was read or written after the input arrived.
  */
 export class Batches<In, Out> {
   readonly #run: Run<In, Out>;

@@ -3,17 +3,17 @@ import { MikroORM } from '@mikro-orm/postgresql';
 import { Client } from 'pg';
 import type { EmbeddedPostgres } from '../../embedded-postgres/src/postgres.ts';
 import { Batches, type BatchOptions, type QueueState, type Run } from './batches.ts';
-import { DatabaseUnavailable, isUnmigrated, unavailable } from './errors.ts';
 import { type AssertHeld, applyMigrations, exclusivelyIn, lacksMigration, migrationRetries } from './migrations.ts';
 import { type DatabaseOptions, type Model, ormOptions } from './options.ts';
+import { DatabaseUnavailable, isUnmigrated, unavailable } from './postgres-errors.ts';
+import { type PoolState, PostgresServer, type Statement } from './postgres-server.ts';
 import { advanceCounters, assertServable, pendingMigrations } from './readiness.ts';
 import { Replicas } from './replicas.ts';
-import { type PoolState, Server, type Statement } from './server.ts';
 import { createPool, detectSessions, endPool, openEmbedded, poolOf, type Sessions, sessionsFor } from './sessions.ts';
 
 export type { Batches, DatabaseObserver, Deadline, QueueState } from './batches.ts';
 export type { DatabaseOptions, Model } from './options.ts';
-export type { PoolState, Statement } from './server.ts';
+export type { PoolState, Statement } from './postgres-server.ts';
 
 /** PostgreSQL through MikroORM for entities and migrations. Hot-path statements use the same connection pool. */
 export class Database {
@@ -22,9 +22,9 @@ export class Database {
 
   private constructor(
     readonly orm: MikroORM,
-    private readonly primary: Server,
+    private readonly primary: PostgresServer,
     /** One connection for checks, so that they do not queue behind requests. */
-    private readonly checks: Server,
+    private readonly checks: PostgresServer,
     private readonly replicas: Replicas | undefined,
     private readonly sessions: Sessions,
     private readonly options: DatabaseOptions,
@@ -38,9 +38,9 @@ export class Database {
     const embedded = options.url ? undefined : await openEmbedded(options);
     const sessions = await sessionsFor(options, embedded);
     const orm = new MikroORM(ormOptions(options, model, sessions.config));
-    const primary = new Server(await poolOf(orm), sessions, options.log);
+    const primary = new PostgresServer(await poolOf(orm), sessions, options.log);
     const replicas = options.readUrls && new Replicas(options.readUrls, primary, options);
-    const checks = new Server(createPool({ ...sessions.config, max: 1 }), sessions);
+    const checks = new PostgresServer(createPool({ ...sessions.config, max: 1 }), sessions);
     return new Database(orm, primary, checks, replicas, sessions, options, model, embedded);
   }
 

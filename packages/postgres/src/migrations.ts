@@ -4,8 +4,8 @@ import type { Migration } from '@mikro-orm/migrations';
 import { MikroORM } from '@mikro-orm/postgresql';
 import { type Client, escapeLiteral } from 'pg';
 import type { EmbeddedPostgres } from '../../embedded-postgres/src/postgres.ts';
-import { isConflict, sqlState } from './errors.ts';
 import { type DatabaseOptions, type Model, ormOptions } from './options.ts';
+import { isConflict, sqlState } from './postgres-errors.ts';
 import { endPool, poolOf, sessionsFor } from './sessions.ts';
 
 /** How a migration waits for its locks. */

@@ -1,8 +1,8 @@
 import type { MikroORM } from '@mikro-orm/postgresql';
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
-import { DatabaseUnavailable, isUnmigrated, sqlState } from './errors.ts';
 import type { Log, Model } from './options.ts';
-import type { Rows, Server, Statement } from './server.ts';
+import { DatabaseUnavailable, isUnmigrated, sqlState } from './postgres-errors.ts';
+import type { PostgresServer, RunStatement, Statement } from './postgres-server.ts';
 
 type Readiness = [isReadOnly: string, mayWrite: string | null, applied: string, behind: string | null];
 
@@ -47,7 +47,7 @@ function readinessOf(orm: MikroORM, { migrations }: Model): Statement {
  */
 export async function assertServable(
   orm: MikroORM,
-  server: Server,
+  server: PostgresServer,
   model: Model,
   onReadOnly: () => void,
 ): Promise<void> {
@@ -66,7 +66,7 @@ export async function assertServable(
 }
 
 /** The names of the migrations that the database lacks. @throws DatabaseUnavailable */
-export async function pendingMigrations({ rows: ask }: Server, { migrations }: Model): Promise<string[]> {
+export async function pendingMigrations({ rows: ask }: PostgresServer, { migrations }: Model): Promise<string[]> {
   const names = migrations.map(({ name }) => name);
   const text = 'select name from mikro_orm_migrations where name = any($1::text[])';
   const rows = await ask({ name: 'migrated', text }, [names]).catch((error) => {
@@ -107,7 +107,7 @@ export function counterOf({ table, column }: CountedTable): string {
  * Sets each counter past the greatest id of its rows. Rows that were inserted with ids (COPY, a restored backup) do not
  * advance the counter, and every later insert would fail. No row is inserted meanwhile: an insert takes the same lock.
  */
-export async function advanceCounters(rows: Rows, orm: MikroORM, log: Log | undefined): Promise<void> {
+export async function advanceCounters(rows: RunStatement, orm: MikroORM, log: Log | undefined): Promise<void> {
   for (const one of countedTables(orm)) {
     const { table, column, end } = one;
     const counter = counterOf(one);

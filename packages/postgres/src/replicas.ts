@@ -1,6 +1,6 @@
-import { DatabaseUnavailable, isWorthAnotherServer } from './errors.ts';
 import type { DatabaseOptions } from './options.ts';
-import { type PoolState, type Rows, Server, type Statement } from './server.ts';
+import { DatabaseUnavailable, isWorthAnotherServer } from './postgres-errors.ts';
+import { type PoolState, PostgresServer, type RunStatement, type Statement } from './postgres-server.ts';
 import { createPool, detectSessions, sessionsTo } from './sessions.ts';
 
 /** How long (ms) a server may take to open a session or to report its position. */
@@ -46,7 +46,7 @@ const replayed: Statement = { name: 'replayed', text: `select pg_last_wal_replay
 interface ReadNode {
   /** Host and port, for the log. */
   readonly name: string;
-  readonly server: Server;
+  readonly server: PostgresServer;
   /** Why it cannot be used; empty when it can, and undefined before its first answer. */
   problem: string | undefined;
   pausedUntil: number;
@@ -55,15 +55,16 @@ interface ReadNode {
 }
 
 /**
- * The servers that answer reads. Each read also queries the node's position, before and after, in the same round trip:
+ * The servers that answer reads. Each read is sent between two queries of the node's replay position, in the same round
+ * trip: the first proves that the node is fresh enough, the second raises what later reads need.
  * PostgreSQL takes a statement's snapshot before it evaluates the statement, so a statement cannot report whether its own
  * snapshot is fresh enough. Unusable nodes are probed in the background, and only while clients read.
  */
 export class Replicas {
   readonly #nodes: ReadNode[];
   /** The position that a replica must have replayed: every write that this process has made or read from a replica. */
-  #floor: Position | undefined;
-  /** False while the floor lacks a write of this process. */
+  #leastPosition: Position | undefined;
+  /** False while the least position lacks a write of this process. */
   #isComplete = false;
   #writes = 0;
   #isUpdating = false;
@@ -71,7 +72,7 @@ export class Replicas {
 
   constructor(
     urls: string[],
-    private readonly primary: Server,
+    private readonly primary: PostgresServer,
     private readonly options: DatabaseOptions,
   ) {
     this.#nodes = urls.map((url) => this.#open(url));
@@ -83,7 +84,7 @@ export class Replicas {
   }
 
   /**
-   * Runs a statement that only reads, on a node that has replayed the floor.
+   * Runs a statement that only reads, on a node that has replayed the least position.
    *
    * @param sentTo called with the name of each node that is asked
    * @returns undefined when the primary has to answer
@@ -94,38 +95,38 @@ export class Replicas {
     values: unknown[],
     sentTo: (node: string) => void,
   ): Promise<Row[] | undefined> {
-    const floor = this.#floor;
-    if (!floor || !this.#isComplete) {
-      void this.#updateFloor();
+    const least = this.#leastPosition;
+    if (!least || !this.#isComplete) {
+      void this.#updateLeastPosition();
       return undefined;
     }
     this.#next += 1;
     for (let at = 0; at < this.#nodes.length; at += 1) {
       const node = this.#nodes[(this.#next + at) % this.#nodes.length] as ReadNode;
       if (node.pausedUntil > performance.now()) continue;
-      if (node.problem !== '') void this.#probe(node, floor);
+      if (node.problem !== '') void this.#probe(node, least);
       else {
         sentTo(node.name);
-        const rows = await this.#readOn(node, statement, values, floor);
+        const rows = await this.#readOn(node, statement, values, least);
         if (rows) return rows as Row[];
       }
     }
     return undefined;
   }
 
-  async #readOn(node: ReadNode, statement: Statement, values: unknown[], floor: Position) {
+  async #readOn(node: ReadNode, statement: Statement, values: unknown[], least: Position) {
     const { statementTimeout } = this.options;
     const limit = statementTimeout > 0 ? statementTimeout / 4 : 60_000;
     try {
-      const answers = node.server.together([
+      const answers = node.server.readInOneSession([
         [position, []],
         [statement, values],
         [replayed, []],
       ]);
       const [before = [], rows, after] = await within(limit, answers, 'a read ');
       const seen = parsePosition(before);
-      if (!this.#check(node, seen, floor)) return undefined;
-      if (seen.system === floor.system) this.#raiseFloor(Number(after?.[0]?.[0]));
+      if (!this.#check(node, seen, least)) return undefined;
+      if (seen.system === least.system) this.#raiseLeastPosition(Number(after?.[0]?.[0]));
       return rows;
     } catch (error) {
       if (!isWorthAnotherServer(error)) throw error;
@@ -137,37 +138,37 @@ export class Replicas {
   }
 
   /** Queries a node's position while the primary answers reads. */
-  async #probe(node: ReadNode, floor: Position): Promise<void> {
+  async #probe(node: ReadNode, least: Position): Promise<void> {
     node.pausedUntil = Number.POSITIVE_INFINITY;
     try {
       const seen = await positionOf(node.server.rows);
       node.pausedUntil = 0;
-      this.#check(node, seen, floor);
+      this.#check(node, seen, least);
     } catch (error) {
       node.server.cut();
       this.#note(node, reasonOf(error));
     }
   }
 
-  /** @returns whether the node may answer a read that needs the floor */
-  #check(node: ReadNode, seen: Position, floor: Position): boolean {
-    const problem = this.#problemOf(seen, floor);
+  /** @returns whether the node may answer a read that needs the least position */
+  #check(node: ReadNode, seen: Position, least: Position): boolean {
+    const problem = this.#problemOf(seen, least);
     // The primary may have changed.
-    if (problem) void this.#updateFloor();
+    if (problem) void this.#updateLeastPosition();
     this.#note(node, problem);
-    const isBehind = !problem && seen.system === floor.system && seen.bytes < floor.bytes;
+    const isBehind = !problem && seen.system === least.system && seen.bytes < least.bytes;
     if (isBehind) node.pausedUntil = performance.now() + pauseWhenBehind;
     return !problem && !isBehind;
   }
 
   /** Why a node cannot be used, even by a process that has written nothing; empty when it can. */
-  #problemOf(seen: Position, floor: Position): string {
+  #problemOf(seen: Position, least: Position): string {
     // A primary with another system identifier is a node of a distributed engine, which is always up to date.
-    if (seen.system !== floor.system) return seen.isReplica ? 'it is a replica of another server' : '';
-    if (seen.database !== floor.database) return 'it is another database';
+    if (seen.system !== least.system) return seen.isReplica ? 'it is a replica of another server' : '';
+    if (seen.database !== least.database) return 'it is another database';
     if (!seen.isReplica) return 'it has been promoted: it does not follow the primary';
-    if (seen.timeline < floor.timeline) return 'it has not followed the last promotion yet';
-    if (seen.timeline > floor.timeline) return 'it follows a promotion that the primary has not had';
+    if (seen.timeline < least.timeline) return 'it has not followed the last promotion yet';
+    if (seen.timeline > least.timeline) return 'it follows a promotion that the primary has not had';
     return seen.lag < (this.options.readMaxLag ?? 1000) ? '' : 'it is too far behind the primary';
   }
 
@@ -181,32 +182,33 @@ export class Replicas {
   }
 
   /** Excludes replicas that have replayed less from later reads. */
-  #raiseFloor(bytes: number): void {
-    if (this.#floor && bytes > this.#floor.bytes) this.#floor = { ...this.#floor, bytes };
+  #raiseLeastPosition(bytes: number): void {
+    const least = this.#leastPosition;
+    if (least && bytes > least.bytes) this.#leastPosition = { ...least, bytes };
   }
 
   /** @param session the session that wrote; undefined when the outcome of the write is unknown */
-  async #wrote(session: Rows | undefined): Promise<void> {
+  async #wrote(session: RunStatement | undefined): Promise<void> {
     this.#writes += 1;
     this.#isComplete = false;
-    if (session) await this.#updateFloor(session);
+    if (session) await this.#updateLeastPosition(session);
     else this.primary.renew();
   }
 
-  /** Sets the floor to the end of the primary's log, which covers all earlier writes. */
-  async #updateFloor(session?: Rows): Promise<void> {
+  /** Sets the least position to the end of the primary's log, which covers all earlier writes. */
+  async #updateLeastPosition(session?: RunStatement): Promise<void> {
     if (this.#isUpdating && !session) return;
     const writes = this.#writes;
     this.#isUpdating = true;
     const seen = await positionOf(session ?? this.primary.rows).catch(() => undefined);
     this.#isUpdating = false;
-    const floor = this.#floor;
+    const least = this.#leastPosition;
     // The primary's address may now lead to another server.
-    if (seen && (seen.isReplica || seen.timeline < (floor?.timeline ?? 0))) return this.primary.renew();
+    if (seen && (seen.isReplica || seen.timeline < (least?.timeline ?? 0))) return this.primary.renew();
     if (!seen || writes !== this.#writes) return;
-    const isSame = floor?.system === seen.system && floor.timeline === seen.timeline;
-    // A complete floor stays: the primary's position would exclude all replicas until they have caught up.
-    if (!isSame || !this.#isComplete) this.#floor = seen;
+    const isSame = least?.system === seen.system && least.timeline === seen.timeline;
+    // A least position that covers all writes stays: the primary's newer one would exclude every replica for no reason.
+    if (!isSame || !this.#isComplete) this.#leastPosition = seen;
     this.#isComplete = true;
   }
 
@@ -221,7 +223,7 @@ export class Replicas {
     };
     const sessions = sessionsTo(url, limits);
     const pool = createPool({ ...sessions.config, pipeline: true, max: this.options.poolMax });
-    const server = new Server(pool, { ...sessions, detect });
+    const server = new PostgresServer(pool, { ...sessions, detect });
     return { name, server, problem: undefined, pausedUntil: 0, pause: pauseWhenUnusable.shortest };
   }
 
@@ -235,7 +237,7 @@ export class Replicas {
   }
 }
 
-async function positionOf(rows: Rows): Promise<Position> {
+async function positionOf(rows: RunStatement): Promise<Position> {
   return parsePosition(await within(timeoutMs, rows(position, [])));
 }
 

@@ -42,7 +42,8 @@ export function deprecationHooks(
     // Rejections pass this hook, too, because Fastify rejects a request within its route.
     onSend(request, reply, _payload, done) {
       const link = `<${origin(request)}${successor}>; rel="successor-version"`;
-      reply.headers(dates).header('link', [reply.getHeader('link') ?? [], link].flat().join(', '));
+      const others = reply.getHeader('link');
+      reply.headers(dates).header('link', others ? `${others}, ${link}` : link);
       done();
     },
     onResponse({ caller }, _reply, done) {

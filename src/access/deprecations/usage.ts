@@ -4,7 +4,7 @@ import type { KeyObserver } from '../../runtime/telemetry/observers.ts';
 import type { Caller } from '../keys/authenticator.ts';
 import { WriteBehind } from '../write-behind.ts';
 
-const deprecatedCallSchema = defineEntity({
+const deprecatedCallTable = defineEntity({
   name: 'DeprecatedCall',
   tableName: 'deprecated_call',
   properties: {
@@ -20,17 +20,12 @@ const deprecatedCallSchema = defineEntity({
 });
 
 /** The table `deprecated_call`: which keys still call deprecated operations. */
-export class DeprecatedCall extends deprecatedCallSchema.class {}
+export class DeprecatedCall extends deprecatedCallTable.class {}
 
-deprecatedCallSchema.setClass(DeprecatedCall);
+deprecatedCallTable.setClass(DeprecatedCall);
 
-interface Calls {
-  keyId: number;
-  operation: string;
-  removal: Date;
-  calls: number;
-  lastCallAt: Date;
-}
+type Calls = Pick<DeprecatedCall, 'keyId' | 'operation' | 'removal' | 'lastCallAt'> & { calls: number };
+const columns = ['keyId', 'operation', 'removal', 'calls', 'lastCallAt'] as const;
 
 const addCalls: Statement = {
   name: 'add_deprecated_calls',
@@ -47,36 +42,31 @@ const addCalls: Statement = {
 
 /** Counts the calls of deprecated operations by key, in REST and GraphQL. A call is never counted twice. */
 export class DeprecationUsage {
-  readonly #calls: WriteBehind<Calls>;
+  /** The counts that are not written yet. After a failure they are kept, unless they may have been stored. */
+  readonly calls: WriteBehind<Calls>;
 
   constructor(
     private readonly database: Database,
     private readonly observer?: KeyObserver,
   ) {
-    this.#calls = new WriteBehind<Calls>(
-      (calls) => database.rows(addCalls, columnsOf(calls)),
+    this.calls = new WriteBehind<Calls>(
+      (calls) =>
+        database.rows(
+          addCalls,
+          columns.map((column) => calls.map((one) => one[column])),
+        ),
       (earlier, later) => ({ ...later, calls: earlier.calls + later.calls }),
     );
   }
 
   /** Counts a call. @param operation the name in the API: `getPet`, `Query.pet` */
   called({ id: keyId, name }: Caller, operation: string, removal: Date): void {
-    this.#calls.add(`${keyId} ${operation}`, { keyId, operation, removal, calls: 1, lastCallAt: new Date() });
+    this.calls.add(`${keyId} ${operation}`, { keyId, operation, removal, calls: 1, lastCallAt: new Date() });
     this.observer?.deprecatedCall(operation, name);
-  }
-
-  /** Writes the collected counts. @throws the database's error; the counts are kept unless they may have been stored */
-  flush(): Promise<void> {
-    return this.#calls.flush();
   }
 
   /** The most recently called first. */
   async list(): Promise<DeprecatedCall[]> {
     return this.database.orm.em.fork().find(DeprecatedCall, {}, { orderBy: { lastCallAt: 'desc' } });
   }
-}
-
-function columnsOf(calls: Calls[]): unknown[] {
-  const members = ['keyId', 'operation', 'removal', 'calls', 'lastCallAt'] as const;
-  return members.map((member) => calls.map((call) => call[member]));
 }

@@ -3,9 +3,9 @@ import { defineEntity, p } from '@mikro-orm/core';
 import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import type { Database, Statement } from '../../../packages/postgres/src/database.ts';
-import { storeErrorOf } from '../../errors.ts';
+import { logPostponed } from '../write-behind.ts';
 
-const idempotencyKeySchema = defineEntity({
+const idempotencyKeyTable = defineEntity({
   name: 'IdempotencyKey',
   tableName: 'idempotency_key',
   properties: {
@@ -24,9 +24,9 @@ const idempotencyKeySchema = defineEntity({
 });
 
 /** The table `idempotency_key`: creations that must not be repeated. It contains no client data. */
-export class IdempotencyKey extends idempotencyKeySchema.class {}
+export class IdempotencyKey extends idempotencyKeyTable.class {}
 
-idempotencyKeySchema.setClass(IdempotencyKey);
+idempotencyKeyTable.setClass(IdempotencyKey);
 
 const maxRows = 1000;
 
@@ -76,13 +76,8 @@ export const idempotencyKeyExpiry = fastifyPlugin<ExpiryOptions>(
       sleep(milliseconds * (0.5 + Math.random()), false, { signal: closing.signal, ref: false }).catch(() => true);
     const run = async () => {
       for (let next = pause; !(await isOver(next)); ) {
-        const isMore = await removeExpiredKeys(database, hours).catch((error: unknown) => {
-          const failure = storeErrorOf(error);
-          // The log reports an unreachable database elsewhere.
-          app.log[failure ? 'debug' : 'warn'](
-            { err: failure ?? error },
-            'expired idempotency keys are not removed yet',
-          );
+        const isMore = await removeExpiredKeys(database, hours).catch((error) => {
+          logPostponed(app, error, 'expired idempotency keys are not removed yet');
           return false;
         });
         next = isMore ? shortPause : pause;

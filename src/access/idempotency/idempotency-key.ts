@@ -7,10 +7,10 @@ import { mayWrite } from '../keys/bearer.ts';
 declare module 'fastify' {
   interface FastifyRequest {
     /** The claim of the request; undefined without an `Idempotency-Key`. */
-    once: IdempotencyClaim | undefined;
+    claim: IdempotencyClaim | undefined;
   }
   interface FastifyContextConfig {
-    /** Accepts `Idempotency-Key`; the handler passes `request.once` to the service. */
+    /** Accepts `Idempotency-Key`; the handler passes `request.claim` to the service. */
     isRepeatable?: boolean;
   }
 }
@@ -44,7 +44,7 @@ export function claimOf(
     operation,
     // A key contains no line feed, so this is unambiguous.
     hash: hash('sha256', path === '' ? key : `${key}\n${path}`, 'buffer'),
-    settled(isReplay) {
+    noteReplay(isReplay) {
       call.isReplay = isReplay && call.isReplay !== false;
     },
   };
@@ -80,7 +80,7 @@ export function idempotencyHooks({ method, url, schema, config }: RouteOptions):
   const { operationId = url } = (schema ?? {}) as { operationId?: string };
   return {
     preValidation(request, _reply, done) {
-      request.once = claimOf(request, operationId);
+      request.claim = claimOf(request, operationId);
       done();
     },
     onSend({ call }, reply, _payload, done) {

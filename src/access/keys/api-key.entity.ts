@@ -4,7 +4,7 @@ import { defineEntity, p } from '@mikro-orm/core';
 export const KeyScope = { read: 'read', write: 'write' } as const;
 export type KeyScope = (typeof KeyScope)[keyof typeof KeyScope];
 
-const apiKeySchema = defineEntity({
+const apiKeyTable = defineEntity({
   name: 'ApiKey',
   tableName: 'api_key',
   properties: {
@@ -26,14 +26,14 @@ const apiKeySchema = defineEntity({
 });
 
 /** The table `api_key`. */
-export class ApiKey extends apiKeySchema.class {}
+export class ApiKey extends apiKeyTable.class {}
 
-apiKeySchema.setClass(ApiKey);
+apiKeyTable.setClass(ApiKey);
 
 export const KeyChange = { issued: 'issued', rotated: 'rotated', revoked: 'revoked' } as const;
 export type KeyChange = (typeof KeyChange)[keyof typeof KeyChange];
 
-const keyEventSchema = defineEntity({
+const keyEventTable = defineEntity({
   name: 'KeyEvent',
   tableName: 'key_event',
   properties: {
@@ -43,14 +43,17 @@ const keyEventSchema = defineEntity({
     /** The first characters of the secret after the change. */
     hint: p.text(),
     change: p.enum(Object.values(KeyChange)),
+    /** The user name; the user id when it has no name, for example in a container. */
     user: p.text().fieldName('os_user'),
+    /** The user who ran sudo. Not trustworthy: `user` can set SUDO_USER. */
     sudoUser: p.text().nullable(),
     host: p.text(),
+    /** The command, like `keys issue`; `start` for the service. */
     command: p.text(),
   },
 });
 
 /** The table `key_event`: who issued, rotated and revoked keys. Rows are added, never changed. */
-export class KeyEvent extends keyEventSchema.class {}
+export class KeyEvent extends keyEventTable.class {}
 
-keyEventSchema.setClass(KeyEvent);
+keyEventTable.setClass(KeyEvent);

@@ -15,29 +15,18 @@ export interface NewKey {
 }
 
 /** A key with its secret, which cannot be retrieved again. */
-export interface IssuedKey {
-  id: number;
-  name: string;
-  scope: KeyScope;
+export interface IssuedKey extends Pick<ApiKey, 'id' | 'name' | 'scope'> {
   key: string;
   expiresAt: Date | null;
 }
 
 /** A key with a new secret, and the expiry of the previous one. */
-export interface RotatedKey extends IssuedKey {
+interface RotatedKey extends IssuedKey {
   previousExpiresAt: Date | null;
 }
 
 /** Identifies the user who changes keys, according to the operating system. */
-export interface Actor {
-  /** The user name; the user id when it has no name, for example in a container. */
-  user: string;
-  /** The user who ran sudo. Not trustworthy: `user` can set SUDO_USER. */
-  sudoUser: string | null;
-  host: string;
-  /** The command, like `keys issue`; `start` for the service. */
-  command: string;
-}
+type Actor = Pick<KeyEvent, 'user' | 'sudoUser' | 'host' | 'command'>;
 
 export function actorOf(command: string, sudoUser?: string): Actor {
   return { user: userName(), sudoUser: sudoUser || null, host: hostname(), command };

@@ -1,7 +1,6 @@
-import { isIPv6, SocketAddress } from 'node:net';
 import { LRUCache } from 'lru-cache';
 import type { Batches, Database, Statement } from '../../../packages/postgres/src/database.ts';
-import { type Counting, type Limiter, secondsLeft, windowSeconds } from '../../../packages/rate-limits/src/limiter.ts';
+import type { FailureLimit } from '../../../packages/rate-limits/src/failure-limit.ts';
 import { type Deadline, noDeadline } from '../../deadline.ts';
 import { StoreError } from '../../errors.ts';
 import type { KeyObserver } from '../../runtime/telemetry/observers.ts';
@@ -21,7 +20,7 @@ export interface Caller {
 export interface AuthenticatorOptions {
   /** The configured secret, which is not stored. */
   bootstrapKey?: string | undefined;
-  /** No limit when absent. */
+  /** Limits wrong keys per address, to save look-ups: keys are too long to guess. No limit when absent. */
   failures?: FailureLimit | undefined;
   observer?: KeyObserver | undefined;
   /** Called when the configured secret is first used from an address. */
@@ -79,7 +78,8 @@ export class Authenticator {
    * Returns the caller of a key; null when it is unknown, mistyped, expired or revoked. The result is a promise only when it
    * is not cached: about once a second for a valid key, every ten seconds for an invalid one.
    *
-   * @param address the client's address, by which invalid keys are limited, unless the key was valid at its last look-up
+   * @param address the client's address. Unknown keys from one address are limited; a key that was valid at its last look-up
+   *   is not subject to that limit.
    * @throws StoreError TOO_MANY_REQUESTS; DatabaseUnavailable
    */
   lookUp(secret: string, address: string, deadline: Deadline = noDeadline): Caller | null | Promise<Caller | null> {
@@ -88,14 +88,19 @@ export class Authenticator {
     const known = this.#known.get(name);
     if (known && performance.now() < known.staleAt) return callerOf(known);
     if (known?.caller) return this.#ask(secret, hash, deadline);
-    // With a bootstrap key configured, any text may be a guess at it, and counts.
+    // With a bootstrap key, any text that is long enough may be a guess at it, so it counts as a wrong key.
     const mayExist = isSecret(secret) || (this.#bootstrapHash !== undefined && secret.length >= shortestBootstrapKey);
     return mayExist ? this.#askWithinLimit(secret, hash, address, deadline) : null;
   }
 
   async #askWithinLimit(secret: string, hash: string, address: string, deadline: Deadline): Promise<Caller | null> {
     const { failures, onBootstrapUse } = this.options;
-    await failures?.assertBelow(address);
+    const seconds = await failures?.secondsToWait(address);
+    if (seconds) {
+      throw new StoreError('TOO_MANY_REQUESTS', 'Too many requests with a wrong API key came from this address.', {
+        headers: { 'retry-after': `${seconds}` },
+      });
+    }
     if (hash === this.#bootstrapHash) {
       onBootstrapUse?.(address);
       this.#known.set(`${hash} ${address}`, knownBootstrap);
@@ -184,49 +189,4 @@ async function selectKeys(database: Database, hashes: string[]): Promise<Array<K
 
 function timeOf(milliseconds: string | null): number {
   return milliseconds === null ? always : Number(milliseconds);
-}
-
-/**
- * Limits invalid keys per client address, to save look-ups. Keys are too long to guess anyway: issued keys have 256 random
- * bits, the bootstrap key at least 32 characters. Look-ups in flight when the limit is reached still finish.
- */
-export class FailureLimit {
-  readonly #failures: Limiter;
-  /** Counts an invalid key that a client repeats on many connections, and thus on several workers, only once. */
-  readonly #counted: Limiter;
-
-  constructor(perMinute: number, { limiter }: Counting) {
-    this.#failures = limiter({ points: perMinute, duration: windowSeconds, keyPrefix: 'failures' });
-    this.#counted = limiter({ points: 1, duration: 10, keyPrefix: 'counted-failures' });
-  }
-
-  /** @throws StoreError TOO_MANY_REQUESTS */
-  async assertBelow(address: string): Promise<void> {
-    const used = await this.#failures.get(networkOf(address));
-    if (!used || used.remainingPoints > 0) return;
-    throw new StoreError('TOO_MANY_REQUESTS', 'Too many requests with a wrong API key came from this address.', {
-      headers: { 'retry-after': `${secondsLeft(used)}` },
-    });
-  }
-
-  async count(address: string, keyHash: string): Promise<void> {
-    const network = networkOf(address);
-    const { consumedPoints } = await this.#counted.penalty(`${network} ${keyHash}`, 1);
-    if (consumedPoints === 1) await this.#failures.penalty(network, 1);
-  }
-}
-
-/** The /64 network of an IPv6 address, because a client has all its addresses; an IPv4 address itself, even if mapped. */
-function networkOf(address: string): string {
-  if (!isIPv6(address)) return address;
-  const [withoutZone = ''] = address.split('%');
-  const { address: canonical } = new SocketAddress({ address: withoutZone, family: 'ipv6' });
-  const mapped = /^::ffff:([\d.]+)$/.exec(canonical)?.[1];
-  if (mapped) return mapped;
-  const missing = 9 - canonical.split(':').length;
-  return canonical
-    .replace('::', `:${'0:'.repeat(missing)}`)
-    .split(':')
-    .slice(0, 4)
-    .join(':');
 }

@@ -5,8 +5,7 @@ import { claimOf, notRepeatable } from '../../access/idempotency/idempotency-key
 import { StoreError } from '../../errors.ts';
 import { int64, int64FromText } from '../../storage/input/int64.ts';
 import type { IdempotencyClaim } from '../../storage/records/insertions.ts';
-import type { Operation } from './documents.ts';
-import type { GraphQLContext } from './over-http.ts';
+import type { GraphQLContext, Operation } from './operation.ts';
 import { ID } from './types.ts';
 
 export type { IdempotencyClaim };

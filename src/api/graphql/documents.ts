@@ -11,53 +11,21 @@ import {
   executeSync,
   GraphQLError,
   getOperationAST,
-  Kind,
   NoSchemaIntrospectionCustomRule,
   type OperationDefinitionNode,
 } from 'graphql';
-import type { CompiledQuery } from 'graphql-jit';
 import { LRUCache } from 'lru-cache';
-import { type Estimate, estimateOf } from '../../../packages/graphql-limits/src/cost.ts';
+import { estimateOf } from '../../../packages/graphql-limits/src/cost.ts';
 import {
   operationLimits,
   rootFieldsOf,
   unconditionalSubscriptions,
 } from '../../../packages/graphql-limits/src/limits.ts';
+import type { RequestParameters } from '../../../packages/graphql-over-http/src/over-http.ts';
 import { deprecatedFieldsIn } from '../../access/deprecations/deprecation.ts';
 import { mostItems } from '../../storage/input/page.ts';
-import type { GraphQLOptions } from './graphql.ts';
-import { formatError, type GraphQLContext, type RequestParameters } from './over-http.ts';
-
-/** An operation of a valid document, with everything derived from it once. */
-export interface Operation {
-  readonly document: DocumentNode;
-  readonly node: OperationDefinitionNode;
-  readonly type: `${OperationDefinitionNode['operation']}`;
-  readonly name: string | undefined;
-  /** Whether its document may have conditions. */
-  readonly hasDirectives: boolean;
-  /** Names of its root fields in the schema, by response key. */
-  readonly fields: ReadonlyMap<string, string>;
-  /** The distinct names of its root fields in the schema. */
-  readonly fieldNames: readonly string[];
-  /** The removal dates of the deprecated fields in its document, by their coordinates. */
-  readonly deprecated: ReadonlyMap<string, Date>;
-  /** @throws GraphQLError QUERY_TOO_COSTLY */
-  estimate(variables: Record<string, unknown>): Estimate;
-  /** The number of executions, and the compiled function. */
-  uses: number;
-  compiled?: CompiledQuery['query'];
-}
-
-/** The reason why there is no operation to execute. */
-export interface Refusal {
-  errors: readonly GraphQLError[];
-  /** The stage at which the request failed. */
-  failedAt: 'request' | 'document' | 'operation';
-  /** The status and headers from Apollo Server; 500 when the errors define none. */
-  status?: number | undefined;
-  headers?: Iterable<[string, string]>;
-}
+import { formatError } from './format-error.ts';
+import type { GraphQLContext, GraphQLOptions, Operation, Result } from './operation.ts';
 
 /** Limits of a document cache: the number of documents, and the total length of their texts in characters. */
 const capacity = { max: 500, maxSize: 1_000_000 };
@@ -77,7 +45,7 @@ type PassageContext = GraphQLContext & { readonly passage: Passage };
 
 /** The results of Apollo Server for a request. */
 type Passed = Pick<GraphQLRequestContext<PassageContext>, 'document' | 'operation' | 'errors'> &
-  Pick<Refusal, 'failedAt'> & { source: string | undefined; response: GraphQLResponse };
+  Pick<Result, 'failedAt'> & { source: string | undefined; response: GraphQLResponse };
 
 type DocumentsOptions = Pick<
   GraphQLOptions,
@@ -90,31 +58,30 @@ type DocumentsOptions = Pick<
  * much as a small operation.
  */
 export class Documents {
-  readonly #options: DocumentsOptions;
-  readonly #server: ApolloServer<PassageContext>;
   readonly #known = new LRUCache<string, DocumentNode>({ ...capacity, sizeCalculation: (_, text) => 1 + text.length });
   readonly #operations = new WeakMap<OperationDefinitionNode, Operation>();
 
-  private constructor(options: DocumentsOptions) {
-    this.#options = options;
-    this.#server = apolloServer(options);
-  }
+  private constructor(
+    private readonly options: DocumentsOptions,
+    private readonly server: ApolloServer<PassageContext>,
+  ) {}
 
   static async open(options: DocumentsOptions): Promise<Documents> {
-    const documents = new Documents(options);
-    await documents.#server.start();
-    return documents;
+    const server = apolloServer(options);
+    await server.start();
+    return new Documents(options, server);
   }
 
   close(): Promise<void> {
-    return this.#server.stop();
+    return this.server.stop();
   }
 
-  async find(parameters: RequestParameters, context: GraphQLContext): Promise<Operation | Refusal> {
+  /** @returns the operation, or the errors because of which there is none */
+  async find(parameters: RequestParameters, context: GraphQLContext): Promise<Operation | Result> {
     const { query, operationName, extensions } = parameters;
     const text = extensions?.persistedQuery === undefined ? query : undefined;
-    const document = (text && this.#known.get(text)) || (await this.#admit(parameters, context));
-    if ('errors' in document) return document;
+    const document = (text && this.#known.get(text)) || (await this.#acceptDocument(parameters, context));
+    if (!('definitions' in document)) return document;
     try {
       return this.operation(document, operationName);
     } catch (error) {
@@ -122,7 +89,7 @@ export class Documents {
     }
   }
 
-  async #admit(parameters: RequestParameters, context: GraphQLContext): Promise<DocumentNode | Refusal> {
+  async #acceptDocument(parameters: RequestParameters, context: GraphQLContext): Promise<DocumentNode | Result> {
     const { source, document, errors, failedAt, response } = await this.pass(parameters, context);
     const { status, headers } = response.http;
     if (errors || !source || !document) return { errors: errors ?? [], failedAt, status, headers };
@@ -134,14 +101,14 @@ export class Documents {
   /** @throws GraphQLError when the document has no such operation */
   operation(document: DocumentNode, operationName: string | undefined): Operation {
     const node = getOperationAST(document, operationName);
-    if (!node) throw executeSync({ schema: this.#options.schema, document, operationName }).errors?.[0];
+    if (!node) throw executeSync({ schema: this.options.schema, document, operationName }).errors?.[0];
     const operation = this.#operations.get(node) ?? this.#prepare(document, node);
     this.#operations.set(node, operation);
     return operation;
   }
 
   #prepare(document: DocumentNode, node: OperationDefinitionNode): Operation {
-    const { schema, limits } = this.#options;
+    const { schema, limits } = this.options;
     const fields = new Map(rootFieldsOf(document, node).map(({ alias, name }) => [(alias ?? name).value, name.value]));
     return {
       document,
@@ -166,7 +133,7 @@ export class Documents {
   async pass(parameters: RequestParameters, context: GraphQLContext, admit?: Passage['admit']): Promise<Passed> {
     const passage: Passage = { admit };
     const request = admit ? { ...parameters, http: httpOf(context) } : parameters;
-    const response = await this.#server
+    const response = await this.server
       .executeOperation(request, { contextValue: { ...context, passage } })
       .catch((error: Error) => Promise.reject(passage.failure ?? error));
     const { source, document, operation, errors } = passage.seen ?? {};
@@ -256,8 +223,3 @@ const idOf = (plugin: ApolloServerPlugin<never>) =>
   (plugin as { __internal_plugin_id__?: string }).__internal_plugin_id__;
 
 const lengthOf = ({ loc }: DocumentNode) => 1 + (loc?.end ?? 0);
-
-/** True when no other part of the operation can have run before its field. */
-export function isSingleField({ selectionSet: { selections } }: OperationDefinitionNode): boolean {
-  return selections.length === 1 && selections[0]?.kind === Kind.FIELD;
-}

@@ -1,64 +1,46 @@
-import type { ApolloServerPlugin } from '@apollo/server';
-import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { GraphQLSchema } from 'graphql';
-import type { OperationLimits } from '../../../packages/graphql-limits/src/limits.ts';
-import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
-import { StoreError } from '../../errors.ts';
-import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
-import { varyBy } from '../http/headers.ts';
-import { type Page, sendPage } from '../pages/html.ts';
-import { Documents } from './documents.ts';
-import { Operations } from './operations.ts';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import {
+  type Accepted,
   acceptedBy,
-  type GraphQLContext,
-  isNavigation,
-  isWebSocket,
+  mediaTypes,
   parametersOf,
-  sendGraphQLError,
-  sendOutcome,
-} from './over-http.ts';
-import { readTrustedDocuments } from './trusted-documents.ts';
-
-export interface GraphQLOptions {
-  schema: GraphQLSchema;
-  usage: DeprecationUsage;
-  observers: readonly OperationObserver[];
-  /** Whether clients may read the schema, and errors suggest its names. */
-  introspection: boolean;
-  /** The page for browsers at `/graphql`, if any. */
-  page: Page | undefined;
-  /** Whether operations are compiled (graphql-jit) or interpreted (graphql-js); the responses are the same. */
-  jit: boolean;
-  /** Whether clients may register documents by hash at run time (automatic persisted queries). */
-  apq: boolean;
-  /** The manifest of the only documents that may run; any may when undefined. */
-  trustedDocuments: string | undefined;
-  limits: OperationLimits & { maxCost: number };
-  /** Plugins of Apollo Server. With any, or Apollo's key, Apollo Server executes. */
-  plugins: readonly ApolloServerPlugin<GraphQLContext>[];
-  /** The key of GraphOS and the graph to which usage is reported. */
-  apollo: { key: string | undefined; graphRef: string | undefined };
-  logger: Pick<FastifyBaseLogger, 'debug' | 'info' | 'warn' | 'error'>;
-}
+  statusOf,
+} from '../../../packages/graphql-over-http/src/over-http.ts';
+import { RequestError } from '../../../packages/graphql-over-http/src/request-error.ts';
+import { readTrustedDocuments } from '../../../packages/graphql-over-http/src/trusted-documents.ts';
+import { asOnlyEvent, serverSentEvents, streamHeaders } from '../../../packages/graphql-streams/src/format.ts';
+import { idempotencyKey } from '../../access/idempotency/idempotency-key.ts';
+import { StoreError } from '../../errors.ts';
+import { toLoggedFailure } from '../http/failures.ts';
+import { acceptedTypes, isRead, varyBy } from '../http/headers.ts';
+import { parseJson } from '../http/input.ts';
+import { sendPage } from '../pages/html.ts';
+import { Documents } from './documents.ts';
+import { toFormatted } from './format-error.ts';
+import { type GraphQLContext, type GraphQLOptions, isSingleField, type Outcome } from './operation.ts';
+import { Operations } from './operations.ts';
 
 /**
  * Serves the GraphQL API at `/graphql`, by POST and (queries only) GET. Browsers get a page.
  *
- * The steps of a request: negotiation and parameters (over-http.ts); the document, which Apollo Server parses and validates
- * once (documents.ts) within the limits; its execution (operations.ts), if its cost allows it; status,
- * headers and errors (over-http.ts).
+ * The steps of a request: media types and parameters (packages/graphql-over-http); the document, which Apollo Server parses
+ * and validates once (documents.ts) within the limits; its execution (operations.ts), if its cost allows it; the errors
+ * (format-error.ts), status and headers. Apollo Server's CSRF prevention is not needed: every request has `Authorization`, which
+ * foreign pages cannot send without a preflight.
  */
 export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
   const { page, trustedDocuments } = options;
   const documents = await Documents.open(options);
   app.addHook('onClose', () => documents.close());
   const operations = new Operations(documents, options);
-  const trusted = trustedDocuments ? readTrustedDocuments(trustedDocuments) : undefined;
+  const setting = 'TRUSTED_DOCUMENTS';
+  const trusted = trustedDocuments ? readTrustedDocuments(trustedDocuments, setting) : undefined;
+  const parse = (text: string, name: string) => parseJson(Buffer.from(text), `The ${name} are`);
+  const reading = { parseJson: parse, trusted, setting };
 
   const isPublic = (request: FastifyRequest) => isWebSocket(request) || (page !== undefined && isNavigation(request));
   app.setErrorHandler(sendGraphQLError);
-  await app.register(failuresBeside, { prefix: '/graphql' });
+  await app.register(failuresBeforeRouting, { prefix: '/graphql' });
   app.route({
     method: ['GET', 'POST'],
     url: '/graphql',
@@ -66,39 +48,99 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
     // Root fields charge themselves. Apollo Server and the resolvers validate the input.
     config: { public: isPublic, scope: 'read', isUnmetered: true, checksItself: true },
     async handler(request, reply) {
-      if (isWebSocket(request)) throw noWebSocket();
+      if (isWebSocket(request)) throw new StoreError('NOT_ACCEPTABLE', noWebSocket);
       // The response is the page or data, in one of two media types.
       if (request.method !== 'POST') varyBy(reply, 'Accept');
       // Without a caller, only a browser's navigation gets here; it never reaches Apollo Server.
       if (!request.caller && page) return sendPage(reply, page);
-      return answer(request, reply);
+      const accepted = acceptedIn(request);
+      if (!accepted.mediaType) throw new StoreError('NOT_ACCEPTABLE', notAcceptable);
+      const context = { call: request.call, request, reply, accepted };
+      return sendOutcome(await operations.answer(parametersOf(request, reading), context), context);
     },
   });
-
-  async function answer(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const accepted = acceptedBy(request);
-    if (!accepted.mediaType) throw notAcceptable();
-    const context = { call: request.call, request, reply, accepted };
-    return sendOutcome(await operations.answer(parametersOf(request, trusted), context), context);
-  }
 }
 
-/** Answers without authentication, because these clients send their key in a message, and a 401 would mislead them. */
-function noWebSocket(): StoreError {
-  const message =
-    'WebSocket is not supported: send a subscription by POST with `Accept: text/event-stream`, or `multipart/mixed;subscriptionSpec=1.0`.';
-  return new StoreError('NOT_ACCEPTABLE', message);
-}
+/** Is answered without authentication, because these clients send their key in a message, and a 401 would mislead them. */
+const noWebSocket =
+  'WebSocket is not supported: send a subscription by POST with `Accept: text/event-stream`, or `multipart/mixed;subscriptionSpec=1.0`.';
 
-/** Rejects early, because a mutation must not run when its result cannot be sent. */
-function notAcceptable(): StoreError {
-  const message =
-    '`Accept` must name application/graphql-response+json or application/json, or text/event-stream or multipart/mixed;subscriptionSpec=1.0 for subscriptions.';
-  return new StoreError('NOT_ACCEPTABLE', message);
-}
+/** Comes before execution, because a mutation must not run when its result cannot be sent. */
+const notAcceptable =
+  '`Accept` must name application/graphql-response+json or application/json, or text/event-stream or multipart/mixed;subscriptionSpec=1.0 for subscriptions.';
 
 /** Also formats rejections before routing (PUT, no key) as GraphQL responses. */
-async function failuresBeside(app: FastifyInstance): Promise<void> {
+async function failuresBeforeRouting(app: FastifyInstance): Promise<void> {
   app.setErrorHandler(sendGraphQLError);
   app.setNotFoundHandler(app.answerNotFound);
+}
+
+/** The formats that the client of a request accepts. */
+function acceptedIn(request: FastifyRequest): Accepted {
+  return acceptedBy(request.headers.accept, (offered) => acceptedTypes(request, offered));
+}
+
+/** True for a browser's navigation, which gets the page without a key. */
+function isNavigation({ method, headers }: FastifyRequest): boolean {
+  return isRead(method) && !headers.authorization && /^text\/html\b/.test(headers.accept ?? '');
+}
+
+/** True for a WebSocket upgrade, for example graphql-ws. */
+function isWebSocket({ headers }: FastifyRequest): boolean {
+  return headers.upgrade?.toLowerCase() === 'websocket';
+}
+
+/** Sends the outcome of an operation. */
+function sendOutcome(outcome: Outcome, { request, reply, call, accepted }: GraphQLContext): FastifyReply {
+  const { data, errors, extensions, stream, operation, headers = [] } = outcome;
+  if (stream) {
+    reply.headers(streamHeaders).type(stream.format.mediaType);
+    return request.method === 'HEAD' ? reply.send() : reply.send(stream.body());
+  }
+  const mediaType = accepted.mediaType ?? mediaTypes.json;
+  const status = statusOf(outcome, mediaType);
+  if (errors) call.code ??= `${errors[0]?.extensions?.code}`;
+  // Without a key, a failure of one of several mutations must not cause a retry, because another may have run. An error
+  // without a path means that none has run.
+  const isRisky = operation?.type === 'mutation' && !isSingleField(operation.node) && errors?.some(({ path }) => path);
+  const mayRepeat = !isRisky || request.headers[idempotencyKey] !== undefined;
+  // The quota's 429 must not cause a retry either; the field's error contains its waiting time. Nor may 429 be the status
+  // of a response with data.
+  const isPartial = data != null && mediaType === mediaTypes.response;
+  if ((!mayRepeat || isPartial) && request.meter) request.meter.refusal = undefined;
+  const text = JSON.stringify({ errors, data, extensions });
+  if (accepted.prefersEvents && status < 400 && !request.meter?.refusal) return sendFramed(reply, text);
+  for (const [name, value] of headers) reply.header(name, value);
+  if (call.isReplay) reply.header('idempotent-replayed', 'true');
+  // The longest waiting time of all errors, in seconds.
+  const seconds = Math.max(0, ...(errors ?? []).map(({ extensions }) => Number(extensions?.retryAfter ?? 0)));
+  if (seconds > 0 && mayRepeat) reply.header('retry-after', `${seconds}`);
+  return reply.code(status).type(mediaType).send(text);
+}
+
+/** Sends a single result as a stream, which no cache may keep. */
+function sendFramed(reply: FastifyReply, result: string): FastifyReply {
+  reply.contentTag = null;
+  return reply.headers(streamHeaders).type(serverSentEvents.mediaType).send(asOnlyEvent(result));
+}
+
+/**
+ * Sends a failure outside an operation (no key, no JSON) as a GraphQL response, with the media type that the client
+ * prefers: with `application/json` it cannot know that the body of a 4xx is GraphQL's (GraphQL over HTTP, "Body").
+ *
+ * A client of events gets a rejected key as an event, because graphql-sse's client treats every status except 200 as a lost
+ * connection, and retries silently.
+ */
+function sendGraphQLError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  const isOfRequest = error instanceof RequestError;
+  const failure = toLoggedFailure(isOfRequest ? new StoreError(error.code, error.message) : error, request);
+  reply.headers(failure.headers);
+  const { prefersEvents, mediaType = mediaTypes.json } = acceptedIn(request);
+  if (prefersEvents && (failure.status === 401 || failure.status === 403)) {
+    sendFramed(reply, JSON.stringify({ errors: [toFormatted(failure)] }));
+    return;
+  }
+  const isUnprocessable = isOfRequest && error.isUnprocessable && mediaType === mediaTypes.response;
+  reply.code(isUnprocessable ? 422 : failure.status).type(mediaType);
+  reply.serializer(JSON.stringify).send({ errors: [toFormatted(failure)] });
 }

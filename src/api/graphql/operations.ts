@@ -4,66 +4,49 @@ import {
   type ExecutionResult,
   execute,
   GraphQLError,
-  type GraphQLFormattedError,
   type GraphQLSchema,
   Kind,
   visit,
 } from 'graphql';
 import { compileQuery, isCompiledQuery } from 'graphql-jit';
 import type { Estimate } from '../../../packages/graphql-limits/src/cost.ts';
-import type { EventStream } from '../../../packages/graphql-streams/src/event-stream.ts';
+import type { RequestParameters } from '../../../packages/graphql-over-http/src/over-http.ts';
 import { serverSentEvents } from '../../../packages/graphql-streams/src/format.ts';
+import { idempotencyKey } from '../../access/idempotency/idempotency-key.ts';
 import { StoreError } from '../../errors.ts';
 import { assertRepeatable } from './decorators.ts';
-import { type Documents, executionOptions, isSingleField, type Operation, type Refusal } from './documents.ts';
-import type { GraphQLOptions } from './graphql.ts';
-import { formatError, type GraphQLContext, hasKey, logErrors, type RequestParameters } from './over-http.ts';
+import { type Documents, executionOptions } from './documents.ts';
+import { formatError, logErrors } from './format-error.ts';
+import {
+  type GraphQLContext,
+  type GraphQLOptions,
+  isSingleField,
+  type Operation,
+  type Outcome,
+  type Result,
+} from './operation.ts';
 
-/** The outcome of an operation. */
-export interface Outcome extends Partial<Omit<Refusal, 'errors'>> {
-  data?: unknown;
-  errors?: readonly GraphQLFormattedError[] | undefined;
-  /** From plugins. */
-  extensions?: unknown;
-  /** Undefined when the request has no executable operation. */
-  operation?: Operation;
-  /** The events of a subscription, instead of a result. */
-  stream?: EventStream;
-}
-
-type Result = { data?: unknown; errors?: readonly GraphQLError[] | undefined; status?: number; stream?: EventStream };
-
-/** Logs the failures of an operation, ends its observation and settles its quota. */
-type End = (outcome: Outcome, failures: Failures, context: GraphQLContext) => Promise<Outcome>;
-type Failures = readonly GraphQLError[] | undefined;
+/** Logs the failures of an operation and ends its observation. */
+type End = (outcome: Outcome) => Outcome;
 
 /** Executes the operations of requests. */
 export class Operations {
-  readonly #documents: Documents;
-  readonly #options: GraphQLOptions;
-
-  constructor(documents: Documents, options: GraphQLOptions) {
-    this.#documents = documents;
-    this.#options = options;
-  }
+  constructor(
+    private readonly documents: Documents,
+    private readonly options: GraphQLOptions,
+  ) {}
 
   async answer(parameters: RequestParameters, context: GraphQLContext): Promise<Outcome> {
-    const { plugins, apollo } = this.#options;
+    const { plugins, apollo } = this.options;
     if (plugins.length > 0 || apollo.key !== undefined) return this.#answerWithPlugins(parameters, context);
-    const operation = await this.#documents.find(parameters, context);
-    if (!('failedAt' in operation)) return this.#perform(operation, parameters, context);
-    return withoutOperation(
-      { ...operation, errors: operation.errors.map(formatError) },
-      operation.errors,
-      parameters,
-      context,
-    );
+    const found = await this.documents.find(parameters, context);
+    if ('node' in found) return this.#perform(found, parameters, context);
+    return withoutOperation(outcomeOf(found), parameters, context);
   }
 
   async #perform(operation: Operation, { variables = {} }: RequestParameters, context: GraphQLContext) {
     const end = this.#begin(operation, context);
-    const result = await this.#run(operation, variables, context).catch(refused);
-    return end({ ...result, errors: result.errors?.map(formatError) }, result.errors, context);
+    return end(await this.#run(operation, variables, context).catch(refused));
   }
 
   /**
@@ -71,31 +54,28 @@ export class Operations {
    * response, and may change it. Apollo Server has no subscriptions: plugins see their documents only.
    */
   async #answerWithPlugins(parameters: RequestParameters, context: GraphQLContext): Promise<Outcome> {
-    const { request, accepted } = context;
     const { variables = {}, operationName } = parameters;
-    const begun: { end?: End; own?: GraphQLContext; admission?: Promise<unknown> } = {};
+    const begun: { end?: End; admission?: Promise<unknown> } = {};
     const admit = async (document: DocumentNode, name: string | undefined, own: GraphQLContext) => {
-      const operation = this.#documents.operation(document, name);
-      Object.assign(begun, { end: this.#begin(operation, context), own });
-      begun.admission = this.#admit(operation, variables, own);
+      const operation = this.documents.operation(document, name);
+      begun.end = this.#begin(operation, context);
+      begun.admission = this.#checkAndCharge(operation, variables, own);
       return begun.admission;
     };
-    const passed = await this.#documents.pass(parameters, context, admit).catch(refused);
+    const passed = await this.documents.pass(parameters, context, admit).catch(refused);
     // Another plugin may have rejected the operation meanwhile.
     await begun.admission?.catch(() => undefined);
-    const { end, own = context } = begun;
-    const finish = (outcome: Outcome) =>
-      end ? end(outcome, passed.errors, own) : withoutOperation(outcome, passed.errors, parameters, context);
-    if (!('response' in passed)) return finish({ ...passed, errors: passed.errors?.map(formatError) });
-    const { document, operation, errors, failedAt, response } = passed;
+    const end = begun.end ?? ((outcome: Outcome) => withoutOperation(outcome, parameters, context));
+    if (!('response' in passed)) return end(passed);
+    const { document, operation, errors: failures, failedAt, response } = passed;
     // Apollo Server's error for a GET that only a query may use is not the service's.
-    const isOtherGet = request.method === 'GET' && !accepted.stream;
-    if (document && operation && !end && (!errors || isOtherGet)) {
-      return this.#perform(this.#documents.operation(document, operationName), parameters, context);
+    const isOtherGet = context.request.method === 'GET' && !context.accepted.stream;
+    if (document && operation && !begun.end && (!failures || isOtherGet)) {
+      return this.#perform(this.documents.operation(document, operationName), parameters, context);
     }
     const { status, headers } = response.http;
     const result = response.body.kind === 'single' ? response.body.singleResult : {};
-    return finish({ ...result, failedAt, status, headers });
+    return end({ ...result, failures, failedAt, status, headers });
   }
 
   /** Tells observers of an operation. */
@@ -104,38 +84,34 @@ export class Operations {
     call.operation = { name, fields: fieldNames };
     call.isWrite = type === 'mutation';
     const observed = { type, name, fields, call };
-    for (const observer of this.#options.observers) observer.began?.(observed);
-    return async (outcome, failures, { settle }) => {
-      if (failures) logErrors(failures, request);
+    for (const observer of this.options.observers) observer.began?.(observed);
+    return (outcome) => {
+      if (outcome.failures) logErrors(outcome.failures, request);
       // A stream continues, and reports its own end.
-      if (!outcome.stream) for (const observer of this.#options.observers) observer.ended(observed, outcome.errors);
-      await settle?.();
+      if (!outcome.stream) for (const observer of this.options.observers) observer.ended(observed, outcome.errors);
       return { ...outcome, operation };
     };
   }
 
-  async #run(operation: Operation, variables: Record<string, unknown>, context: GraphQLContext): Promise<Result> {
-    const { schema, observers } = this.#options;
-    const { isNested } = await this.#admit(operation, variables, context);
-    if (operation.type !== 'subscription') return this.#execute(operation, variables, context);
+  async #run(operation: Operation, variables: Record<string, unknown>, context: GraphQLContext): Promise<Outcome> {
+    const { schema, observers } = this.options;
+    const { isNested } = await this.#checkAndCharge(operation, variables, context);
+    if (operation.type !== 'subscription') return outcomeOf(await this.#execute(operation, variables, context));
     const format = context.accepted.stream ?? serverSentEvents;
-    return context.request.server.subscriptions.open({
-      operation,
-      variables,
-      context,
-      format,
-      isFlat: !isNested,
-      schema,
-      observers,
-    });
+    const subscription = { operation, variables, context, format, isFlat: !isNested, schema, observers };
+    return outcomeOf(await context.request.server.subscriptions.open(subscription));
   }
 
   /** Checks and charges an operation before its execution. @throws StoreError or GraphQLError */
-  async #admit(operation: Operation, variables: Record<string, unknown>, context: GraphQLContext): Promise<Estimate> {
-    const { schema, usage } = this.#options;
+  async #checkAndCharge(
+    operation: Operation,
+    variables: Record<string, unknown>,
+    context: GraphQLContext,
+  ): Promise<Estimate> {
+    const { schema, usage } = this.options;
     const { request } = context;
     assertMethod(operation, context);
-    if (hasKey(request)) assertRepeatable(schema, operation);
+    if (request.headers[idempotencyKey] !== undefined) assertRepeatable(schema, operation);
     const estimate = operation.estimate(variables);
     if (request.meter && (estimate.introspection > 0 || estimate.isNested)) await charge(operation, estimate, context);
     if (request.caller) {
@@ -155,7 +131,7 @@ export class Operations {
     variables: Record<string, unknown>,
     contextValue: GraphQLContext,
   ): Promise<ExecutionResult> {
-    const { schema, jit, introspection } = this.#options;
+    const { schema, jit, introspection } = this.options;
     operation.uses += 1;
     if (operation.uses === 2 && jit && isSuitable(operation)) compile(schema, operation);
     const result = await operation.compiled?.(undefined, contextValue, variables);
@@ -179,20 +155,26 @@ export class Operations {
 /** Ends a request without an executable operation: only the client's name for it is known. */
 function withoutOperation(
   outcome: Outcome,
-  failures: Failures,
   { operationName }: RequestParameters,
   { call, request }: GraphQLContext,
 ): Outcome {
   call.operation = { name: operationName, fields: undefined };
-  logErrors(failures ?? [], request);
+  if (outcome.failures) logErrors(outcome.failures, request);
   return outcome;
 }
 
+/** Formats the errors of a result. */
+function outcomeOf(result: Result): Outcome {
+  const { errors: failures } = result;
+  return failures ? { ...result, failures, errors: failures.map(formatError) } : (result as Outcome);
+}
+
 /** @param failure of an operation that has not run */
-function refused(failure: Error): Result {
+function refused(failure: Error): Outcome {
   const error =
     failure instanceof GraphQLError ? failure : new GraphQLError(failure.message, { originalError: failure });
-  return { errors: [error], status: formatError(error).extensions?.status as number };
+  const errors = [formatError(error)];
+  return { errors, failures: [error], status: errors[0]?.extensions?.status as number };
 }
 
 /** Rejects GET for mutations, because a link must not change data. Subscriptions may use GET if the client accepts events. */
@@ -222,7 +204,7 @@ async function charge({ type }: Operation, estimate: Estimate, context: GraphQLC
   if (!isNested || type === 'subscription') return;
   // Reserves one unit for each root field but the last, and for that one the rest of the cost.
   if (rootFields > 1) await meter?.take(rootFields - 1);
-  context.settle = await meter?.begin(cost - introspection - (rootFields - 1));
+  await meter?.reserve(cost - introspection - (rootFields - 1));
 }
 
 function compile(schema: GraphQLSchema, operation: Operation): void {

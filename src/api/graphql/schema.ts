@@ -1,11 +1,14 @@
 import { defaultFieldResolver, type GraphQLObjectType, type GraphQLSchema } from 'graphql';
 import { buildSchema, type MiddlewareFn, type NonEmptyArray } from 'type-graphql';
 import { assertCosts, costOf } from '../../../packages/graphql-limits/src/cost.ts';
+import { subgraph } from '../../../packages/graphql-subgraph/src/subgraph.ts';
 import { forbidden, hasScope } from '../../access/keys/bearer.ts';
-import { mostItems } from '../../storage/input/page.ts';
+import type { Deadline } from '../../deadline.ts';
+import { StoreError } from '../../errors.ts';
+import { type Int64, int64FromText } from '../../storage/input/int64.ts';
+import { mostItems, pageLimit } from '../../storage/input/page.ts';
 import { makeLive, noPubSub } from './decorators.ts';
-import { federated, type References } from './federation.ts';
-import type { GraphQLContext } from './over-http.ts';
+import type { GraphQLContext } from './operation.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -21,7 +24,7 @@ declare module 'fastify' {
 const metered: MiddlewareFn<GraphQLContext> = ({ context, args, info }, next) => {
   const { meter } = context.request;
   const isRoot = info.path.prev === undefined;
-  const field = !context.settle && isRoot && info.parentType.getFields()[info.fieldName];
+  const field = !meter?.isReserved && isRoot && info.parentType.getFields()[info.fieldName];
   return meter && field ? meter.run(costOf(field, true, mostItems)({ args, childComplexity: 0 }), next) : next();
 };
 
@@ -57,6 +60,23 @@ function assertDistinctFields(resolvers: Map<unknown, object>): void {
   if (repeated) throw new Error(`Two resolvers define the GraphQL field ${repeated}.`);
 }
 
+/** Finds an item by its id, for each GraphQL type to which other subgraphs may refer. The names are those of the types. */
+export type References = Record<string, (id: Int64 | undefined, deadline: Deadline) => Promise<object | null>>;
+
+function federated(schema: GraphQLSchema, references: References, introspection: boolean): GraphQLSchema {
+  const finders = Object.entries(references).map(([name, find]) => {
+    return [name, (id: string, { call }: GraphQLContext) => find(int64FromText(id), call)] as const;
+  });
+  return subgraph<GraphQLContext>(schema, {
+    references: Object.fromEntries(finders),
+    shareable: ['PageInfo'],
+    introspection,
+    maxConcurrent: pageLimit.max,
+    run: metered,
+    refuse: (message) => new StoreError('BAD_USER_INPUT', message),
+  });
+}
+
 export interface SchemaOptions {
   /** Whether callers have quotas. */
   hasQuota: boolean;
@@ -90,7 +110,7 @@ export async function createSchema(
     const type = built.getType(name);
     if (type) type.description = description;
   }
-  const schema = references ? federated(built, references, metered, introspection) : built;
+  const schema = references ? federated(built, references, introspection) : built;
   assertCosts(schema);
   requireWrite(schema.getMutationType());
   return schema;

@@ -11,7 +11,7 @@ declare module 'fastify' {
 
 /** Sends an Error body; to a browser at an address outside of the APIs, a page with the same status and headers. */
 export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  const failure = fail(error, request);
+  const failure = toLoggedFailure(error, request);
   reply.code(failure.status).headers(failure.headers);
   const { errorPage } = request.server;
   if (errorPage && isForPage(failure, request)) {
@@ -28,7 +28,7 @@ function isForPage({ status }: StoreError, { method, url }: FastifyRequest): boo
 }
 
 /** Converts an error to one that a client may see, logs it, and notes its code for the observers. */
-export function fail(error: unknown, request: FastifyRequest): StoreError {
+export function toLoggedFailure(error: unknown, request: FastifyRequest): StoreError {
   const failure = toStoreError(error, request.routeOptions.bodyLimit);
   logFailure(failure, request);
   // Requests on the operations port have no context.

@@ -97,11 +97,12 @@ function assertPlainUtf8(headers: IncomingHttpHeaders): void {
 }
 
 /**
- * Creates the hooks that keep unvalidated input from handlers.
+ * Removes the query or body for which a route has no schema, so that no handler gets unvalidated input. Fastify validates the
+ * others later (`buildValidator` in server.ts).
  *
  * @throws Error for a route that takes a body without a schema
  */
-export function inputHooks({ url, method, schema, config }: RouteOptions): {
+export function dropUncheckedInput({ url, method, schema, config }: RouteOptions): {
   preValidation?: preValidationHookHandler;
 } {
   if (config?.checksItself) return {};

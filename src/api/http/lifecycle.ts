@@ -10,6 +10,7 @@ import { large, MemoryBudget } from './memory-budget.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
+    /** Handlers pass it to services as the deadline; the log line and the metrics are made of it. */
     call: RequestCall;
   }
   interface FastifyInstance {

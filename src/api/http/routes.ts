@@ -4,10 +4,10 @@ import { deprecationHooks } from '../../access/deprecations/deprecation.ts';
 import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
 import { idempotencyHooks } from '../../access/idempotency/idempotency-key.ts';
 import { requireScope } from '../../access/keys/bearer.ts';
-import { quotaHooks } from '../../access/quota.ts';
+import { quotaHooks } from '../../access/meter.ts';
 import { describeRoute } from '../rest/describe-route.ts';
 import { origin } from './addresses.ts';
-import { bodyHooks, inputHooks, parseJsonBodies } from './input.ts';
+import { bodyHooks, dropUncheckedInput, parseJsonBodies } from './input.ts';
 import type { MemoryBudget } from './memory-budget.ts';
 
 export interface RoutesOptions {
@@ -21,17 +21,20 @@ export interface RoutesOptions {
 type Hooks = Pick<RouteOptions, 'preParsing' | 'preValidation' | 'onSend' | 'onResponse'>;
 const phases = ['preParsing', 'preValidation', 'onSend', 'onResponse'] as const;
 
-/** Adds the service's hooks to every route that is registered later. They run in the order of the list. */
+/**
+ * Adds the service's hooks to every route that is registered later. Hooks of one phase run in the order of the list; Fastify
+ * validates the input after all `preValidation` hooks.
+ */
 export const routes = fastifyPlugin<RoutesOptions>(
   async (app: FastifyInstance, { usage, bodies, isMetered }) => {
     parseJsonBodies(app);
-    app.decorateRequest('once', undefined);
+    app.decorateRequest('claim', undefined);
     app.addHook('onRoute', function (route) {
       app.allowedMethods.add(route);
       requireScope(route);
-      const duties: Hooks[] = [
+      const hooksInOrder: Hooks[] = [
         bodyHooks(route, bodies),
-        inputHooks(route),
+        dropUncheckedInput(route),
         isMetered ? quotaHooks(route) : {},
         idempotencyHooks(route),
         deprecationHooks(route, usage, origin),
@@ -39,7 +42,7 @@ export const routes = fastifyPlugin<RoutesOptions>(
       // Fastify's own HEAD hook measures the content, so it must run after the compression.
       if (route.method === 'HEAD' && Array.isArray(route.onSend)) route.onSend.reverse();
       for (const phase of phases) {
-        const hooks = [...duties.map((hooks) => hooks[phase]), route[phase]]
+        const hooks = [...hooksInOrder.map((hooks) => hooks[phase]), route[phase]]
           .flat()
           .filter((hook) => hook !== undefined);
         if (hooks.length > 0) route[phase] = hooks as never;

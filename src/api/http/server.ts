@@ -74,7 +74,7 @@ function buildValidator() {
   return ({ schema, httpPart }: { schema: TObject; httpPart?: string }) => {
     // Routes answer an invalid path parameter with 404, and headers are checked where they are read.
     if (httpPart === 'params' || httpPart === 'headers') return () => true;
-    const check = checker(schema, { isText: httpPart !== 'body' });
+    const check = checker(schema, { isLenient: httpPart !== 'body' });
     return (input: unknown) => {
       try {
         return { value: check(input) };

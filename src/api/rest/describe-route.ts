@@ -63,7 +63,7 @@ function failuresOf({ querystring, body, response }: Contract, { scope, isRepeat
   };
 }
 
-/** Documents a 400, with the message for an input without any valid member. */
+/** Documents a 400. Its example is the checker's own message, for an input without any valid member. */
 function refusal(schema: unknown, description: string): Response {
   const { properties = {} } = schema as TObject;
   const invalid = Object.fromEntries(Object.keys(properties).map((name) => [name, {}]));

@@ -2,7 +2,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type TSchema, Type } from 'typebox';
 import { type ErrorCode, httpStatusOf, restCodes, StoreError } from '../../errors.ts';
 import type { Int64 } from '../../storage/input/int64.ts';
-import { maxExactTotal, type Page, pageLimit, serialiseOnce, type Total } from '../../storage/input/page.ts';
+import { maxExactTotal, type Page, pageLimit, type Total } from '../../storage/input/page.ts';
+import { serialiseOnce } from '../../storage/records/records.ts';
 import { origin } from '../http/addresses.ts';
 import { contentTag, varyBy } from '../http/headers.ts';
 

@@ -13,11 +13,12 @@ import { EventStream, silenceBeforeCut } from '../../../packages/graphql-streams
 import { type StreamFormat, serverSentEvents } from '../../../packages/graphql-streams/src/format.ts';
 import { StoreError, storeErrorOf, tryAgain } from '../../errors.ts';
 import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
-import { serialiseOnce } from '../../storage/input/page.ts';
 import type { Addition } from '../../storage/records/live-list.ts';
-import { executionOptions, type Operation } from '../graphql/documents.ts';
-import { formatError, type GraphQLContext, logErrors } from '../graphql/over-http.ts';
-import { fail } from '../http/failures.ts';
+import { serialiseOnce } from '../../storage/records/records.ts';
+import { executionOptions } from '../graphql/documents.ts';
+import { formatError, logErrors } from '../graphql/format-error.ts';
+import type { GraphQLContext, Operation } from '../graphql/operation.ts';
+import { toLoggedFailure } from '../http/failures.ts';
 import type { MemoryBudget } from '../http/memory-budget.ts';
 
 declare module 'fastify' {
@@ -54,8 +55,6 @@ const interval = 50;
 export class Subscriptions {
   /** Number of items sent so far. */
   delivered = 0;
-  readonly #options: SubscriptionsOptions;
-  readonly #unsent: MemoryBudget;
   /** The subscriptions; `stream` is undefined while one is being opened. */
   readonly #open = new Map<FastifyRequest, EventStream | undefined>();
   /** The `Authorization` headers that are being checked. */
@@ -63,10 +62,10 @@ export class Subscriptions {
   #timer: NodeJS.Timeout | undefined;
   #unsentBytes = 0;
 
-  constructor(options: SubscriptionsOptions, unsent: MemoryBudget) {
-    this.#options = options;
-    this.#unsent = unsent;
-  }
+  constructor(
+    private readonly options: SubscriptionsOptions,
+    private readonly unsent: MemoryBudget,
+  ) {}
 
   get count(): number {
     return this.#streams().length;
@@ -81,7 +80,7 @@ export class Subscriptions {
   async open(subscription: Subscription): Promise<{ stream: EventStream } | { errors: readonly GraphQLError[] }> {
     const { schema, operation, variables, context, format, observers } = subscription;
     const { request, reply, call } = context;
-    this.#admit(request, reply.raw);
+    this.#reserveSlot(request, reply.raw);
     const source = await createSourceEventStream({
       schema,
       document: operation.document,
@@ -113,7 +112,7 @@ export class Subscriptions {
       batches,
       write: ({ items }) => this.#write(items, subscription),
       explain(cause) {
-        const failure = fail(cause, request);
+        const failure = toLoggedFailure(cause, request);
         errors = [formatError(new GraphQLError(failure.message, { originalError: failure }))];
         return JSON.stringify(errors);
       },
@@ -127,8 +126,8 @@ export class Subscriptions {
   }
 
   /** Reserves a slot until the response is closed. */
-  #admit(request: FastifyRequest, response: ServerResponse): void {
-    const { max, perKey } = this.#options;
+  #reserveSlot(request: FastifyRequest, response: ServerResponse): void {
+    const { max, perKey } = this.options;
     if (request.server.isDraining) throw tryAgain('The service is shutting down; subscribe again shortly.');
     if (this.#open.size >= max) throw tryAgain('Too many subscriptions are open; try again shortly.');
     const ofKey = [...this.#open.keys()].filter(({ caller }) => caller?.id === request.caller?.id);
@@ -175,10 +174,10 @@ export class Subscriptions {
   #checkKeys(): void {
     const streams = this.#streams();
     const unsentBytes = streams.reduce((sum, [, stream]) => sum + stream.unsentBytes, 0);
-    let excess = this.#unsent.recount(this.#unsentBytes, unsentBytes);
+    let excess = this.unsent.recount(this.#unsentBytes, unsentBytes);
     this.#unsentBytes = unsentBytes;
     for (const [request, stream] of streams) {
-      const isOver = performance.now() - stream.openedAt > this.#options.life;
+      const isOver = performance.now() - stream.openedAt > this.options.life;
       if (isOver || (excess > 0 && stream.unsentBytes > 0)) {
         excess -= stream.unsentBytes;
         stream.cut();
@@ -197,7 +196,7 @@ export class Subscriptions {
     this.#checking.add(authorization);
     request.call.restart();
     try {
-      await this.#options.authenticate(request);
+      await this.options.authenticate(request);
     } catch (error) {
       const isRefused = error instanceof StoreError && error.code === 'UNAUTHENTICATED';
       const ofKey = this.#streams().filter(([{ headers }]) => isRefused && headers.authorization === authorization);

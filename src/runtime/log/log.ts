@@ -1,14 +1,11 @@
 import { hostname } from 'node:os';
 import type { FastifyPluginAsync } from 'fastify';
-import { type DestinationStream, type Level, type Logger, pino } from 'pino';
-import { addressOf } from './request-log.ts';
-
-export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
-export type LogLevel = Level | 'silent';
+import { type DestinationStream, type LevelWithSilent, type Logger, pino } from 'pino';
+import { addressOf } from '../../../packages/log/src/redactor.ts';
 
 /** Settings that can be changed while the service runs. */
 export interface LogSettings {
-  level: LogLevel;
+  level: LevelWithSilent;
   /** The share of successful requests to log, from 0 to 1. */
   sample: number;
 }
@@ -40,7 +37,7 @@ export class Log {
   }
 
   get settings(): LogSettings {
-    return { level: this.logger.level as LogLevel, sample: this.sample };
+    return { level: this.logger.level as LevelWithSilent, sample: this.sample };
   }
 
   /** Child loggers, like Fastify's, inherit the level. */
@@ -70,11 +67,12 @@ export class Log {
   };
 }
 
+const levels = [...Object.keys(pino.levels.values), 'silent'];
 const settingsSchema = {
   type: 'object',
   additionalProperties: false,
   minProperties: 1,
-  properties: { level: { enum: logLevels }, sample: { type: 'number', minimum: 0, maximum: 1 } },
+  properties: { level: { enum: levels }, sample: { type: 'number', minimum: 0, maximum: 1 } },
 };
 
 /** Omits other members that drivers attach to errors: Redis' failed command may contain its password. */

@@ -1,60 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { isIP } from 'node:net';
 import { type FastifyReply, type FastifyRequest, type FastifyServerOptions, LogController } from 'fastify';
+import { addressOf, type Redactor } from '../../../packages/log/src/redactor.ts';
 import type { RequestEnd, RequestObserver } from '../telemetry/observers.ts';
 import type { Log } from './log.ts';
 
-const longestPath = 256;
 const longestUserAgent = 128;
-const unprintable = /[^\x20-\x7e]/g;
 const plainName = /^\w{1,64}$/;
-
-/** Makes client input safe to log: bounded, printable and without API keys. */
-export class Redactor {
-  readonly #issued: RegExp;
-
-  /**
-   * @param prefix the prefix of issued keys
-   * @param bootstrapKey the configured key, which has no prefix
-   */
-  constructor(
-    private readonly prefix: string,
-    private readonly bootstrapKey?: string,
-  ) {
-    this.#issued = new RegExp(`${prefix}\\w*`, 'g');
-  }
-
-  hasKey(text: string): boolean {
-    return text.includes(this.prefix) || (this.bootstrapKey !== undefined && text.includes(this.bootstrapKey));
-  }
-
-  /** @returns at most `length` characters of printable ASCII. A text with a key is percent-decoded. */
-  redact(text: string, length: number): string {
-    // Examines more than it returns: a truncated key would not be recognised, and an encoded key is longer.
-    const enough = text.length > length ? text.slice(0, 8 * length) : text;
-    const plain = enough.includes('%') ? decode(enough) : enough;
-    const safe = this.hasKey(plain) ? this.#withoutKeys(plain) : enough;
-    // A terminal would interpret control characters, also those above 127.
-    return (safe.length > length ? safe.slice(0, length) : safe).replace(unprintable, '?');
-  }
-
-  /** @returns at most 256 characters of a URL's path */
-  redactPath(url: string): string {
-    const end = url.indexOf('?');
-    return this.redact(end < 0 ? url : url.slice(0, end), longestPath);
-  }
-
-  #withoutKeys(text: string): string {
-    const withoutIssued = text.replaceAll(this.#issued, `${this.prefix}...`);
-    return this.bootstrapKey ? withoutIssued.replaceAll(this.bootstrapKey, '[key]') : withoutIssued;
-  }
-}
-
-/** Decodes repeatedly percent-encoded characters, too: `%61`, `%2561`, `%252561`. */
-function decode(text: string): string {
-  return text.replace(/%(?:25)*([2-7][\da-f])/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
-}
 
 const acceptableId = /^[\w.:-]{1,64}$/;
 
@@ -66,7 +18,7 @@ export function loggingOptions({ logger }: Log, redactor: Redactor): FastifyServ
     logController: new LogController({ disableRequestLogging: true }),
     // Keeps the client's `X-Request-Id` unless it has unusual characters or contains an API key.
     genReqId: ({ headers: { 'x-request-id': given } }: Pick<IncomingMessage, 'headers'>) =>
-      typeof given === 'string' && acceptableId.test(given) && !redactor.hasKey(given) ? given : randomUUID(),
+      typeof given === 'string' && acceptableId.test(given) && !redactor.hasSecret(given) ? given : randomUUID(),
   };
 }
 
@@ -82,7 +34,7 @@ export function requestLog(
   hintOf: (request: FastifyRequest) => string | undefined,
 ): RequestObserver {
   // Clients choose the operation name freely.
-  const isPlain = (name: string | undefined) => name !== undefined && plainName.test(name) && !redactor.hasKey(name);
+  const isPlain = (name: string | undefined) => name !== undefined && plainName.test(name) && !redactor.hasSecret(name);
 
   return {
     ended(request: FastifyRequest, reply: FastifyReply, end: RequestEnd): void {
@@ -125,11 +77,6 @@ export function requestLog(
       log.stream.write(`${line},"msg":"${isAnswered ? 'answered' : 'aborted by the client'}"}\n`);
     },
   };
-}
-
-/** The client's IP address without its zone (`fe80::1%eth0`); undefined when a proxy sent an invalid one. */
-export function addressOf({ ip }: Pick<FastifyRequest, 'ip'>): string | undefined {
-  return isIP(ip) > 0 ? ip.split('%', 1)[0] : undefined;
 }
 
 function rounded(milliseconds: number): number {

@@ -4,8 +4,8 @@ import type { GraphQLFormattedError } from 'graphql';
 import type { Metrics, Reading } from '../../../packages/metrics/src/metrics.ts';
 import type { QueueState } from '../../../packages/postgres/src/database.ts';
 import { withTimeout } from '../with-timeout.ts';
+import { codeLabel, methodLabel, other, routeLabel } from './labels.ts';
 import type { ObservedDatabase, Observers } from './observers.ts';
-import { codeLabel, methodLabel, other, routeLabel } from './telemetry.ts';
 
 /** OpenTelemetry's recommended buckets for HTTP, in seconds. */
 const httpBuckets = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
@@ -161,13 +161,12 @@ function readDatabase(metrics: Metrics, database: ObservedDatabase): void {
   metrics.gauge('animal_store_queue_oldest_seconds', 'How long the first of them has waited.', oldest, queue, 'max');
   metrics.counter('animal_store_queue_refused_total', 'Inputs rejected because the queue was full.', queue, refused);
 
-  const max = () => database.pools.map((one): Reading => [one.max, one.pool]);
-  const pending = () => database.pools.map((one): Reading => [one.pending, one.pool]);
-  const idle = () => database.pools.map((one): Reading => [one.idle, one.pool, 'idle']);
-  const used = () => database.pools.map((one): Reading => [one.used, one.pool, 'used']);
-  const connections = () => [...idle(), ...used()];
+  const perPool = (member: 'max' | 'pending' | 'idle' | 'used', ...labels: string[]) =>
+    database.pools.map((one): Reading => [one[member], one.pool, ...labels]);
+  const connections = () => [...perPool('idle', 'idle'), ...perPool('used', 'used')];
+  const pending = () => perPool('pending');
   metrics.gauge('db_client_connection_count', 'Connections to PostgreSQL.', connections, ['pool', 'state']);
-  metrics.gauge('db_client_connection_max', 'Most connections to PostgreSQL.', max, ['pool']);
+  metrics.gauge('db_client_connection_max', 'Most connections to PostgreSQL.', () => perPool('max'), ['pool']);
   metrics.gauge('db_client_connection_pending_requests', 'Statements waiting for a connection.', pending, ['pool']);
 
   const late = () => new Error('The database is silent.');
@@ -186,17 +185,14 @@ function readDatabase(metrics: Metrics, database: ObservedDatabase): void {
 }
 
 function readApp(metrics: Metrics, app: FastifyInstance): void {
-  const active = (): Reading[] => [[app.activeRequests.count]];
-  const draining = (): Reading[] => [[app.isDraining ? 1 : 0]];
   const connections = promisify(app.server.getConnections.bind(app.server));
-  const open = async (): Promise<Reading[]> => [[await connections()]];
-  const shed = (): Reading[] => [[app.shedRequests]];
-  const subscriptions = (): Reading[] => [[app.subscriptions.count]];
+  const draining = (): Reading[] => [[app.isDraining ? 1 : 0]];
   const items = (): Reading[] => [[app.subscriptions.delivered]];
-  metrics.gauge('http_server_active_requests', 'HTTP requests in progress.', active);
+  const shed = (): Reading[] => [[app.shedRequests]];
+  metrics.gauge('http_server_active_requests', 'HTTP requests in progress.', () => [[app.activeRequests.count]]);
   metrics.gauge('animal_store_draining', '1 while the service shuts down.', draining, [], 'max');
-  metrics.gauge('animal_store_connections', 'Open HTTP connections.', open);
-  metrics.gauge('animal_store_subscriptions', 'Open subscriptions.', subscriptions);
+  metrics.gauge('animal_store_connections', 'Open HTTP connections.', async () => [[await connections()]]);
+  metrics.gauge('animal_store_subscriptions', 'Open subscriptions.', () => [[app.subscriptions.count]]);
   metrics.counter('animal_store_subscription_items_total', 'Items sent to subscriptions.', [], items);
   metrics.counter('animal_store_requests_shed_total', 'Requests refused: the event loop was full.', [], shed);
   const refused = metrics.counter('animal_store_connections_refused_total', 'Connections closed beyond the limit.');

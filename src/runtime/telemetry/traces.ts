@@ -1,6 +1,4 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { hostname } from 'node:os';
 import {
   type Attributes,
   type Context,
@@ -12,92 +10,37 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api';
-import {
-  ExportResultCode,
-  getNumberFromEnv,
-  getStringFromEnv,
-  setGlobalErrorHandler,
-  W3CTraceContextPropagator,
-} from '@opentelemetry/core';
-import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
-import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
-import {
-  AlwaysOffSampler,
-  AlwaysOnSampler,
-  BatchSpanProcessor,
-  ParentBasedSampler,
-  type Sampler,
-  TraceIdRatioBasedSampler,
-  TracerProvider,
-} from '@opentelemetry/sdk-trace';
-import { Incident } from '../../../packages/log/src/incident.ts';
+import { W3CTraceContextPropagator } from '@opentelemetry/core';
+import type { Logger } from 'pino';
+import { addressOf, type Redactor } from '../../../packages/log/src/redactor.ts';
 import type { DatabaseObserver } from '../../../packages/postgres/src/database.ts';
+import { openTracing } from '../../../packages/traces/src/tracing.ts';
 import type { Deadline, RequestTrace } from '../../deadline.ts';
 import { type ErrorCode, httpStatusOf } from '../../errors.ts';
-import { addressOf } from '../log/request-log.ts';
+import { codeLabel, methodLabel, other, routeLabel } from './labels.ts';
 import type { Observers, OperationObserver, RequestObserver } from './observers.ts';
-import { codeLabel, methodLabel, other, routeLabel, type TelemetryOptions } from './telemetry.ts';
+
+export interface TraceOptions {
+  /** The version of this release. */
+  version: string;
+  /** Whether only registered GraphQL documents may run. */
+  hasTrustedDocuments: boolean;
+  log: Pick<Logger, 'info' | 'warn'>;
+  /** Removes keys from paths. */
+  redactor: Redactor;
+}
 
 /** The maximum batch size. */
 const maxLinks = 256;
 
-/** Sends spans through OpenTelemetry's provider. @returns a function that flushes the last spans */
-export function traceTo(observers: Observers, options: TelemetryOptions): () => Promise<void> {
+/** Makes spans of requests, operations and round trips. @returns a function that sends the last spans */
+export function traceTo(observers: Observers, options: TraceOptions): () => Promise<void> {
   const { version, log, hasTrustedDocuments } = options;
-  const losses = new Incident({
-    onStart: (fields) => log.warn(fields, 'spans cannot be sent and are lost'),
-    onEnd: (ms, batches) => log.info({ ms, batches }, 'spans are no longer lost'),
-  });
-  const exporter = new OTLPTraceExporter();
-  const send = exporter.export.bind(exporter);
-  exporter.export = (spans, done) =>
-    send(spans, (result) => {
-      if (result.code === ExportResultCode.SUCCESS) losses.recovered();
-      done(result);
-    });
-  // The exporter and the resource read the standard variables themselves; the processor does not.
-  const processor = new BatchSpanProcessor({
-    exporter,
-    scheduledDelayMillis: getNumberFromEnv('OTEL_BSP_SCHEDULE_DELAY') ?? 5000,
-    maxQueueSize: getNumberFromEnv('OTEL_BSP_MAX_QUEUE_SIZE') ?? 2048,
-    maxExportBatchSize: getNumberFromEnv('OTEL_BSP_MAX_EXPORT_BATCH_SIZE') ?? 512,
-    exportTimeoutMillis: getNumberFromEnv('OTEL_BSP_EXPORT_TIMEOUT') ?? 30_000,
-  });
-  const identity = {
-    'service.name': 'animal-store',
-    'service.version': version,
-    'service.instance.id': randomUUID(),
-    'host.name': hostname(),
-    'process.pid': process.pid,
-  };
-  const provider = new TracerProvider({
-    resource: defaultResource()
-      .merge(resourceFromAttributes(identity))
-      .merge(detectResources({ detectors: [envDetector] })),
-    sampler: samplerFromEnv(),
-    spanLimits: { linkCountLimit: maxLinks },
-    spanProcessors: [processor],
-  });
-  // The SDK reports each failed batch. Only the message is logged, because the error contains the collector's response.
-  setGlobalErrorHandler((error) => {
-    losses.occurred({ reason: error instanceof Error ? error.message || error.name : String(error) });
-  });
-  const tracer = provider.getTracer('animal-store', version);
+  const { tracer, close } = openTracing({ name: 'animal-store', version, maxLinks, log });
   observers.requests.push(requestSpans(tracer, options));
   observers.operations.push(operationSpans(tracer, hasTrustedDocuments));
   observers.databases.push(databaseSpans(tracer));
-  return () => provider.shutdown();
-}
-
-/** The sampler that OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG name. */
-export function samplerFromEnv(): Sampler {
-  const name = getStringFromEnv('OTEL_TRACES_SAMPLER') ?? 'parentbased_always_on';
-  const root = name.endsWith('always_off')
-    ? new AlwaysOffSampler()
-    : name.endsWith('traceidratio')
-      ? new TraceIdRatioBasedSampler(getNumberFromEnv('OTEL_TRACES_SAMPLER_ARG') ?? 1)
-      : new AlwaysOnSampler();
-  return name.startsWith('parentbased_') ? new ParentBasedSampler({ root }) : root;
+  return close;
 }
 
 const propagator = new W3CTraceContextPropagator();
@@ -108,7 +51,7 @@ const onlyTraceparent = {
 };
 
 /** One SERVER span for each request (OpenTelemetry's conventions for HTTP spans, v1.44.0). */
-function requestSpans(tracer: Tracer, { redactor }: TelemetryOptions): RequestObserver {
+function requestSpans(tracer: Tracer, { redactor }: TraceOptions): RequestObserver {
   return {
     began(request) {
       const { headers, method, protocol } = request;

@@ -68,16 +68,17 @@ export function withDefault<Schema extends TSchema>(schema: Schema, value: Stati
 /**
  * Compiles the schema of an object.
  *
- * @param isText for query strings and GraphQL: integers may be decimal digits, and null counts as absent
+ * @param isLenient for query strings and GraphQL: integers may be decimal digits, and null in an optional member counts as
+ *   absent
  * @returns a function that throws StoreError BAD_USER_INPUT, naming every fault. It drops members that the schema does
  *   not name, and applies defaults to absent ones.
  * @throws Error for a schema with parts that cannot be validated, or whose texts could make a page larger than 16 MiB
  */
-export function checker<Schema extends TObject>(schema: Schema, { isText = false } = {}) {
+export function checker<Schema extends TObject>(schema: Schema, { isLenient = false } = {}) {
   const required = new Set(schema.required ?? []);
   const members = Object.entries(schema.properties).map(([name, member]) => ({
     name,
-    rule: ruleOf(member, isText),
+    rule: ruleOf(member, isLenient),
     isRequired: required.has(name),
     default: (member as { default?: unknown }).default,
   }));
@@ -96,13 +97,13 @@ export function checker<Schema extends TObject>(schema: Schema, { isText = false
     const output: Record<string, unknown> = {};
     for (const { name, rule, isRequired, default: otherwise } of members) {
       const given = Object.hasOwn(input, name) ? input[name] : undefined;
-      const value = given === undefined || (isText && given === null && !isRequired) ? otherwise : given;
+      const value = given === undefined || (isLenient && given === null && !isRequired) ? otherwise : given;
       if (value === undefined && !isRequired) continue;
       const read = value === undefined ? undefined : rule.read(value);
       if (read !== undefined) output[name] = read;
       else if (value === undefined) faults.push(`${name} is required`);
       // Only a query string turns a repeated member into an array.
-      else if (isText && Array.isArray(value)) faults.push(`${name} must be given once`);
+      else if (isLenient && Array.isArray(value)) faults.push(`${name} must be given once`);
       else faults.push(`${name} must be ${rule.describe(value)}`);
     }
     if (faults.length > 0) throw new StoreError('BAD_USER_INPUT', `${faults.join('; ')}.`);
@@ -142,10 +143,10 @@ const annotations = ['$id', 'type', 'title', 'description', 'default', 'examples
 const ofNumbers = ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'];
 
 /** @throws Error for a schema with an unsupported keyword or without a bound */
-function ruleOf(schema: TSchema, isText: boolean): Rule {
+function ruleOf(schema: TSchema, isLenient: boolean): Rule {
   const { nullable, ...member } = schema as Member;
-  if (nullable) return orNull(ruleOf(member, isText));
-  const { rule, keywords } = kindOf(member, isText) ?? {};
+  if (nullable) return orNull(ruleOf(member, isLenient));
+  const { rule, keywords } = kindOf(member, isLenient) ?? {};
   const unchecked = Object.keys(member).filter((name) => ![...annotations, ...(keywords ?? [])].includes(name));
   if (rule && unchecked.length === 0) return rule;
   const what = rule ? `${unchecked.join(' and ')} of ` : '';
@@ -153,26 +154,26 @@ function ruleOf(schema: TSchema, isText: boolean): Rule {
 }
 
 /** The rule for a member, and the keywords that it checks. */
-function kindOf(member: Member, isText: boolean): { rule: Rule; keywords: string[] } | undefined {
+function kindOf(member: Member, isLenient: boolean): { rule: Rule; keywords: string[] } | undefined {
   const { type, format, enum: values, maxLength, allOf, anyOf } = member;
   const [first, second] = anyOf ?? [];
   if (first && (second as Member | undefined)?.type === 'null' && anyOf?.length === 2) {
-    return { rule: orNull(ruleOf(first, isText)), keywords: ['anyOf'] };
+    return { rule: orNull(ruleOf(first, isLenient)), keywords: ['anyOf'] };
   }
-  if (allOf?.length === 1) return { rule: ruleOf(allOf[0] as TSchema, isText), keywords: ['allOf'] };
+  if (allOf?.length === 1) return { rule: ruleOf(allOf[0] as TSchema, isLenient), keywords: ['allOf'] };
   if (values) return { rule: oneOf(values), keywords: ['enum'] };
   if (type === 'string' && format === 'date-time') return { rule: dateTime, keywords: ['format'] };
   if (type === 'string' && maxLength !== undefined && (!format || Format.Has(format))) {
     return { rule: text({ ...member, maxLength }), keywords: ['minLength', 'maxLength', 'pattern', 'format'] };
   }
-  if (type === 'boolean') return { rule: trueOrFalse(isText), keywords: [] };
-  if (type === 'number') return { rule: finite(member, isText), keywords: ofNumbers };
+  if (type === 'boolean') return { rule: trueOrFalse(isLenient), keywords: [] };
+  if (type === 'number') return { rule: finite(member, isLenient), keywords: ofNumbers };
   const least = member.minimum ?? (member.exclusiveMinimum !== undefined ? member.exclusiveMinimum + 1 : undefined);
   const greatest = member.maximum ?? (member.exclusiveMaximum !== undefined ? member.exclusiveMaximum - 1 : undefined);
   const isBounded = format === 'int64' || (!format && least !== undefined && greatest !== undefined);
   if (type !== 'integer' || !isBounded) return undefined;
   const range = { min: BigInt(least ?? int64.min), max: BigInt(greatest ?? int64.max) };
-  return { rule: integer(range, BigInt(member.multipleOf ?? 1), isText), keywords: ['format', ...ofNumbers] };
+  return { rule: integer(range, BigInt(member.multipleOf ?? 1), isLenient), keywords: ['format', ...ofNumbers] };
 }
 
 function orNull(rule: Rule): Rule {
@@ -183,11 +184,11 @@ function orNull(rule: Rule): Rule {
   };
 }
 
-function trueOrFalse(isText: boolean): Rule {
+function trueOrFalse(isLenient: boolean): Rule {
   return {
     describe: () => 'true or false',
     read(value) {
-      if (isText && (value === 'true' || value === 'false')) return value === 'true';
+      if (isLenient && (value === 'true' || value === 'false')) return value === 'true';
       return typeof value === 'boolean' ? value : undefined;
     },
   };
@@ -200,18 +201,18 @@ function oneOf(values: string[]): Rule {
   };
 }
 
-function integer({ min, max }: { min: bigint; max: bigint }, step: bigint, isText: boolean): Rule {
+function integer({ min, max }: { min: bigint; max: bigint }, step: bigint, isLenient: boolean): Rule {
   return {
     describe: () => `an integer between ${min} and ${max}${step === 1n ? '' : `, a multiple of ${step}`}`,
     read(value) {
-      const integer = isText && typeof value === 'string' ? int64FromText(value) : int64From(value);
+      const integer = isLenient && typeof value === 'string' ? int64FromText(value) : int64From(value);
       if (integer === undefined || integer < min || integer > max) return undefined;
       return step === 1n || BigInt(integer) % step === 0n ? integer : undefined;
     },
   };
 }
 
-function finite(bounds: Member, isText: boolean): Rule {
+function finite(bounds: Member, isLenient: boolean): Rule {
   const { minimum: least, maximum: greatest, exclusiveMinimum: above, exclusiveMaximum: below, multipleOf } = bounds;
   const conditions: Array<
     [bound: number | undefined, words: string, holds: (value: number, bound: number) => boolean]
@@ -227,7 +228,7 @@ function finite(bounds: Member, isText: boolean): Rule {
   return {
     describe: () => words,
     read(value) {
-      const isDigits = isText && typeof value === 'string' && /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(value);
+      const isDigits = isLenient && typeof value === 'string' && /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(value);
       const number = isDigits || typeof value === 'bigint' ? Number(value) : value;
       if (typeof number !== 'number' || !Number.isFinite(number)) return undefined;
       return given.every(([bound, , holds]) => holds(number, bound as number)) ? number : undefined;

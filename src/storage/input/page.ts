@@ -24,41 +24,6 @@ export const maxExactTotal = 100_000;
 /** Quota units of a count. */
 export const totalCost = 10;
 
-const forms = Symbol('serialised forms');
-
-/** Immutable items, with their serialised forms by serialiser. */
-interface SharedItems extends ReadonlyArray<unknown> {
-  [forms]?: Array<{ by: unknown; result: unknown }> | undefined;
-}
-
-/** Marks items that several requests share. They must not change afterwards. */
-export function shared<Item>(items: Item[]): readonly Item[] {
-  (items as SharedItems)[forms] = undefined;
-  return items;
-}
-
-/**
- * Serialises items. Shared items are serialised once per serialiser, however many requests share them.
- *
- * @param by identifies the serialiser, which must be deterministic
- * @param context passed on to `serialise`
- */
-export function serialiseOnce<Context, Result>(
-  items: readonly unknown[],
-  by: unknown,
-  context: Context,
-  serialise: (items: readonly unknown[], context: Context) => Result,
-): Result {
-  if (!(forms in items)) return serialise(items, context);
-  const cached = items as SharedItems;
-  const found = cached[forms]?.find((one) => one.by === by);
-  if (found) return found.result as Result;
-  const result = serialise(items, context);
-  if (cached[forms]) cached[forms].push({ by, result });
-  else cached[forms] = [{ by, result }];
-  return result;
-}
-
 /** The paging parameters of every list. */
 export interface PageQuery {
   /** Maximum number of items, 1 to 100. */
@@ -91,7 +56,10 @@ export function idSchema<Name extends string>(name: Name, noun: string) {
   });
 }
 
-/** Maximum number of items that a list returns for this `limit`. A limit that is not an integer is rejected later. */
+/**
+ * Maximum number of items that a list returns for this `limit`. The quota is charged before the input is validated, so a
+ * limit that is not an integer is charged as the longest page, and then refused.
+ */
 export function mostItems(limit: unknown): number {
   const count = limit === undefined || limit === null ? pageLimit.default : Number(limit);
   return Number.isInteger(count) ? Math.min(Math.max(count, 0), pageLimit.max) : pageLimit.max;

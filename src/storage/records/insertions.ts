@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { Batches, Database } from '../../../packages/postgres/src/database.ts';
-import { DatabaseUnavailable } from '../../../packages/postgres/src/errors.ts';
+import { DatabaseUnavailable } from '../../../packages/postgres/src/postgres-errors.ts';
 import { type Deadline, noDeadline } from '../../deadline.ts';
 import { StoreError, tryAgain } from '../../errors.ts';
 import { withTimeout } from '../../runtime/with-timeout.ts';
@@ -16,7 +16,7 @@ export interface IdempotencyClaim {
   /** SHA-256 of the idempotency key. */
   readonly hash: Buffer;
   /** Called after the creation; true when an earlier request executed it. */
-  settled(isReplay: boolean): void;
+  noteReplay(isReplay: boolean): void;
 }
 
 /** An item to insert. */
@@ -25,7 +25,7 @@ interface Entry<New> {
   readonly claim?: IdempotencyClaim;
   /** SHA-256 of the item, in hexadecimal. */
   readonly fingerprint?: string;
-  /** The last statement that contained it. */
+  /** Settles when the last statement with this entry ends. */
   sent?: Promise<unknown>;
   isReplay?: boolean;
 }
@@ -78,7 +78,7 @@ export class Insertions<Item, New extends object> {
     }
     const entry: Entry<New> = { item, claim, fingerprint: fingerprintOf(this.#table, item) };
     const sending = this.#send(entry, deadline);
-    // The statement may outlive the deadline.
+    // A client whose deadline has passed already has its 503. Its key stays in progress until the statement ends.
     const end = sending.then(nothing, () => entry.sent?.then(nothing, nothing));
     this.#inProgress.set(
       name,
@@ -92,7 +92,7 @@ export class Insertions<Item, New extends object> {
     // Retries once when another process stored the same key first: the next statement sees its row.
     const item = (await add()) ?? (await add());
     if (item === null) throw inUse();
-    entry.claim?.settled(entry.isReplay === true);
+    entry.claim?.noteReplay(entry.isReplay === true);
     return item;
   }
 

@@ -130,8 +130,8 @@ function aggregated(columns: readonly Column[]): string {
  *
  * The last parameters are the claims' key ids, operations, hashes and fingerprints, all null for a row without a claim. It
  * returns one row per place (from 1): null and the generated values, as a JSON array of texts; for a known claim, its
- * fingerprint in hexadecimal and the values generated then. A claim that another process stored between this statement's
- * snapshot and its lock returns no row: its item was not inserted, and the next statement finds the claim.
+ * fingerprint in hexadecimal and the values generated then. If another process stores the same claim after this
+ * statement's snapshot, its place is missing in the result: its item was not inserted, and a repetition finds the claim.
  */
 function insertOnceFor({ name, inserted, generated }: Table): Statement {
   const table = quoted(name);

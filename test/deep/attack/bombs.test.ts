@@ -4,7 +4,7 @@ import { rest } from '../../support/rest.ts';
 import { storeForAll } from '../../support/store.ts';
 
 /** Bodies that are small to send and dear to take: each is answered, by the code of what is wrong, and nothing remains of it. */
-const store = storeForAll({}, async () => {});
+const store = storeForAll();
 afterEach(async () => {
   await store.empty();
   expect((await rest(store, '/v1/pets')).json).toEqual([]);
@@ -12,7 +12,7 @@ afterEach(async () => {
   expect(({} as Record<string, unknown>).polluted).toBeUndefined();
 });
 
-const deep = (levels: number, open = '[', close = ']') => open.repeat(levels) + close.repeat(levels);
+const deep = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
 const zeros = '0'.repeat(900_000);
 const nines = '9'.repeat(900_000);
 const members = (count: number, value: string) =>
@@ -24,21 +24,16 @@ describe('on REST', () => {
   test.each<[string, number, string]>([
     ['400,000 nested arrays', 400, deep(400_000)],
     ['400,000 nested arrays in a member', 201, animal(`,"x":${deep(400_000)}`)],
-    ['150,000 nested objects in a member', 201, animal(`,"x":${deep(150_000, '{"a":', '}').replace(':}', ':1}')}`)],
     ['nested arrays beside a number with an exponent', 400, animal(`,"y":1e3,"x":${deep(400_000)}`)],
     ['arrays that never end', 400, '['.repeat(900_000)],
-    ['70,000 members', 201, animal(`,${members(70_000, '1')}`)],
     ['60,000 members with exponents', 201, animal(`,${members(60_000, '1e3')}`)],
     ['the same member 60,000 times', 201, animal(',"categoryId":7'.repeat(60_000))],
     ['900,000 digits', 400, category(nines)],
-    ['900,000 digits after the point', 400, category(`1.${nines}`)],
     ['900,000 zeros after the point', 201, category(`1.${zeros}`)],
-    ['900,000 zeros before the last digit', 400, category(`1.${zeros}1`)],
     ['zeros and ones in turns', 400, category(`1.${`${'0'.repeat(999)}1`.repeat(900)}`)],
     ['900,000 zeros before the point', 400, category(`1${zeros}`)],
     ['an exponent of 900,000 digits', 400, category(`1e${nines}`)],
     ['a name of 1,000 characters by escapes', 201, `{"name":"${'\\u00e4'.repeat(1000)}","categoryId":1}`],
-    ['a name of 900,000 characters', 400, `{"name":"${'x'.repeat(900_000)}","categoryId":1}`],
     ['a name of 150,000 escapes', 400, `{"name":"${'\\u00e4'.repeat(150_000)}","categoryId":1}`],
     ['__proto__ beside nested arrays', 201, animal(`,"z":{"__proto__":{}},"x":${deep(300_000)}`)],
   ])('%s: %i', async (_what, expected, body) => {
@@ -51,42 +46,27 @@ describe('on GraphQL', () => {
   const create = 'mutation ($input: NewPet!) { createPet(input: $input) { id } }';
   const find = 'query ($id: ID!) { pet(id: $id) { id } }';
   const list = 'query ($limit: Int, $status: PetStatus) { pets(limit: $limit, status: $status) { id } }';
+  const fields = (count: number) => `{"input":{${members(count, '1')}}}`;
+  const lines = '\n  '.repeat(200_000);
+  const long = 'b'.repeat(800_000);
+  const wrong = Array.from({ length: 45 }, (_, at) => `a${at}: pets(limit: $v${at}) { id }`);
   const request = (query: string, variables: string) => `{"query":${JSON.stringify(query)},"variables":${variables}}`;
 
   test.each<[string, string | undefined, string]>([
     ['nested arrays as an id', 'BAD_USER_INPUT', request(find, `{"id":${deep(400_000)}}`)],
-    ['nested arrays as a status', 'BAD_USER_INPUT', request(list, `{"status":${deep(300_000)}}`)],
     ['nested arrays as a variable that is not there', undefined, request('{ __typename }', `{"x":${deep(400_000)}}`)],
     ['nested arrays as variables', 'BAD_USER_INPUT', request('{ __typename }', deep(400_000))],
     ['nested arrays as extensions', undefined, `{"query":"{ __typename }","extensions":{"x":${deep(400_000)}}}`],
     ['900,000 digits as an id', 'BAD_USER_INPUT', request(find, `{"id":${nines}}`)],
     ['300 digits as an id', undefined, request(find, `{"id":${'9'.repeat(300)}}`)],
-    ['900,000 digits as a limit', 'BAD_USER_INPUT', request(list, `{"limit":${nines}}`)],
     ['zeros as a limit', 'BAD_USER_INPUT', request(list, `{"limit":1.${zeros}1}`)],
-    ['900,000 digits as a category', 'BAD_USER_INPUT', request(create, `{"input":{"name":"x","categoryId":${nines}}}`)],
     ['a status of 900,000 characters', 'BAD_USER_INPUT', request(list, `{"status":"${'s'.repeat(900_000)}"}`)],
-    [
-      '40,000 input fields that are not there',
-      'BAD_USER_INPUT',
-      request(create, `{"input":{${members(40_000, '1')}}}`),
-    ],
+    ['40,000 input fields that are not there', 'BAD_USER_INPUT', request(create, fields(40_000))],
     ['a field of 900,000 characters', 'GRAPHQL_VALIDATION_FAILED', request(`{ ${'a'.repeat(900_000)} }`, '{}')],
     ['a literal of 900,000 digits', 'GRAPHQL_VALIDATION_FAILED', request(`{ pets(limit: ${nines}) { id } }`, '{}')],
-    ['900,000 commas', undefined, request(`{ __typename }${','.repeat(900_000)}`, '{}')],
     ['a comment of 900,000 characters', undefined, request(`{ __typename } #${'x'.repeat(900_000)}`, '{}')],
-    [
-      'a block string of 200,000 lines',
-      'BAD_USER_INPUT',
-      request(`{ pets(after: """${'\n  '.repeat(200_000)}""") { id } }`, '{}'),
-    ],
-    [
-      'a long name in many errors',
-      'GRAPHQL_VALIDATION_FAILED',
-      request(
-        `query ${'b'.repeat(800_000)} { ${Array.from({ length: 45 }, (_, at) => `a${at}: pets(limit: $v${at}) { id }`).join(' ')} }`,
-        '{}',
-      ),
-    ],
+    ['a block string of 200,000 lines', 'BAD_USER_INPUT', request(`{ pets(after: """${lines}""") { id } }`, '{}')],
+    ['a long name in many errors', 'GRAPHQL_VALIDATION_FAILED', request(`query ${long} { ${wrong.join(' ')} }`, '{}')],
   ])('%s: %s, in an answer no longer than the question', async (_what, code, body) => {
     for (let time = 0; time < 2; time += 1) {
       const { errors, text } = await graphqlText(store, body);

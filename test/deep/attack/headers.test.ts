@@ -1,47 +1,33 @@
-import { stock } from '../../support/database-access.ts';
 import { type HttpRequest, send } from '../../support/http.ts';
 import { describe, expect, test } from '../../support/jest.ts';
 import { exchange } from '../../support/raw.ts';
 import { storeForAll } from '../../support/store.ts';
 
-const store = storeForAll({}, async () => {
-  await stock(store.database, 3);
-});
+const store = storeForAll();
 
-const json = 'application/json';
-/** With a key, unless it is null. */
-const get = (path: string, key: string | null = store.key, method = 'GET'): HttpRequest => ({
+const get = (path: string, method = 'GET'): HttpRequest => ({
   method,
   path,
-  headers: key === null ? {} : { authorization: `Bearer ${key}` },
+  headers: { authorization: `Bearer ${store.key}` },
 });
-const post = (path: string, body: string, type = json, key: string | null = store.key): HttpRequest => {
-  const request = get(path, key, 'POST');
+const post = (path: string, body: string, type = 'application/json'): HttpRequest => {
+  const request = get(path, 'POST');
   return { ...request, headers: { ...request.headers, 'content-type': type }, body };
 };
 
 describe('security headers are on', () => {
   test.each<[string, number, () => HttpRequest]>([
     ['a list', 200, () => get('/v1/pets')],
-    ['an animal', 200, () => get('/v1/pets/1')],
-    ['a creation', 201, () => post('/v1/pets', '{"name":"x","categoryId":1}')],
-    ['a refusal', 400, () => get('/v1/pets?limit=0')],
-    ['a refusal of a key', 401, () => get('/v1/pets', null)],
-    ['an animal that is not there', 404, () => get('/v1/pets/777')],
-    ['an unknown path', 404, () => get('/nothing')],
+    ['a refusal of a key', 401, () => ({ path: '/v1/pets' })],
     ['a path that cannot be decoded', 404, () => get('/%')],
-    ['a path that cannot be decoded, without a key', 401, () => get('/%', null)],
-    ['a method that is not possible', 405, () => get('/v1/pets', store.key, 'DELETE')],
-    ['OPTIONS', 204, () => get('/v1/pets', store.key, 'OPTIONS')],
+    ['a method that is not possible', 405, () => get('/v1/pets', 'DELETE')],
+    ['OPTIONS', 204, () => get('/v1/pets', 'OPTIONS')],
     ['a body that is too large', 413, () => post('/v1/pets', 'x'.repeat(1_100_000))],
     ['a body of another type', 415, () => post('/v1/pets', 'x', 'text/plain')],
-    ['what is not implemented', 501, () => get('/v1/store/orders')],
     ['GraphQL', 200, () => post('/graphql', '{"query":"{__typename}"}')],
-    ['a refusal of GraphQL', 401, () => post('/graphql', '{}', json, null)],
-    ['a document that is refused', 200, () => post('/graphql', '{"query":"{"}')],
-    ['liveness', 200, () => get('/livez', null)],
-    ['readiness', 200, () => get('/readyz', null)],
-    ['the contract', 200, () => get('/v1/openapi.json', null)],
+    ['a refusal of GraphQL', 401, () => ({ path: '/graphql' })],
+    ['readiness', 200, () => ({ path: '/readyz' })],
+    ['the contract', 200, () => ({ path: '/v1/openapi.json' })],
   ])('%s (%i)', async (_what, expected, request) => {
     const { status, headers } = await send(store.origin, request());
     expect(status).toBe(expected);
@@ -72,37 +58,19 @@ describe('security headers are on', () => {
   });
 });
 
-describe('the pages', () => {
-  test.each([
-    ['/graphql', { accept: 'text/html' }],
-    ['/graphiql', {}],
-    ['/docs', {}],
-    ['/', { accept: 'text/html' }],
-  ])('%s may not be framed, nor guessed at', async (path, headers) => {
-    const { status, headers: answered, text } = await send(store.origin, { path, headers });
-    expect(status).toBe(200);
-    expect(answered['content-type']).toMatch(/^text\/html/);
-    expect(answered['x-content-type-options']).toBe('nosniff');
-    const policy = `${answered['content-security-policy']}`;
-    expect(policy).toMatch(/frame-ancestors '(?:none|self)'/);
-    expect(policy).not.toMatch(/default-src \*|script-src[^;]*(?:'unsafe-eval'|\*)/);
-    expect(text).not.toContain(store.key);
-  });
-
-  test('of the documents loads scripts and styles from here alone', async () => {
-    const { headers, text } = await send(store.origin, { path: '/docs' });
-    expect(headers['content-security-policy']).toBe(
-      "default-src 'none';script-src 'self';style-src 'self';img-src 'self' data:;connect-src 'self';base-uri 'none';form-action 'none';frame-ancestors 'none'",
-    );
-    expect(text).not.toMatch(/(?:src|href)="(?:https?:)?\/\//);
-  });
-
-  test.each(['<script>alert(1)</script>', '"><img src=x onerror=alert(1)>'])(
-    'of the explorer echo nothing of %s',
-    async (payload) => {
-      const path = `/graphql?query=${encodeURIComponent(payload)}&x=${encodeURIComponent(payload)}`;
-      const { text } = await send(store.origin, { path, headers: { accept: 'text/html' } });
-      expect(text).not.toContain(payload);
-    },
+test('the reference may not be framed, and loads scripts and styles from here alone', async () => {
+  const { headers, text } = await send(store.origin, { path: '/docs' });
+  expect(headers['x-content-type-options']).toBe('nosniff');
+  expect(headers['content-security-policy']).toBe(
+    "default-src 'none';script-src 'self';style-src 'self';img-src 'self' data:;connect-src 'self';base-uri 'none';form-action 'none';frame-ancestors 'none'",
   );
+  expect(text).not.toMatch(/(?:src|href)="(?:https?:)?\/\//);
+});
+
+test('the explorer echoes nothing', async () => {
+  for (const payload of ['<script>alert(1)</script>', '"><img src=x onerror=alert(1)>']) {
+    const path = `/graphql?query=${encodeURIComponent(payload)}&x=${encodeURIComponent(payload)}`;
+    const { text } = await send(store.origin, { path, headers: { accept: 'text/html' } });
+    expect(text).not.toContain(payload);
+  }
 });

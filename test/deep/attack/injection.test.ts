@@ -14,26 +14,16 @@ beforeEach(async () => {
 
 const payloads = [
   "' OR '1'='1",
-  "' OR 1=1 --",
   "'; DROP TABLE pet; --",
-  "'; DELETE FROM api_key; --",
   '1; SELECT pg_sleep(30)',
-  '1 OR 1=1',
-  "1' AND (SELECT 1 FROM pg_sleep(30)) IS NOT NULL --",
   "' UNION SELECT hash, name, id, scope FROM api_key --",
-  '1) UNION ALL SELECT null,null,null,null --',
   '$1; drop table pet',
   '$$; drop table pet; $$',
-  "\\'; drop table pet; --",
   "E'\\\\x27'; drop table pet",
   "sold'::text || (select key from api_key)",
   '{sold,available}',
-  'ARRAY[1]',
-  '{{7*7}}',
   '%27%20OR%201=1',
   '\u02bc OR 1=1',
-  '0/**/or/**/1',
-  "COPY pet TO PROGRAM 'id'",
 ];
 
 async function untouched(): Promise<void> {
@@ -44,19 +34,14 @@ async function untouched(): Promise<void> {
 describe.each(payloads)('%j', (payload) => {
   const encoded = encodeURIComponent(payload);
 
-  test.each(['limit', 'status', 'after'])('as %s of REST is refused', async (parameter) => {
-    const { status, json } = await rest(store, `/v1/pets?${parameter}=${encoded}`);
-    expect({ status, code: json.code }).toEqual({ status: 400, code: 'BAD_USER_INPUT' });
-    await untouched();
-  });
-
-  test('as petId of REST is not found', async () => {
+  test('as a parameter of REST is refused, not found, or ignored', async () => {
+    for (const parameter of ['limit', 'status', 'after']) {
+      const { status, json } = await rest(store, `/v1/pets?${parameter}=${encoded}`);
+      expect({ status, code: json.code }).toEqual({ status: 400, code: 'BAD_USER_INPUT' });
+    }
     expect((await rest(store, `/v1/pets/${encoded}`)).status).toBe(404);
-    await untouched();
-  });
-
-  test('as an unknown parameter of REST is ignored', async () => {
     expect((await rest(store, `/v1/pets?${encoded}=${encoded}&name=${encoded}`)).json).toHaveLength(1);
+    await untouched();
   });
 
   test('as categoryId or status of a new animal is refused, by both faces', async () => {

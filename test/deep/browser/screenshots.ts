@@ -17,15 +17,8 @@ async function create(name: string, categoryId: string): Promise<void> {
   if (status !== 201) throw new Error(`The creation of ${name} got ${status}.`);
 }
 
-async function frontPage(page: Page): Promise<void> {
-  await page.goto(origin);
-}
-
-async function restReference(page: Page): Promise<void> {
-  await page.goto(`${origin}/docs`);
-  await page.locator('#operations-Pets-listPets .opblock-summary-control').click();
-  await page.locator('#operations-Pets-listPets .parameters').first().waitFor();
-}
+const shown = (page: Page, text: string) =>
+  page.locator('.result-window .view-lines').filter({ hasText: text }).waitFor();
 
 async function openGraphiQL(page: Page, example?: string): Promise<void> {
   await page.goto(`${origin}/graphiql`);
@@ -36,29 +29,30 @@ async function openGraphiQL(page: Page, example?: string): Promise<void> {
   await page.getByRole('button', { name: /^Execute query/ }).click();
 }
 
-async function graphiQL(page: Page): Promise<void> {
-  await openGraphiQL(page);
-  await page.locator('.result-window .view-lines').filter({ hasText: 'Rex' }).waitFor();
-}
-
-async function liveList(page: Page): Promise<void> {
-  await openGraphiQL(page, 'Follow what is added');
-  await page.getByRole('button', { name: /^Stop query/ }).waitFor();
-  await page.waitForTimeout(1000);
-  await create('Kim', '9223372036854775807');
-  await page.locator('.result-window .view-lines').filter({ hasText: 'Kim' }).waitFor();
-}
+const pictures: Record<string, (page: Page) => Promise<unknown>> = {
+  'front-page': (page) => page.goto(origin),
+  'rest-reference': async (page) => {
+    await page.goto(`${origin}/docs`);
+    await page.locator('#operations-Pets-listPets .opblock-summary-control').click();
+    await page.locator('#operations-Pets-listPets .parameters').first().waitFor();
+  },
+  graphiql: async (page) => {
+    await openGraphiQL(page);
+    await shown(page, 'Rex');
+  },
+  'live-list': async (page) => {
+    await openGraphiQL(page, 'Follow what is added');
+    await page.getByRole('button', { name: /^Stop query/ }).waitFor();
+    await page.waitForTimeout(1000);
+    await create('Kim', '9223372036854775807');
+    await shown(page, 'Kim');
+  },
+};
 
 await mkdir(folder, { recursive: true });
 await create('Rex', '9007199254740993');
 await create('Tom', '5');
 const browser = await launch();
-const pictures = {
-  'front-page': frontPage,
-  'rest-reference': restReference,
-  graphiql: graphiQL,
-  'live-list': liveList,
-};
 for (const [name, show] of Object.entries(pictures)) {
   for (const colorScheme of ['light', 'dark'] as const) {
     const page = await browser.newPage({ viewport: { width: 1100, height: 700 }, colorScheme });

@@ -57,7 +57,7 @@ test('a source that is changed, added or removed is compiled before the program 
   }
 });
 
-test('sources that do not compile do not run, nor does the previous build; corrected, they do', async () => {
+test('sources that do not compile do not run, nor does the previous build; corrected, they do, also after a killed build', async () => {
   write('src/word.ts', 'export const word: number = "three";\n');
   for (const ended of [await launch(), await launch()]) {
     expect(ended).toMatchObject({ code: 1, stdout: '' });
@@ -66,9 +66,6 @@ test('sources that do not compile do not run, nor does the previous build; corre
   }
   write('src/word.ts', 'export const word: string = "three";\n');
   expect(await launch()).toMatchObject({ code: 0, stdout: 'three\n' });
-});
-
-test('a build that was killed begins again', async () => {
   rmSync(join(folder, 'dist/.built'));
   write('dist/src/word.js', 'half of a fi');
   expect(await launch()).toMatchObject({ code: 0, stdout: 'three\n' });

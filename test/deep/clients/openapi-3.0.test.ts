@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
+import { newFolder } from '../../support/folder.ts';
 import { expect, test } from '../../support/jest.ts';
 import { storeForAll } from '../../support/store.ts';
 
@@ -17,19 +17,14 @@ const require = createRequire(import.meta.url);
 const generator = require.resolve('openapi-typescript-codegen/bin/index.js');
 
 test('openapi-typescript-codegen makes a client of the document in 3.0 that creates, lists and gets errors', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'animal-store-openapi-'));
+  const folder = await newFolder();
   try {
     const input = join(folder, 'openapi.json');
     await writeFile(input, await (await fetch(`${store.origin}/v1/openapi-3.0.json`)).text());
     await run(process.execPath, [generator, '--input', input, '--output', join(folder, 'client')]);
     const outfile = join(folder, 'client.mjs');
-    await build({
-      entryPoints: [join(folder, 'client/index.ts')],
-      bundle: true,
-      format: 'esm',
-      outfile,
-      logLevel: 'silent',
-    });
+    const entryPoints = [join(folder, 'client/index.ts')];
+    await build({ entryPoints, bundle: true, format: 'esm', outfile, logLevel: 'silent' });
     const { OpenAPI, PetsService, StoreService } = await import(pathToFileURL(outfile).href);
     // The document says `/v1`, and a program has no address that this is relative to.
     expect([OpenAPI.BASE, OpenAPI.VERSION]).toEqual(['/v1', '1.0.0']);

@@ -1,52 +1,26 @@
-import createClient, { type Client } from 'openapi-fetch';
-import type { components, paths } from '../../../clients/typescript/src/generated/openapi.ts';
-import { beforeEach, expect, test } from '../../support/jest.ts';
+import createClient from 'openapi-fetch';
+import type { paths } from '../../../clients/typescript/src/generated/openapi.ts';
+import { expect, test } from '../../support/jest.ts';
 import { storeForAll } from '../../support/store.ts';
 
 /** By the types of clients/typescript, which openapi-typescript makes of the contract (`npm run check:drift`). */
 
-type Pet = components['schemas']['Pet'];
+const store = storeForAll();
 
-let client: Client<paths>;
-const store = storeForAll({}, async () => {
-  client = createClient<paths>({ baseUrl: `${store.origin}/v1`, headers: { authorization: `Bearer ${store.key}` } });
-});
-beforeEach(() => store.empty());
-
-async function created(name: string, status?: Pet['status']): Promise<Pet> {
-  const { data, error } = await client.POST('/pets', {
-    body: { name, categoryId: 5, ...(status && { status }) } as never,
-  });
-  if (!data) throw new Error(error.message);
-  return data;
-}
-
-test('openapi-fetch creates, lists and fetches an animal', async () => {
-  const rex = await created('Rex', 'sold');
+test('openapi-fetch creates, lists and fetches an animal, and gets every failure as a typed Error', async () => {
+  const headers = { authorization: `Bearer ${store.key}` };
+  const client = createClient<paths>({ baseUrl: `${store.origin}/v1`, headers });
+  // openapi-fetch writes JSON itself, which has no bigint.
+  const add = (name: string) => client.POST('/pets', { body: { name, categoryId: 5, status: 'sold' } as never });
+  const { data: rex } = await add('Rex');
+  const { data: tom } = await add('Tom');
   expect(rex).toEqual({ id: expect.any(Number), name: 'Rex', categoryId: 5, status: 'sold' });
-  await created('Ada');
-  expect((await client.GET('/pets', { params: { query: { status: 'sold' } } })).data).toEqual([rex]);
-  expect((await client.GET('/pets/{petId}', { params: { path: { petId: rex.id } } })).data).toEqual(rex);
-});
+  expect((await client.GET('/pets', { params: { query: { status: 'sold' } } })).data).toEqual([rex, tom]);
+  const page = { limit: 1, after: rex?.id as bigint };
+  expect((await client.GET('/pets', { params: { query: page } })).data).toEqual([tom]);
+  const path = { petId: rex?.id as bigint };
+  expect((await client.GET('/pets/{petId}', { params: { path } })).data).toEqual(rex);
 
-test('openapi-fetch walks the pages by their links', async () => {
-  const all: Pet[] = [];
-  for (const name of ['a', 'b', 'c', 'd', 'e']) all.push(await created(name));
-  const walked: Pet[] = [];
-  let after: bigint | undefined;
-  for (;;) {
-    const { data = [], response } = await client.GET('/pets', {
-      params: { query: { limit: 2, ...(after && { after }) } },
-    });
-    walked.push(...data);
-    const next = /<([^>]*)>; rel="next"/.exec(response.headers.get('link') ?? '')?.[1];
-    if (!next) break;
-    after = BigInt(new URL(next).searchParams.get('after') ?? 0);
-  }
-  expect(walked).toEqual(all);
-});
-
-test('openapi-fetch gets every failure as a typed Error', async () => {
   const refused = await client.POST('/pets', { body: { name: 'Rex' } as never });
   expect(refused.error).toEqual({ code: 'BAD_USER_INPUT', message: 'categoryId is required.', status: 400 });
   const missing = await client.GET('/pets/{petId}', { params: { path: { petId: 0n } } });

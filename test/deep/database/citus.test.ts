@@ -16,6 +16,8 @@ import { startStore } from '../../support/store.ts';
 
 const database = databaseForEach(createEmptyDatabase);
 
+const startHere = () => startStore({}, { database: { env: database.env, drop: async () => undefined } });
+
 /** Migrates, and distributes with the statements of docs/scale.md. */
 async function distributed(layout: Layout): Promise<void> {
   expect(await cli(['migrate'], database.env)).toMatchObject({ code: 0 });
@@ -25,14 +27,12 @@ async function distributed(layout: Layout): Promise<void> {
 (citusLayout ? describe : describe.skip)('on a Citus cluster (skipped without TEST_CITUS)', () => {
   test('a migration may alter tables that are distributed', async () => {
     for (const layout of ['reference', 4] as const) {
-      const given = { env: database.env, drop: async () => undefined };
       await distributed(layout);
-      const store = await startStore({}, { database: given });
+      const store = await startHere();
       await sql(store.database, 'alter table pet add column if not exists note text null');
       await sql(store.database, 'create index if not exists pet_note_index on pet (note, id)');
-      expect((await rest(store, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 1 } })).status).toBe(
-        201,
-      );
+      const json = { name: 'Rex', categoryId: 1 };
+      expect((await rest(store, '/v1/pets', { method: 'POST', json })).status).toBe(201);
       await store.close();
       const session = await openSession(database);
       await session.query("select undistribute_table('pet')");
@@ -48,7 +48,7 @@ async function distributed(layout: Layout): Promise<void> {
     { layout: 4, isOneStatement: false },
   ] as const)('different lists at the same time are all answered: $layout', async ({ layout, isOneStatement }) => {
     await distributed(layout);
-    const store = await startStore({}, { database: { env: database.env, drop: async () => undefined } });
+    const store = await startHere();
     await stock(store.database, 50);
     const paths = [0, 5, 10, 15, 20, 25, 30, 35].map((after) => `/v1/pets?limit=10&after=${after}`);
     const all = () => Promise.all([...paths, ...paths].map((path) => rest(store, path)));

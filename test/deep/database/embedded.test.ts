@@ -1,30 +1,37 @@
-import { readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createOwnDatabase, type TestDatabase } from '../../support/database.ts';
+import { setTimeout as pause } from 'node:timers/promises';
+import pg from 'pg';
+import { engineVersion } from '../../../packages/embedded-postgres/src/engine.ts';
+import { cases } from '../../support/cases.ts';
+import { createOwnDatabase } from '../../support/database.ts';
+import { databaseForEach } from '../../support/each.ts';
 import { send } from '../../support/http.ts';
-import { afterEach, beforeEach, describe, expect, test } from '../../support/jest.ts';
+import { beforeEach, describe, expect, test } from '../../support/jest.ts';
 import {
   cli,
   type Env,
   eventually,
-  killAll,
+  freePort,
+  handledBy,
   onPostgres,
+  run,
   type ServerProcess,
+  startAndFail,
   startServer,
 } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 import { linesOf } from '../../support/workers.ts';
 
-let database: TestDatabase;
+const database = databaseForEach(createOwnDatabase);
 let env: Env & { DATA_DIR: string };
-beforeEach(async () => {
-  database = await createOwnDatabase();
+/** Of the database. */
+let folder: string;
+beforeEach(() => {
   env = { ...(database.env as { DATA_DIR: string }), BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others' };
+  folder = join(env.DATA_DIR ?? '', 'postgres');
 });
-afterEach(async () => {
-  await killAll();
-  await database.drop();
-});
+const said = (text: string) => ({ code: 1, stdout: '', stderr: `animal-store: ${text}\n` });
 
 async function create(server: ServerProcess, name: string): Promise<void> {
   const { status } = await rest(server, '/v1/pets', { method: 'POST', json: { name, categoryId: 1 } });
@@ -54,7 +61,7 @@ onEmbedded('the embedded store (skipped on PostgreSQL, which is not ours to stop
       await eventually(async () => line() !== undefined);
       return line();
     };
-    const folder = env.DATA_DIR;
+    const { DATA_DIR: folder } = env;
     expect(await told(one, 'opened')).toMatchObject({ role: 'owner', folder });
     expect(await told(two, 'opened')).toMatchObject({ role: 'guest', folder });
     await create(one, 'Rex');
@@ -103,4 +110,95 @@ onEmbedded('the embedded store (skipped on PostgreSQL, which is not ours to stop
     expect(ended.map(({ code, stderr }) => ({ code, stderr }))).toEqual(Array(2).fill({ code: 0, stderr: '' }));
     expect(new Set(ended.flatMap(({ stdout }) => stdout.match(/ask_\w+/g) ?? [])).size).toBe(1);
   });
+
+  test('that another PostgreSQL has made is left as it is, and a damaged one is not opened: both say what to do', async () => {
+    const could = (why: string) => said(`The embedded store could not be opened: ${why}`);
+    const first = await startServer(env);
+    await create(first, 'Rex');
+    await first.stop();
+    const version = join(folder, 'PG_VERSION');
+    const mine = readFileSync(version, 'utf8');
+    expect(mine.trim()).toBe(engineVersion);
+    writeFileSync(version, '17\n');
+    const other = could(
+      `${folder} was made by PostgreSQL 17, and this release has PostgreSQL ${engineVersion}. Nothing was changed. ` +
+        'Back it up with the release that made it, and restore the backup into a new DATA_DIR.',
+    );
+    expect(await startAndFail(env)).toMatchObject(other);
+    expect(await cli(['keys', 'list'], env)).toMatchObject(other);
+    writeFileSync(version, mine);
+    const again = await startServer(env);
+    expect(await names(again)).toEqual(['Rex']);
+    await again.stop();
+
+    writeFileSync(join(folder, 'global', 'pg_control'), Buffer.alloc(8192));
+    const damaged = could(
+      `PostgreSQL cannot start on ${folder} (PGlite failed to initialize properly): a file of it may be damaged or ` +
+        'missing. Restore a backup into a new DATA_DIR.',
+    );
+    expect(await startAndFail(env)).toMatchObject(damaged);
+  });
+
+  test('a folder that holds something else is left as it is', async () => {
+    mkdirSync(folder);
+    writeFileSync(join(folder, 'diary.txt'), 'Today I fed the cat.');
+    const message = `The embedded store could not be opened: ${folder} is not empty, and holds no database (PG_VERSION is missing).`;
+    expect(await startAndFail(env)).toMatchObject(said(message));
+    expect(readdirSync(folder)).toEqual(['diary.txt']);
+  });
+
+  /**
+   * What is there when the process is killed: nothing but a lock, a part of the folder, all of it, a server. One of them
+   * in `npm test`, any; all in `npm run test:deep`.
+   */
+  const moments: Array<[string, () => boolean]> = [
+    ['it has the lock', () => existsSync(join(env.DATA_DIR, 'lock'))],
+    ['the folder is there', () => existsSync(folder)],
+    ['the folder says its version', () => existsSync(join(folder, 'PG_VERSION'))],
+    ['the folder holds tables', () => existsSync(join(folder, 'base')) && readdirSync(join(folder, 'base')).length > 0],
+    ['it is open', () => existsSync(join(folder, 'postmaster.pid'))],
+    ['it listens', () => existsSync(join(env.DATA_DIR, '.s.PGSQL.5432'))],
+    ['it migrates', () => existsSync(join(env.DATA_DIR, 'migration.lock'))],
+  ];
+
+  const count = cases(moments.length);
+  const first = Math.floor(Math.random() * (moments.length - count + 1));
+  test.each(moments.slice(first, first + count))(
+    'it starts again after the first start was killed when %s',
+    async (_when, isSo) => {
+      const killed = run('main', [], { ...env, PORT: `${await freePort()}` });
+      while (!isSo() && killed.child.exitCode === null) await pause(1);
+      killed.child.kill('SIGKILL');
+      expect((await killed.ended).signal).toBe('SIGKILL');
+      const server = await startServer(env);
+      await create(server, 'Rex');
+      expect(await names(server)).toEqual(['Rex']);
+    },
+  );
+
+  // With workers the engine is the parent's.
+  test.each([1, 2])(
+    'ends the service with it when its engine traps, and loses nothing, with %i workers',
+    async (workers) => {
+      const server = await startServer({ ...env, WORKERS: `${workers}` });
+      await create(server, 'Rex');
+      const guest = new pg.Client({ host: env.DATA_DIR, user: 'postgres', database: 'postgres' });
+      guest.on('error', () => undefined);
+      await guest.connect();
+      // A number is no address: WebAssembly's word is "memory access out of bounds", of which V8 makes an exception by way
+      // of SIGSEGV.
+      await guest.query("create function trap(int) returns int language internal strict as 'textlen'");
+      await expect(guest.query('select trap(2147483000)')).rejects.toThrow('Connection terminated unexpectedly');
+      const { code, stderr } = await server.ended;
+      expect({ code, stderr }).toEqual({ code: 1, stderr: 'animal-store: The embedded store has stopped working.\n' });
+      expect(await names(await startServer(env))).toEqual(['Rex']);
+    },
+  );
+});
+
+test('a fault of the process ends it', async () => {
+  const server = await startServer(env);
+  expect(handledBy(server, ['SIGBUS', 'SIGFPE', 'SIGILL', 'SIGTRAP', 'SIGABRT'])).toEqual([]);
+  // V8 has a handler for this one, by which it notices traps.
+  expect(await server.stop('SIGSEGV')).toMatchObject({ code: null, signal: 'SIGSEGV' });
 });

@@ -1,15 +1,14 @@
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
 import { Database } from '../../../packages/postgres/src/database.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { modelOf } from '../../../src/mikro-orm.config.ts';
 import { modules } from '../../../src/modules.ts';
 import { send } from '../../support/http.ts';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../../support/jest.ts';
-import { eventually, freePort, onPlainPostgres, type ServerProcess, startServer } from '../../support/process.ts';
+import { eventually, onPlainPostgres, type ServerProcess, startServer } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
-import { hasPgBouncer, TestPgBouncer } from '../../support/servers/pgbouncer.ts';
+import { Road } from '../../support/road.ts';
+import { hasPgBouncer, startPgBouncer, type TestPgBouncer } from '../../support/servers/pgbouncer.ts';
 import { hasPostgres, TestPostgres } from '../../support/servers/postgres.ts';
 
 const where = onPlainPostgres && hasPostgres && hasPgBouncer ? describe : describe.skip;
@@ -41,14 +40,15 @@ where(
 
     async function start(env: Record<string, string> = {}): Promise<ServerProcess> {
       const url = (bouncer ?? postgres).url(database);
-      const server = await startServer({
-        DATABASE_URL: url,
-        BOOTSTRAP_API_KEY: 'a-key-for-the-tests-of-the-poolers',
-        ...env,
-      });
+      const BOOTSTRAP_API_KEY = 'a-key-for-the-tests-of-the-poolers';
+      const server = await startServer({ DATABASE_URL: url, BOOTSTRAP_API_KEY, ...env });
       servers.push(server);
       return server;
     }
+    const pool = async (settings = {}) => {
+      bouncer = await startPgBouncer(postgres, { pool_mode: 'transaction', ...settings });
+      return bouncer;
+    };
 
     const said = ({ output }: ServerProcess, text: string) => output.stdout.includes(text);
 
@@ -68,11 +68,10 @@ where(
     }
 
     test.each([
-      ['as it comes from Debian, in transaction mode', { pool_mode: 'transaction' }],
-      ['that swallows session settings', { pool_mode: 'transaction', ignore_startup_parameters: 'options' }],
+      ['that swallows session settings', { ignore_startup_parameters: 'options', default_pool_size: 5 }],
       ['in session mode', { pool_mode: 'session', max_client_conn: 200, default_pool_size: 100 }],
     ])('%s: two nodes migrate, serve and are ready, without an error', async (_, settings) => {
-      bouncer = await TestPgBouncer.start(postgres, { default_pool_size: 5, ...settings });
+      await pool(settings);
       const nodes = await Promise.all([start(), start()]);
       // The pools are as small as the pooler's: what counts is how often sessions change hands.
       await useHard(nodes);
@@ -82,15 +81,15 @@ where(
     });
 
     test('what an operator should set on the role is said once, and no more when it is set', async () => {
-      bouncer = await TestPgBouncer.start(postgres, { pool_mode: 'transaction' });
+      await pool();
       const text = 'alter role postgres set statement_timeout = 60000","alter role postgres set jit = off';
       const before = await start();
       await eventually(async () => said(before, text));
       expect(before.output.stdout.split(text)).toHaveLength(2);
       await postgres.query('alter role postgres set statement_timeout = 60000');
       await postgres.query('alter role postgres set jit = off');
-      await bouncer.stop();
-      bouncer = await TestPgBouncer.start(postgres, { pool_mode: 'transaction' });
+      await bouncer?.stop();
+      await pool();
       const after = await start();
       await useHard([after]);
       expect(said(after, 'a pooler')).toBe(false);
@@ -104,33 +103,25 @@ where(
     });
 
     test('prepared statements that are configured and do not survive are given up at the first error', async () => {
-      bouncer = await TestPgBouncer.start(postgres, { pool_mode: 'transaction', default_pool_size: 5 });
+      await pool({ default_pool_size: 5 });
       const server = await start({ DATABASE_PREPARED_STATEMENTS: 'true' });
       await useHard([server]);
       await eventually(async () => said(server, 'prepared statements do not survive here'));
     });
 
     test('a process that starts while the pooler is away learns how to use it when it is back', async () => {
-      bouncer = await TestPgBouncer.start(postgres, { pool_mode: 'transaction', default_pool_size: 2 });
-      const { port } = bouncer;
-      const way = createServer((near) => {
-        const far = connect(port, '127.0.0.1');
-        near.pipe(far).pipe(near);
-        near.on('error', () => far.destroy()).on('close', () => far.destroy());
-        far.on('error', () => near.destroy());
-      });
-      const gate = await freePort();
-      const { database: options } = loadConfig({ DATABASE_URL: `postgres://postgres@127.0.0.1:${gate}/${database}` });
-      const late = await Database.open(options, modelOf(modules));
+      const road = new Road(new URL((await pool({ default_pool_size: 2 })).url(database)));
+      await road.open();
+      road.cut();
+      const late = await Database.open(loadConfig({ DATABASE_URL: road.url }).database, modelOf(modules));
       await expect(late.ping()).rejects.toThrow('cannot be reached');
-      way.listen(gate, '127.0.0.1');
-      await once(way, 'listening');
+      await road.open();
       const asked = Array.from({ length: 50 }, (_, at) =>
         late.rows({ name: `n${at % 3}`, text: `select ${at % 3}` }, []),
       );
       expect(await Promise.all(asked)).toEqual(asked.map((_, at) => [[`${at % 3}`]]));
       await late.close();
-      way.close();
+      road.cut();
     });
   },
 );

@@ -1,12 +1,8 @@
 import { appendFileSync, chmodSync, cpSync, readdirSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { createOwnDatabase, newFolder } from '../../support/database.ts';
-import { databaseForEach } from '../../support/each.ts';
+import { newFolder } from '../../support/folder.ts';
 import { afterEach, beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { onPostgres, runFile } from '../../support/process.ts';
-
-const database = databaseForEach(createOwnDatabase);
-const onEmbedded = onPostgres ? describe.skip : describe;
 
 /** Modes of a folder and of all that is in it. */
 function modesIn(path: string): number[] {
@@ -15,7 +11,7 @@ function modesIn(path: string): number[] {
   return [stats.mode & 0o777, ...within];
 }
 
-onEmbedded('what new embedded stores are copied from (skipped on PostgreSQL)', () => {
+(onPostgres ? describe.skip : describe)('what new embedded stores are copied from (skipped on PostgreSQL)', () => {
   /** A build of one's own. */
   let folder: string;
   beforeEach(async () => {
@@ -48,21 +44,19 @@ onEmbedded('what new embedded stores are copied from (skipped on PostgreSQL)', (
     expect(made()).not.toEqual([first]);
   });
 
-  test('may be read-only: the copy is its owner’s to write, and closed to others', async () => {
+  test('is not needed, and may be read-only: the copy is its owner’s to write, and closed to others', async () => {
+    const copied = async (DATA_DIR: string) => {
+      const listed = await runFile(join(folder, 'dist/src/cli.js'), ['keys', 'list', '--json'], { DATA_DIR }).ended;
+      expect(listed).toMatchObject({ code: 0, stdout: '[]\n', stderr: '' });
+    };
+    // Then a new store is unpacked and migrated.
+    await copied(join(folder, 'unpacked'));
     const [name = ''] = readdirSync('dist').filter((one) => one.startsWith('prepared-store-'));
     cpSync(join('dist', name), join(folder, 'dist', name), { recursive: true });
     for (const path of [name, `${name}/base`, `${name}/global`]) chmodSync(join(folder, 'dist', path), 0o555);
     chmodSync(join(folder, 'dist', name, 'PG_VERSION'), 0o444);
-    const { DATA_DIR } = database.env as { DATA_DIR: string };
-    const listed = await runFile(join(folder, 'dist/src/cli.js'), ['keys', 'list', '--json'], { DATA_DIR }).ended;
-    expect(listed).toMatchObject({ code: 0, stdout: '[]\n', stderr: '' });
-    expect(statSync(join(DATA_DIR, 'postgres/PG_VERSION')).mode & 0o777).toBe(0o600);
-    expect(statSync(join(DATA_DIR, 'postgres/global')).mode & 0o777).toBe(0o700);
-  });
-
-  test('is not needed: without it a new store is unpacked and migrated', async () => {
-    const { DATA_DIR } = database.env as { DATA_DIR: string };
-    const listed = await runFile(join(folder, 'dist/src/cli.js'), ['keys', 'list', '--json'], { DATA_DIR }).ended;
-    expect(listed).toMatchObject({ code: 0, stdout: '[]\n', stderr: '' });
+    await copied(join(folder, 'copied'));
+    expect(statSync(join(folder, 'copied/postgres/PG_VERSION')).mode & 0o777).toBe(0o600);
+    expect(statSync(join(folder, 'copied/postgres/global')).mode & 0o777).toBe(0o700);
   });
 });

@@ -72,7 +72,6 @@ where(
     test.each([
       ['', '127.0.0.1', false],
       ['?sslmode=disable', '127.0.0.1', false],
-      ['?sslmode=allow', '127.0.0.1', true],
       ['?sslmode=prefer', '127.0.0.1', true],
       ['?sslmode=require', '127.0.0.1', true],
       ['?sslmode=require&sslrootcert=root.crt', '127.0.0.1', true],
@@ -86,7 +85,6 @@ where(
       ['?sslmode=require&sslrootcert=other.crt', '127.0.0.1', /certificate/],
       ['?sslmode=verify-ca&sslrootcert=other.crt', '127.0.0.1', /certificate/],
       ['?sslmode=verify-ca', '127.0.0.1', /sslrootcert/],
-      ['?sslmode=verify-full', 'localhost', /certificate/],
       ['?sslmode=verify-full&sslrootcert=root.crt', '127.0.0.1', /altnames|certificate/],
       ['?sslmode=verify-full&sslrootcert=system', 'localhost', /certificate/],
       ['?sslmode=verify-ca&sslrootcert=/nowhere.crt', '127.0.0.1', /nowhere/],

@@ -1,5 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { dirname, join, normalize } from 'node:path';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { basename, dirname, join, normalize } from 'node:path';
 import { expect, test } from '../../support/jest.ts';
 import { pages } from './blocks.ts';
 
@@ -69,4 +69,16 @@ test.each(pages.filter((page) => page !== 'examples/react/README.md'))(
 test('README.md leads to every page, those of an example by way of examples/README.md', () => {
   const reached = ['README.md', 'examples/README.md'].flatMap(linksOf).map(({ file }) => file);
   expect(pages.filter((page) => page !== 'README.md' && !reached.includes(page))).toEqual([]);
+});
+
+test('docs/develop.md names source files by names that only one has, with functions that it has', () => {
+  const sources = globSync(['src/**/*.ts', 'packages/*/src/**/*.ts']);
+  const wrong: string[] = [];
+  for (const [, name = '', functions = ''] of prose('docs/develop.md').matchAll(/`([\w.-]+\.ts)`((?:, `#?\w+`)*)/g)) {
+    const [file, ...others] = sources.filter((path) => basename(path) === name);
+    const words: string[] = (file && readFileSync(file, 'utf8').match(/#?\w+/g)) || [];
+    const missing = [...functions.matchAll(/#?\w+/g)].filter(([word]) => !words.includes(word));
+    if (!file || others.length > 0 || missing.length > 0) wrong.push(`${name}${functions}`);
+  }
+  expect(wrong).toEqual([]);
 });

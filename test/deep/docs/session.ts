@@ -6,7 +6,7 @@ import { modelOf } from '../../../src/mikro-orm.config.ts';
 import { modules } from '../../../src/modules.ts';
 import { sql } from '../../support/database-access.ts';
 import { newFolder } from '../../support/folder.ts';
-import { send } from '../../support/http.ts';
+import { graphqlText } from '../../support/graphql.ts';
 import {
   type Ended,
   eventually,
@@ -26,25 +26,21 @@ const ours = '.session';
 
 /** A reader at a new store: a folder like the repository's, shells in it, and the service beside it. */
 export class Session {
-  readonly folder: string;
-  readonly key: string;
-  readonly server: ServerProcess;
-  readonly #operations: string;
-  readonly #database: Database;
-  readonly #state: string;
   #blocks = 0;
   /** By the last command or program that has ended. */
   #printed = '';
   /** What goes on, in a terminal of its own. */
   #stream: Running | undefined;
+  readonly #state: string;
 
-  private constructor({ folder, key, server, operations, database }: Parts) {
-    this.folder = folder;
+  private constructor(
+    readonly folder: string,
+    readonly key: string,
+    readonly server: ServerProcess,
+    private readonly operations: string,
+    private readonly database: Database,
+  ) {
     this.#state = join(folder, ours, 'state');
-    this.key = key;
-    this.server = server;
-    this.#operations = operations;
-    this.#database = database;
   }
 
   static async begin(): Promise<Session> {
@@ -64,13 +60,13 @@ export class Session {
     await eventually(async () => (await printed()).includes('Explore:'));
     const [key = ''] = /ask_\w{20,}/.exec(await printed()) ?? [];
     const database = await Database.open(loadConfig(env).database, modelOf(modules));
-    return new Session({ folder, key, server, operations, database });
+    return new Session(folder, key, server, operations, database);
   }
 
   /** The next page begins as the first one did: with a key, no animals, and a new shell. */
   async turnPage(): Promise<void> {
     await this.#endStream();
-    for (const text of anew) await sql(this.#database, text);
+    for (const text of anew) await sql(this.database, text);
     await rm(this.#state, { force: true });
   }
 
@@ -80,9 +76,8 @@ export class Session {
   }
 
   #placed(text: string): string {
-    return text
-      .replaceAll(shown.service, new URL(this.server.origin).host)
-      .replaceAll(shown.operations, this.#operations);
+    const service = new URL(this.server.origin).host;
+    return text.replaceAll(shown.service, service).replaceAll(shown.operations, this.operations);
   }
 
   /**
@@ -143,11 +138,8 @@ export class Session {
 
   /** Asks GraphQL, which must answer without errors. */
   async ask(query: string, variables: object): Promise<void> {
-    const { origin } = this.server;
-    const headers = { authorization: `Bearer ${this.key}`, 'content-type': 'application/json' };
-    const body = JSON.stringify({ query, variables });
-    const { text } = await send(origin, { method: 'POST', path: '/graphql', headers, body });
-    if (JSON.parse(text).errors) throw new Error(text);
+    const { text, errors } = await graphqlText({ ...this.server, key: this.key }, { query, variables });
+    if (errors) throw new Error(text);
     this.#printed = text;
   }
 
@@ -159,7 +151,7 @@ export class Session {
 
   async end(): Promise<void> {
     await this.#endStream();
-    await this.#database.close();
+    await this.database.close();
     await this.server.stop();
     await rm(this.folder, { recursive: true });
   }
@@ -186,11 +178,6 @@ export class Session {
     const isThere = printed.startsWith('HTTP/') ? areShown(told, printed) : isShown(told, printed);
     if (!isThere) throw fail(`The page says:\n${output}\nof:`);
   }
-}
-
-interface Parts extends Pick<Session, 'folder' | 'key' | 'server'> {
-  operations: string;
-  database: Database;
 }
 
 const anew = [

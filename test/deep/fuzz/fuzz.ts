@@ -6,7 +6,7 @@ import type { Store } from '../../support/store.ts';
 
 /** FUZZ_REQUESTS (21000; a tenth in `npm test`) in all and FUZZ_SEED (random) come from the environment. */
 const total = cases(21_000, 'FUZZ_REQUESTS');
-export const seed = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31));
+const seed = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 export interface Fuzz<Request> {
   name: string;
@@ -14,7 +14,7 @@ export interface Fuzz<Request> {
   share: number;
   request: fc.Arbitrary<Request>;
   /** Sends it and checks what comes back. @returns what that was, to be counted. @throws Error when it is not the contract's */
-  send(store: Store, request: Request): Promise<string[]>;
+  send(request: Request, store: Store): Promise<string[]>;
   show(request: Request): string;
 }
 
@@ -22,7 +22,7 @@ export interface Fuzz<Request> {
 const allowedGrowth = 96 * 1024 * 1024;
 
 /** Defines the test that sends random requests, many at once, to one running service and checks every answer. */
-export function fuzz<Request>(store: () => Store, { name, share, request, send, show }: Fuzz<Request>): void {
+export function fuzz<Request>(store: Store, { name, share, request, send, show }: Fuzz<Request>): void {
   const wanted = Math.ceil(total * share);
 
   test(`${wanted} ${name} are answered by the contract, FUZZ_SEED=${seed}`, async () => {
@@ -34,7 +34,7 @@ export function fuzz<Request>(store: () => Store, { name, share, request, send, 
         sent += batch.length;
         const answers = await Promise.all(
           batch.map((one) =>
-            send(store(), one).catch((error: Error) => {
+            send(one, store).catch((error: Error) => {
               throw new Error(`${error.message}\n  of ${show(one)}`, { cause: error });
             }),
           ),
@@ -54,12 +54,9 @@ export function fuzz<Request>(store: () => Store, { name, share, request, send, 
       if (warm === undefined && sent >= wanted / 2) warm = heapUsed();
     }
     const growth = heapUsed() - (warm ?? 0);
-    console.log(`${sent} ${name} (seed ${seed}): ${JSON.stringify(outcomes)}, heap ${mebibytes(growth)} MiB more`);
+    const mebibytes = (growth / 1024 / 1024).toFixed(1);
+    console.log(`${sent} ${name} (seed ${seed}): ${JSON.stringify(outcomes)}, heap ${mebibytes} MiB more`);
     expect(sent).toBeGreaterThanOrEqual(wanted);
     expect(growth).toBeLessThan(allowedGrowth);
   }, 600_000);
-}
-
-function mebibytes(bytes: number): string {
-  return (bytes / 1024 / 1024).toFixed(1);
 }

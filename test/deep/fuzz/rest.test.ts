@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { METHODS } from 'node:http';
 import fc from 'fast-check';
-import { type HttpRequest, send } from '../../support/http.ts';
-import { afterAll, beforeAll } from '../../support/jest.ts';
-import { type Store, startStore } from '../../support/store.ts';
+import { send } from '../../support/http.ts';
+import { storeForAll } from '../../support/store.ts';
 import { assertRestAnswer } from './answers.ts';
 import { fuzz } from './fuzz.ts';
 import { anyJson, headerText, mutated, newPetJson, someHeaders } from './values.ts';
@@ -13,22 +12,7 @@ const document = JSON.parse(readFileSync('schema/openapi.json', 'utf8'));
 const idText = fc.oneof(
   fc.bigInt({ min: -(2n ** 64n), max: 2n ** 64n }).map(String),
   fc.integer({ min: 0, max: 50 }).map(String),
-  fc.constantFrom(
-    '007',
-    '1.0',
-    '1e3',
-    '',
-    '.',
-    '..',
-    '%00',
-    '%2F',
-    '%',
-    '%zz',
-    '%ud800',
-    '%ff',
-    '%c0%80',
-    'a'.repeat(9000),
-  ),
+  fc.constantFrom(...'007 1.0 1e3 . .. %00 %2F % %zz %ud800 %ff %c0%80'.split(' '), '', 'a'.repeat(9000)),
 );
 const piece = fc.oneof(
   fc.string({ unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)), maxLength: 20 }),
@@ -41,29 +25,9 @@ const documented = fc
   .constantFrom(...Object.keys(document.paths))
   .chain((template) => idText.map((id) => `/v1${template.replace(/\{\w+\}/, () => id)}`));
 const others = fc.constantFrom(
-  ...[
-    '/',
-    '/v1',
-    '/v1/',
-    '/v1/pets/',
-    '//v1/pets',
-    '/V1/PETS',
-    '/v1/pets/1/2',
-    '/v1//pets',
-    '/v1/./pets',
-    '/v1/../v1/pets',
-  ],
-  ...[
-    '/livez',
-    '/readyz',
-    '/docs',
-    '/docs/',
-    '/docs/static/reference.js',
-    '/schema.graphql',
-    '/robots.txt',
-    '/docs/static/..%2f',
-  ],
-  ...['/v1/openapi.json', '/metrics', '/v1/store/orders/', '*', 'http://elsewhere.example/v1/pets', '/favicon.ico'],
+  ...'/ /v1 /v1/ /v1/pets/ //v1/pets /V1/PETS /v1/pets/1/2 /v1//pets /v1/./pets /v1/../v1/pets'.split(' '),
+  ...'/livez /readyz /docs /docs/ /docs/static/reference.js /docs/static/..%2f /schema.graphql /robots.txt'.split(' '),
+  ...'/v1/openapi.json /metrics /v1/store/orders/ * http://elsewhere.example/v1/pets /favicon.ico'.split(' '),
 );
 const path = fc.oneof(
   { weight: 6, arbitrary: fc.constant('/v1/pets') },
@@ -80,11 +44,7 @@ const query = fc
   .array(parameter, { maxLength: 5 })
   .map((all) => all.map(([name, value]) => `${name}=${value}`).join('&'));
 
-export interface RestRequest extends HttpRequest {
-  key: 'right' | 'none' | string;
-}
-
-export const restRequest: fc.Arbitrary<RestRequest> = fc
+const request = fc
   .record({
     method: fc.oneof(
       { weight: 12, arbitrary: fc.constantFrom('GET', 'POST', 'POST') },
@@ -110,32 +70,24 @@ export const restRequest: fc.Arbitrary<RestRequest> = fc
     return { ...request, path: target.startsWith('http:') ? target.replaceAll('#', '') : target };
   });
 
-export async function sendRest(store: Store, { key, ...request }: RestRequest): Promise<string[]> {
-  const credentials: Record<string, string> =
-    key === 'none' ? {} : { authorization: key === 'right' ? `Bearer ${store.key}` : key };
-  const type: Record<string, string> = request.body === undefined ? {} : { 'content-type': 'application/json' };
-  const sent = { ...request, headers: { ...credentials, ...type, ...request.headers } };
-  const response = await send(store.origin, sent).catch((error: NodeJS.ErrnoException) => {
-    // What is no HTTP request has no method either: it is refused with a body, for which a client's HEAD is not ready.
-    if (sent.method === 'HEAD' && error.code?.startsWith('HPE_')) return undefined;
-    throw error;
-  });
-  if (!response) return [];
-  assertRestAnswer(sent, response);
-  return [`${response.status}`];
-}
-
-let store: Store;
-beforeAll(async () => {
-  // Some requests never end; they shall not hold up the others.
-  store = await startStore({ REQUEST_TIMEOUT_MS: '3000' });
-});
-afterAll(() => store.close());
-
-fuzz(() => store, {
+// Some requests never end; they shall not hold up the others.
+fuzz(storeForAll({ REQUEST_TIMEOUT_MS: '3000' }), {
   name: 'REST requests',
   share: 0.45,
-  request: restRequest,
-  send: sendRest,
+  request,
+  async send({ key, ...request }, store) {
+    const credentials: Record<string, string> =
+      key === 'none' ? {} : { authorization: key === 'right' ? `Bearer ${store.key}` : key };
+    const type: Record<string, string> = request.body === undefined ? {} : { 'content-type': 'application/json' };
+    const sent = { ...request, headers: { ...credentials, ...type, ...request.headers } };
+    const response = await send(store.origin, sent).catch((error: NodeJS.ErrnoException) => {
+      // What is no HTTP request has no method either: it is refused with a body, for which a client's HEAD is not ready.
+      if (sent.method === 'HEAD' && error.code?.startsWith('HPE_')) return undefined;
+      throw error;
+    });
+    if (!response) return [];
+    assertRestAnswer(sent, response);
+    return [`${response.status}`];
+  },
   show: ({ body, ...request }) => `${JSON.stringify(request)} with the body ${JSON.stringify(`${body}`.slice(0, 500))}`,
 });

@@ -2,62 +2,14 @@ import fc from 'fast-check';
 import { toJson } from '../../support/http.ts';
 
 const numbers = fc.constantFrom(
-  ...[
-    '0',
-    '-0',
-    '1',
-    '-1',
-    '1.0',
-    '1.5',
-    '1e3',
-    '1e400',
-    '-1e400',
-    '1e-400',
-    '9007199254740993',
-    '9223372036854775807',
-  ],
-  ...[
-    '-9223372036854775808',
-    '9223372036854775808',
-    '1e99999',
-    '0.1e1',
-    '123456789012345678901234567890',
-    'NaN',
-    '01',
-    '+1',
-  ],
+  ...'0 -0 1 -1 1.0 1.5 1e3 0.1e1 1e400 -1e400 1e-400 1e99999 9007199254740993 9223372036854775807'.split(' '),
+  ...'-9223372036854775808 9223372036854775808 123456789012345678901234567890 NaN 01 +1'.split(' '),
 );
 const fragments = fc.constantFrom(
-  ...[
-    '{',
-    '}',
-    '[',
-    ']',
-    '"',
-    ',',
-    ':',
-    '\\',
-    '\\u0000',
-    '\\ud800',
-    '\u0000',
-    '\ufeff',
-    'null',
-    'true',
-    '{}',
-    '[]',
-    '""',
-  ],
-  ...[
-    '"__proto__":{"a":1},',
-    '"constructor":{"prototype":{}},',
-    '"id":1,',
-    '"status":"sold",',
-    '/*',
-    '//',
-    ' ',
-    '\n',
-    '\u2028',
-  ],
+  ...'{ } [ ] " , : \\ \\u0000 \\ud800 \u0000 \ufeff null true {} [] "" /* // \u2028'.split(' '),
+  ...'"__proto__":{"a":1}, "constructor":{"prototype":{}}, "id":1, "status":"sold",'.split(' '),
+  ' ',
+  '\n',
 );
 
 const cut = fc.record({ at: fc.nat(400), length: fc.nat(20), put: fc.oneof(numbers, fragments, fc.string()) });
@@ -96,20 +48,8 @@ export const newPetJson = members.map(toJson);
 
 /** Anything, what is known to be hard above all. */
 export const value = fc.oneof(
-  fc.constantFrom<unknown[]>(
-    1,
-    20,
-    101,
-    '1',
-    'sold',
-    'lost',
-    null,
-    true,
-    9007199254740993n,
-    2n ** 63n,
-    '\ud800',
-    'a\u0000',
-  ),
+  fc.constantFrom<unknown[]>(...[1, 20, 101, 9007199254740993n, 2n ** 63n], null, true),
+  fc.constantFrom('1', 'sold', 'lost', '\ud800', 'a\u0000'),
   fc.jsonValue({ maxDepth: 2 }),
 );
 const mostly = (usual: fc.Arbitrary<unknown>) => fc.oneof({ weight: 15, arbitrary: usual }, value);
@@ -145,14 +85,7 @@ const headers = fc.record(
   {
     accept: oneOf('*/*', 'text/html', 'application/xml', 'application/json;q=0', ''),
     'accept-encoding': oneOf('gzip', 'br', 'identity;q=0', '*;q=0'),
-    'content-type': oneOf(
-      'application/json',
-      'application/json; charset=utf-16',
-      'text/plain',
-      'multipart/form-data',
-      ';',
-      'application/json;charset=',
-    ),
+    'content-type': oneOf('application/json; charset=utf-16', 'text/plain', 'multipart/form-data', ';'),
     'content-encoding': oneOf('gzip', 'identity', 'br'),
     'transfer-encoding': oneOf('chunked', 'gzip, chunked', 'identity'),
     expect: oneOf('100-continue', '200-ok'),

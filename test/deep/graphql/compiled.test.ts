@@ -3,9 +3,10 @@ import fc from 'fast-check';
 import { buildSchema } from 'graphql';
 import { cases } from '../../support/cases.ts';
 import { stock } from '../../support/database-access.ts';
-import { send, toJson } from '../../support/http.ts';
-import { afterAll, beforeAll, describe, expect, test } from '../../support/jest.ts';
-import { type Store, startStore } from '../../support/store.ts';
+import { graphqlText } from '../../support/graphql.ts';
+import { toJson } from '../../support/http.ts';
+import { beforeAll, describe, expect, test } from '../../support/jest.ts';
+import { type Store, storeForAll } from '../../support/store.ts';
 import { Choices, DocumentWriter } from '../fuzz/documents.ts';
 import { variables } from '../fuzz/values.ts';
 
@@ -19,24 +20,14 @@ import { variables } from '../fuzz/values.ts';
 const wanted = cases(3000, 'DIFFERENTIAL_DOCUMENTS');
 const seed = Number(process.env.DIFFERENTIAL_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
-let compiled: Store;
-let interpreted: Store;
+const compiled = storeForAll({ GRAPHQL_JIT: 'true' });
+const interpreted = storeForAll({ GRAPHQL_JIT: 'false' });
 beforeAll(async () => {
-  [compiled, interpreted] = await Promise.all([
-    startStore({ GRAPHQL_JIT: 'true' }),
-    startStore({ GRAPHQL_JIT: 'false' }),
-  ]);
   for (const { database } of [compiled, interpreted]) await stock(database, 4);
 });
-afterAll(() => Promise.all([compiled.close(), interpreted.close()]));
 
-async function answer({ origin, key }: Store, body: string): Promise<string> {
-  const { status, headers, text } = await send(origin, {
-    method: 'POST',
-    path: '/graphql',
-    headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
-    body,
-  });
+async function answer(store: Store, body: string): Promise<string> {
+  const { status, headers, text } = await graphqlText(store, body);
   return `${status} ${headers['content-type']} ${text}`;
 }
 
@@ -74,6 +65,13 @@ describe('conditions, fragments and variables are answered alike', () => {
   ])('%s', async (query) => {
     for (const a of [true, false, null, undefined, 'yes']) await assertEqual({ query, variables: { a } });
   });
+});
+
+test('what comes after a failed mutation does not happen', async () => {
+  const create = (name: string) => `createPet(input: { name: "${name}", categoryId: 1 }) { id }`;
+  await assertEqual({ query: `mutation { a: ${create('\\u0000')} b: ${create('b')} }` });
+  // The next id tells.
+  await assertEqual({ query: `mutation { ${create('c')} }` });
 });
 
 test('variables that bear the names of inherited members', async () => {

@@ -26,26 +26,19 @@ const create = (name: string, key = store.key) =>
 const failure = (stream: Stream) => JSON.parse(stream.text).errors[0];
 const complete: SeenEvent = { event: 'complete', id: undefined, data: '' };
 
-describe('a key that is revoked', () => {
-  test('ends its subscriptions, with the reason, and no others', async () => {
-    const { id, key } = await store.keys.issue({ name: 'other', scope: 'read' });
-    const [ended, other] = [await following({}, { key }), await following()];
-    await store.keys.revoke(id);
-    expect(await ended.ended).toBe('whole');
-    const error = { message: 'The API key is not valid.', extensions: { code: 'UNAUTHENTICATED', status: 401 } };
-    expect(ended.events).toEqual([{ event: 'next', id: undefined, data: { errors: [error] } }, complete]);
-    await create('after');
-    await other.until(1);
-    expect([seen(other), seen(ended)]).toEqual([['after'], []]);
-  });
-
-  test('ends them when it expires, too', async () => {
-    const { id, key } = await store.keys.issue({ name: 'brief' });
-    const stream = await following({}, { key });
-    await sql(store.database, 'update api_key set expires_at = now() where id = $1', [id]);
-    expect(await stream.ended).toBe('whole');
-    expect(stream.events.at(-2)?.data.errors[0].extensions.code).toBe('UNAUTHENTICATED');
-  });
+test.each([
+  ['revoked', (id: number) => store.keys.revoke(id)],
+  ['expired', (id: number) => sql(store.database, 'update api_key set expires_at = now() where id = $1', [id])],
+])('a key that is %s ends its subscriptions, with the reason, and no others', async (what, end) => {
+  const { id, key } = await store.keys.issue({ name: what, scope: 'read' });
+  const [ended, other] = [await following({}, { key }), await following()];
+  await end(id);
+  expect(await ended.ended).toBe('whole');
+  const error = { message: 'The API key is not valid.', extensions: { code: 'UNAUTHENTICATED', status: 401 } };
+  expect(ended.events).toEqual([{ event: 'next', id: undefined, data: { errors: [error] } }, complete]);
+  await create('after');
+  await other.until(1);
+  expect([seen(other), seen(ended)]).toEqual([['after'], []]);
 });
 
 describe('a limit', () => {
@@ -86,31 +79,23 @@ describe('a limit', () => {
   });
 });
 
-describe('a quota', () => {
-  test('is charged one for the start and one for each animal; when it is spent the subscription says so and ends', async () => {
-    store = await startStore({ QUOTA_PER_MINUTE: '5' });
-    const { key } = await store.keys.issue({ name: 'writer' });
-    const stream = await following({ after: '0' });
-    for (const [at, name] of ['a', 'b'].entries()) {
-      await create(name, key);
-      await stream.until(at + 1);
-    }
-    const { key: third } = await store.keys.issue({ name: 'third' });
-    for (const [at, name] of ['c', 'd'].entries()) {
-      await create(name, third);
-      await stream.until(at + 3);
-    }
-    const { key: last } = await store.keys.issue({ name: 'last' });
-    await create('e', last);
-    await stream.ended;
-    expect(seen(stream)).toEqual(['a', 'b', 'c', 'd']);
-    const extensions = { code: 'TOO_MANY_REQUESTS', status: 429, retryAfter: expect.any(Number) };
-    const error = { message: 'This key has used its 5 units of this minute.', extensions };
-    expect(stream.events.slice(-2)).toEqual([{ event: 'next', id: undefined, data: { errors: [error] } }, complete]);
+test('a quota is charged one for the start and one for each animal; when it is spent the subscription says so and ends', async () => {
+  store = await startStore({ QUOTA_PER_MINUTE: '5' });
+  const stream = await following({ after: '0' });
+  // Each creation by a key of its own, whose quota it is.
+  for (const [at, name] of ['a', 'b', 'c', 'd'].entries()) {
+    await create(name, (await store.keys.issue({ name })).key);
+    await stream.until(at + 1);
+  }
+  await create('e', (await store.keys.issue({ name: 'last' })).key);
+  await stream.ended;
+  expect(seen(stream)).toEqual(['a', 'b', 'c', 'd']);
+  const extensions = { code: 'TOO_MANY_REQUESTS', status: 429, retryAfter: expect.any(Number) };
+  const error = { message: 'This key has used its 5 units of this minute.', extensions };
+  expect(stream.events.slice(-2)).toEqual([{ event: 'next', id: undefined, data: { errors: [error] } }, complete]);
 
-    const again = await following({ after: '0' });
-    expect([again.status, again.headers['retry-after']]).toEqual([429, expect.any(String)]);
-  });
+  const again = await following({ after: '0' });
+  expect([again.status, again.headers['retry-after']]).toEqual([429, expect.any(String)]);
 });
 
 describe('a client that does not read', () => {

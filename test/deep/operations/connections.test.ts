@@ -6,60 +6,39 @@ import { type MeasuredServer, startMeasured } from '../../support/metrics.ts';
 import { eventually, onPostgres, type ServerProcess } from '../../support/process.ts';
 import { closing } from '../../support/raw.ts';
 import { endSessions, openSession } from '../../support/session.ts';
+import { linesOf } from '../../support/workers.ts';
 
 const key = 'a-key-for-these-tests-and-no-others';
 const database = databaseForEach();
-const authorization = `Bearer ${key}`;
+const list = (headers = 'Host: store.example\r\n') =>
+  `GET /v1/pets HTTP/1.1\r\n${headers}Authorization: Bearer ${key}\r\n\r\n`;
 
-let sockets: Socket[] = [];
-afterEach(() => {
-  for (const socket of sockets) socket.destroy();
-  sockets = [];
-});
+const sockets: Socket[] = [];
+const leave = () => sockets.splice(0).forEach((socket) => void socket.destroy());
+afterEach(leave);
 
 /** Opens connections and asks something on each. @returns how many are served, and how many have been closed instead */
-async function openAll(
-  server: ServerProcess,
-  count: number,
-  ending = '',
-): Promise<{ statuses: string[]; closed: number }> {
-  const statuses: string[] = [];
-  let closed = 0;
-  const opened = Array.from({ length: count }, () => {
-    const socket = connect(Number(new URL(server.origin).port), '127.0.0.1');
-    sockets.push(socket);
-    return new Promise<void>((done) => {
-      let text = '';
-      socket.on('error', () => undefined);
-      socket.on('close', () => {
-        if (text === '') closed += 1;
-        done();
+async function openAll(server: ServerProcess, count: number, ending?: string) {
+  const found = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const socket = connect(Number(new URL(server.origin).port), '127.0.0.1').on('error', () => undefined);
+      sockets.push(socket);
+      socket.write(list(ending));
+      return new Promise<string>((done) => {
+        socket.once('data', (chunk) => done(`${chunk}`.slice(9, 12))).once('close', () => done('closed'));
       });
-      socket.on('data', (chunk) => {
-        if (text === '') statuses.push(`${chunk}`.slice(9, 12));
-        text += chunk;
-        done();
-      });
-      socket.write(
-        `GET /v1/pets HTTP/1.1\r\n${ending || 'Host: store.example\r\n'}Authorization: ${authorization}\r\n\r\n`,
-      );
-    });
-  });
-  await Promise.all(opened);
-  return { statuses, closed };
+    }),
+  );
+  const statuses = found.filter((status) => status !== 'closed');
+  return { statuses, closed: count - statuses.length };
 }
 
 /** The connection that asked whether the server is ready is closed. */
 const unconnected = (server: MeasuredServer) =>
   eventually(async () => (await server.metrics()).get('animal_store_connections') === 0);
 
-const linesOf = ({ output }: ServerProcess) =>
-  output.stdout
-    .split('\n')
-    .filter((line) => line.startsWith('{'))
-    .map((line) => JSON.parse(line));
 const stateLines = (server: ServerProcess) =>
-  linesOf(server)
+  linesOf(server.output.stdout)
     .filter(({ msg }) => /connections are/.test(msg))
     .map(({ time, level, pid, host, ...line }) => line);
 
@@ -69,17 +48,15 @@ test('connections beyond MAX_CONNECTIONS are closed, the others are served, and 
   const { statuses, closed } = await openAll(server, 28);
   expect({ statuses, closed }).toEqual({ statuses: Array(8).fill('200'), closed: 20 });
   expect((await server.metrics()).get('animal_store_connections_refused_total')).toBe(20);
-  for (const socket of sockets.splice(0)) socket.destroy();
+  leave();
   await eventually(async () => (await openAll(server, 1, closing)).closed === 0);
   await eventually(async () => stateLines(server).length === 2);
-  const [began, ended] = stateLines(server);
-  expect(began).toEqual({ maxConnections: 8, msg: 'connections are refused' });
-  expect(ended).toEqual({
-    ms: expect.any(Number),
-    refused: expect.any(Number),
-    msg: 'connections are no longer refused',
-  });
-  expect(ended.refused).toBeGreaterThanOrEqual(20);
+  const [, ended] = stateLines(server);
+  expect(stateLines(server)).toEqual([
+    { maxConnections: 8, msg: 'connections are refused' },
+    { ms: expect.any(Number), refused: expect.any(Number), msg: 'connections are no longer refused' },
+  ]);
+  expect(ended?.refused).toBeGreaterThanOrEqual(20);
 });
 
 test('more clients than file descriptors cost no request that is served, nor the connections to the database', async () => {
@@ -100,10 +77,10 @@ test('more clients than file descriptors cost no request that is served, nor the
   const [survivor] = sockets.filter((socket) => !socket.destroyed);
   await eventually(() => isServed(survivor as Socket));
   expect(server.output.stdout + server.output.stderr).not.toMatch(/EMFILE|ENFILE/);
-  for (const socket of sockets.splice(0)) socket.destroy();
+  leave();
   await eventually(async () => (await send(server.origin, { path: '/readyz' })).status === 200);
   expect((await openAll(server, 10)).closed).toBe(0);
-  expect(linesOf(server).filter(({ status }) => status === 500)).toEqual([]);
+  expect(linesOf(server.output.stdout).filter(({ status }) => status === 500)).toEqual([]);
   expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
 });
 
@@ -111,6 +88,6 @@ test('more clients than file descriptors cost no request that is served, nor the
 function isServed(socket: Socket): Promise<boolean> {
   return new Promise((done) => {
     socket.once('data', (chunk) => done(`${chunk}`.startsWith('HTTP/1.1 200')));
-    socket.write(`GET /v1/pets HTTP/1.1\r\nHost: store.example\r\nAuthorization: ${authorization}\r\n\r\n`);
+    socket.write(list());
   });
 }

@@ -4,9 +4,9 @@ import { parse } from 'yaml';
 import { databaseForEach } from '../../support/each.ts';
 import { newFolder } from '../../support/folder.ts';
 import { send } from '../../support/http.ts';
-import { describe, expect, test } from '../../support/jest.ts';
-import { allMetrics, type MetricDescription } from '../../support/metrics.ts';
-import { eventually, freePort, startServer } from '../../support/process.ts';
+import { expect, test } from '../../support/jest.ts';
+import { allMetrics, type MetricDescription, startMeasured } from '../../support/metrics.ts';
+import { eventually } from '../../support/process.ts';
 import { hasPrometheus, promtool } from '../../support/servers/prometheus.ts';
 import { type Use, usesOf } from '../support/promql.ts';
 import { type Claim, mistyped } from '../support/typed.ts';
@@ -24,23 +24,20 @@ const recorded = new Set(rules.map(({ record }) => record).filter((name) => name
 
 const database = databaseForEach();
 
-describe('a real scrape', () => {
+test('a real scrape has every metric that the dashboard and the rules name, with these labels', async () => {
   const key = 'a-key-for-these-tests-and-no-others';
-
-  test('has every metric that the dashboard and the rules name, with these labels', async () => {
-    const port = await freePort();
-    const operations = { OPERATIONS_PORT: `${port}`, BOOTSTRAP_API_KEY: key, WORKERS: '2' };
-    const { origin } = await startServer({ ...database.env, ...operations });
-    const scraped = async () => (await send(`http://127.0.0.1:${port}`, { path: '/metrics' })).text;
-    for (const path of ['/v1/pets', '/v1/pets/1', '/v1/nothing']) {
-      for (const one of [key, 'another-key']) await send(origin, { path, headers: { authorization: `Bearer ${one}` } });
+  const server = await startMeasured({ ...database.env, BOOTSTRAP_API_KEY: key, WORKERS: '2' });
+  const scraped = async () => (await send(server.operations, { path: '/metrics' })).text;
+  for (const path of ['/v1/pets', '/v1/pets/1', '/v1/nothing']) {
+    for (const one of [key, 'another-key']) {
+      await send(server.origin, { path, headers: { authorization: `Bearer ${one}` } });
     }
-    await eventually(async () => /^animal_store_operations_total\{.*code="NOT_FOUND"/m.test(await scraped()));
+  }
+  await eventually(async () => /^animal_store_operations_total\{.*code="NOT_FOUND"/m.test(await scraped()));
 
-    const labels = labelsByMetric(await scraped(), await allMetrics());
-    const unknown = [...rules.map(({ expr }) => expr), ...queries].flatMap(usesOf).flatMap(missingFrom(labels));
-    expect(unknown).toEqual([]);
-  });
+  const labels = labelsByMetric(await scraped(), await allMetrics());
+  const unknown = [...rules.map(({ expr }) => expr), ...queries].flatMap(usesOf).flatMap(missingFrom(labels));
+  expect(unknown).toEqual([]);
 });
 
 /** What a scrape has, by metric; a labelled one of which there is no series yet has the labels that it was created with. */
@@ -74,16 +71,17 @@ test('every legend of the dashboard names labels that its query keeps', () => {
   expect(wrong).toEqual([]);
 });
 
-const withPromtool = hasPrometheus ? test : test.skip;
-
-withPromtool('Prometheus takes every query of the dashboard (skipped without Prometheus)', async () => {
-  const folder = await newFolder();
-  const asRules = queries.map((expr, at) => ({ record: `dashboard:query${at}`, expr }));
-  writeFileSync(join(folder, 'queries.yaml'), JSON.stringify({ groups: [{ name: 'dashboard', rules: asRules }] }));
-  const { said } = await promtool(['check', 'rules', 'queries.yaml'], folder);
-  rmSync(folder, { recursive: true });
-  expect(said).toContain(`SUCCESS: ${queries.length} rules found`);
-});
+(hasPrometheus ? test : test.skip)(
+  'Prometheus takes every query of the dashboard (skipped without Prometheus)',
+  async () => {
+    const folder = await newFolder();
+    const asRules = queries.map((expr, at) => ({ record: `dashboard:query${at}`, expr }));
+    writeFileSync(join(folder, 'queries.yaml'), JSON.stringify({ groups: [{ name: 'dashboard', rules: asRules }] }));
+    const { said } = await promtool(['check', 'rules', 'queries.yaml'], folder);
+    rmSync(folder, { recursive: true });
+    expect(said).toContain(`SUCCESS: ${queries.length} rules found`);
+  },
+);
 
 test('the dashboard is of the types that Grafana publishes for its dashboards and panels', async () => {
   const { panels: all, ...rest } = dashboard;
@@ -99,21 +97,20 @@ test('the dashboard is of the types that Grafana publishes for its dashboards an
     claims.push({ value: options, type: `Plain<${panel.type}.Options>` });
     if (custom) claims.push({ value: custom, type: `Plain<${panel.type}.FieldConfig>` });
   }
-  const imports = [
-    `import type { Dashboard, Panel, RowPanel } from '@grafana/grafana-foundation-sdk/dashboard';`,
-    `import type { Dataquery } from '@grafana/grafana-foundation-sdk/prometheus';`,
-    `import type * as stat from '@grafana/grafana-foundation-sdk/stat';`,
-    `import type * as timeseries from '@grafana/grafana-foundation-sdk/timeseries';`,
-  ].join('\n');
+  const sdk = '@grafana/grafana-foundation-sdk';
+  const imports = `
+    import type { Dashboard, Panel, RowPanel } from '${sdk}/dashboard';
+    import type { Dataquery } from '${sdk}/prometheus';
+    import type * as stat from '${sdk}/stat';
+    import type * as timeseries from '${sdk}/timeseries';`;
   expect(await mistyped(imports, claims)).toBe('');
 });
 
 test('no panel of the dashboard lies over another one, or has its number', () => {
-  const ids = dashboard.panels.map(({ id }: any) => id);
-  expect(new Set(ids).size).toBe(ids.length);
   const cells = dashboard.panels.flatMap(({ gridPos: { x, y, w, h } }: any) =>
     Array.from({ length: w * h }, (_, at) => `${x + (at % w)},${y + Math.floor(at / w)}`),
   );
-  expect(new Set(cells).size).toBe(cells.length);
+  for (const unique of [cells, dashboard.panels.map(({ id }: any) => id)])
+    expect(new Set(unique).size).toBe(unique.length);
   expect(Math.max(...cells.map((cell: string) => Number.parseInt(cell, 10)))).toBeLessThan(24);
 });

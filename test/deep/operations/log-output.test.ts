@@ -24,24 +24,16 @@ async function ask(server: ServerProcess, count: number, connections: number): P
 const drained = { code: 0, signal: null, stderr: '' };
 const asked = (text: string) => linesOf(text).filter(({ reqId, msg }) => reqId === 'asked' && msg === 'answered');
 
-async function startWith(
-  pipe: Pipe,
-  start = (stdout: number) => startServer(env(), { stdout }),
-): Promise<ServerProcess> {
-  const server = await start(pipe.writer);
-  closeSync(pipe.writer);
-  return server;
-}
-
 describe.each([
   ['a server', (stdout: number) => startServer(env(), { stdout }), 1],
   ['several workers', (stdout: number) => startWorkers(env(), 2, stdout), 4],
 ] as const)('%s whose standard output', (_who, start, connections) => {
   const round = (server: ServerProcess) => ask(server, 3000, connections);
+  const startWith = (pipe: Pipe) => start(pipe.writer).finally(() => closeSync(pipe.writer));
 
   test('is read has every line, whole', async () => {
     const pipe = new Pipe();
-    const server = await startWith(pipe, start);
+    const server = await startWith(pipe);
     let text = '';
     const reading = setInterval(() => {
       text += pipe.read();
@@ -57,7 +49,7 @@ describe.each([
 
   test('is a pipe whose reader stalls drops what it cannot keep, and counts it, line by line', async () => {
     const pipe = new Pipe();
-    const server = await startWith(pipe, start);
+    const server = await startWith(pipe);
     let text = '';
     const readUntil = (isEnough: () => boolean) =>
       eventually(async () => {
@@ -85,29 +77,18 @@ describe.each([
 });
 
 /** The parent of workers writes in the same way. */
-describe('a server whose standard output', () => {
-  test('is on a full disk serves on, and ends when told', async () => {
-    const full = openSync('/dev/full', 'w');
-    const server = await startServer(env(), { stdout: full });
-    closeSync(full);
-    await ask(server, 600, 1);
-    expect(await server.stop()).toMatchObject(drained);
-  });
-
-  test('is a pipe whose reader has gone serves on, and ends when told', async () => {
+test.each(['a full disk', 'a pipe whose reader has gone', 'a pipe whose reader stalls'])(
+  'a server whose standard output is %s serves on, and ends when told',
+  async (what) => {
     const pipe = new Pipe();
-    const server = await startWith(pipe);
-    await eventually(async () => pipe.read().includes('answered'));
-    pipe.leave();
+    const stdout = what === 'a full disk' ? openSync('/dev/full', 'w') : pipe.writer;
+    const server = await startServer(env(), { stdout });
+    closeSync(stdout);
+    if (what.endsWith('gone')) {
+      await eventually(async () => pipe.read().includes('answered'));
+      pipe.leave();
+    }
     await ask(server, 600, 1);
     expect(await server.stop()).toMatchObject(drained);
-  });
-
-  test('is a pipe whose reader stalls serves on, and ends when told', async () => {
-    const pipe = new Pipe();
-    const server = await startWith(pipe);
-    await ask(server, 600, 1);
-    expect(await server.stop()).toMatchObject(drained);
-    pipe.leave();
-  });
-});
+  },
+);

@@ -1,17 +1,27 @@
 import { execFile } from 'node:child_process';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';
-import pg from 'pg';
+import type { MigrationObject } from '@mikro-orm/core';
+import type pg from 'pg';
 import { createEmptyDatabase } from '../../support/database.ts';
 import { sql } from '../../support/database-access.ts';
 import { databaseForEach } from '../../support/each.ts';
 import { send } from '../../support/http.ts';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../../support/jest.ts';
+import { afterEach, beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { migrationOf, type Node, openNode } from '../../support/migrations.ts';
-import { cli, eventually, freePort, onPostgres, ownsSessions, run, startServer } from '../../support/process.ts';
+import {
+  cli,
+  type Env,
+  eventually,
+  freePort,
+  onPostgres,
+  ownsSessions,
+  run,
+  startServer,
+} from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
-import { hasPostgres, TestPostgres } from '../../support/servers/postgres.ts';
 import { openSession } from '../../support/session.ts';
+import { linesOf } from '../../support/workers.ts';
 
 const key = 'a-key-for-these-tests-and-no-others';
 const database = databaseForEach(createEmptyDatabase);
@@ -19,6 +29,10 @@ const database = databaseForEach(createEmptyDatabase);
 test('with MIGRATE_ON_START=false neither a server nor a `keys` command migrates', async () => {
   const env = { ...database.env, MIGRATE_ON_START: 'false', BOOTSTRAP_API_KEY: key };
   const server = await startServer(env, { until: '/livez' });
+  const waiting = () => linesOf(server.output.stdout).find(({ msg }) => msg === 'migrations are waiting to be applied');
+  await eventually(async () => waiting() !== undefined);
+  const all = expect.arrayContaining(['2026_11_20_120000_create_pet_and_api_key']);
+  expect(waiting()).toMatchObject({ level: 40, migrations: all });
   expect((await rest(server, '/v1/pets')).status).toBe(503);
   const { status, text } = await send(server.origin, { path: '/readyz' });
   expect([status, JSON.parse(text).message]).toEqual([503, 'The database has not been migrated.']);
@@ -41,45 +55,42 @@ test('MikroORM’s own command line works on the store in use, finds nothing to 
 
 const onServer = onPostgres ? describe : describe.skip;
 
-onServer('on PostgreSQL (skipped on the embedded store, which has tests of its own)', () => {
-  test('a migration may take longer than a statement may, and than PostgreSQL may be silent', async () => {
-    const port = await freePort();
-    const { DATABASE_URL } = database.env as { DATABASE_URL: string };
-    const holder = new pg.Client(DATABASE_URL);
-    await holder.connect();
-    await holder.query(
-      "do $$ begin execute format('alter database %I set statement_timeout = 50', current_database()); end $$",
-    );
+onServer('a start on PostgreSQL (skipped on the embedded store, which has tests of its own)', () => {
+  const creating = `from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+    and query like '%create table "pet"%' and pid <> pg_backend_pid()`;
+  /** Holds the name of the first table. */
+  async function startBehind(setting: string, env: Env = {}) {
+    const holder = await openSession(database);
+    await alterDatabase(holder, setting);
     await holder.query('begin; create table pet (id int)');
-    run('main', [], { DATABASE_URL, PORT: `${port}`, DATABASE_STATEMENT_TIMEOUT_MS: '50' });
-    const waiting = `select wait_event_type = 'Lock' and clock_timestamp() - query_start > interval '1200 ms'
-      from pg_stat_activity where datname = current_database() and query like '%create table "pet"%' and pid <> pg_backend_pid()`;
-    await eventually(async () => (await rowsOf(waiting)).includes(true));
+    const port = await freePort();
+    return { holder, port, ...run('main', [], { ...database.env, PORT: `${port}`, ...env }) };
+  }
+
+  test('may migrate for longer than a statement may take, and than PostgreSQL may be silent', async () => {
+    const { holder, port } = await startBehind('set statement_timeout = 50', { DATABASE_STATEMENT_TIMEOUT_MS: '50' });
+    const waiting = `select 1 ${creating} and clock_timestamp() - query_start > interval '1200 ms'`;
+    await eventually(async () => (await rowsOf(waiting)).length > 0);
     await holder.query('rollback');
     await holder.end();
     await eventually(async () => (await send(`http://127.0.0.1:${port}`, { path: '/readyz' })).status === 200);
   });
 
-  test('a migration whose connection breaks ends the start with a message', async () => {
-    const { DATABASE_URL } = database.env as { DATABASE_URL: string };
-    const holder = new pg.Client(DATABASE_URL);
-    await holder.connect();
-    await holder.query('begin; create table pet (id int)');
-    const { ended } = run('main', [], { DATABASE_URL, PORT: `${await freePort()}` });
-    const terminate = `select pg_terminate_backend(pid) from pg_stat_activity
-      where datname = current_database() and wait_event_type = 'Lock' and query like '%create table "pet"%'`;
-    await eventually(async () => (await rowsOf(terminate)).includes(true));
+  test('ends with a message when the connection of a migration breaks', async () => {
+    const { holder, ended } = await startBehind('reset all');
+    await eventually(async () => (await rowsOf(`select pg_terminate_backend(pid) ${creating}`)).length > 0);
     expect(await ended).toMatchObject({ code: 1, stderr: expect.stringMatching(/^animal-store: .+\n$/) });
     await holder.end();
   });
 });
 
-/** The only column of a query's rows. */
+/** For the sessions that are opened from now on. */
+const alterDatabase = (session: pg.Client, setting: string) =>
+  session.query(`do $$ begin execute format('alter database %I ${setting}', current_database()); end $$`);
+
 async function rowsOf(query: string): Promise<unknown[]> {
-  const client = new pg.Client((database.env as { DATABASE_URL: string }).DATABASE_URL);
-  await client.connect();
-  const { rows } = await client.query({ text: query, rowMode: 'array' }).finally(() => client.end());
-  return rows.flat();
+  const session = await openSession(database);
+  return (await session.query(query).finally(() => session.end())).rows;
 }
 
 const addWeight = migrationOf('2027_01_01_000000_add_weight', ['alter table pet add column weight int']);
@@ -95,8 +106,8 @@ const nodes: Node[] = [];
 afterEach(async () => {
   for (const node of nodes.splice(0)) await node.database.close();
 });
-async function node(...args: Parameters<typeof openNode> extends [unknown, ...infer Rest] ? Rest : never) {
-  const one = await openNode(database, ...args);
+async function node(more: MigrationObject[] = [], env: Env = {}): Promise<Node> {
+  const one = await openNode(database, more, env);
   nodes.push(one);
   return one;
 }
@@ -115,31 +126,34 @@ test('a migration that fails leaves nothing; those before it stay applied', asyn
   expect(await sql(one.database, `select to_regclass('toy')`)).toEqual([[null]]);
 });
 
-test('one that opts out of its transaction and others are applied together, in their order', async () => {
+test('two nodes at once apply each once, in their order, also one that opts out of its transaction', async () => {
   const addColour = migrationOf('2027_01_01_000002_add_colour', ['alter table pet add column colour text']);
-  const one = await node([addWeight, addIndex, addColour]);
-  const names = [addWeight.name, addIndex.name, addColour.name];
-  expect((await one.database.migrate()).slice(-3)).toEqual(names);
-  expect((await recorded(one)).slice(-3)).toEqual(names);
-  expect(await sql(one.database, `select to_regclass('pet_name_index')::text`)).toEqual([['pet_name_index']]);
-});
-
-test('two nodes at once apply each migration once', async () => {
-  const both = [await node([addWeight]), await node([addWeight])];
+  const next = [addWeight, addIndex, addColour];
+  const both = [await node(next), await node(next)] as const;
   const applied = await Promise.all(both.map(({ database }) => database.migrate()));
-  expect(applied.flat().sort()).toEqual((await recorded(both[0] as Node)).sort());
+  const all = await recorded(both[0]);
+  expect(applied.flat().sort()).toEqual(all.toSorted());
+  expect(all.slice(-3)).toEqual(next.map(({ name }) => name));
+  expect(await sql(both[0].database, `select to_regclass('pet_name_index')::text`)).toEqual([['pet_name_index']]);
 });
 
 onServer('while the service runs (PostgreSQL only: the embedded store has one session at a time)', () => {
-  test('a migration behind a reader lets lists and creations pass, and is applied when the reader ends', async () => {
+  test('a migration behind a reader lets lists and creations pass, gives up in time, and leaves nothing until it is applied', async () => {
     const server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key });
     const reader = await openSession(database);
     await reader.query('begin; select 1 from pet');
-    const { database: next, lines } = await node([addWeight]);
-    const migrating = next.migrate(patience);
+    const next = await node([addWeight]);
+    await expect(next.database.migrate({ lockTimeout: 10, attempts: 3, pause: 1 })).rejects.toThrow(
+      `The migration ${addWeight.name} did not get its locks in 3 attempts; nothing of it was applied.`,
+    );
+    const waits = (attempt: number) => ['a migration is waiting for a lock', { migration: addWeight.name, attempt }];
+    expect(next.lines.splice(0)).toEqual([1, 2].map(waits));
+    expect(await recorded(next)).not.toContain(addWeight.name);
+
+    const migrating = next.database.migrate(patience);
     let created = 0;
     // Several times over: each is answered before the next is sent.
-    while (lines.length < 3) {
+    while (next.lines.length < 3) {
       const answer = await rest(server, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 5 } });
       expect(answer.status).toBe(201);
       created += 1;
@@ -148,37 +162,16 @@ onServer('while the service runs (PostgreSQL only: the embedded store has one se
     await reader.query('commit');
     await reader.end();
     expect(await migrating).toEqual([addWeight.name]);
-    const waits = lines.slice(0, -1);
-    expect(waits).toEqual(
-      waits.map((_, index) => ['a migration is waiting for a lock', { migration: addWeight.name, attempt: index + 1 }]),
-    );
-    expect(lines.at(-1)).toEqual(['migration applied', { migration: addWeight.name, ms: expect.any(Number) }]);
-    expect(await sql(next, 'select count(*) from pet where weight is null')).toEqual([[`${created}`]]);
-  });
-
-  test('a migration that never gets its lock says so, and leaves nothing', async () => {
-    const one = await node([addWeight]);
-    await (await node()).database.migrate();
-    const reader = await openSession(database);
-    await reader.query('begin; select 1 from pet');
-    await expect(one.database.migrate({ lockTimeout: 10, attempts: 3, pause: 1 })).rejects.toThrow(
-      `The migration ${addWeight.name} did not get its locks in 3 attempts; nothing of it was applied.`,
-    );
-    expect(one.lines.map(([, { attempt }]) => attempt)).toEqual([1, 2]);
-    expect(await recorded(one)).not.toContain(addWeight.name);
-    await reader.end();
-    expect(await one.database.migrate()).toEqual([addWeight.name]);
+    const applied = ['migration applied', { migration: addWeight.name, ms: expect.any(Number) }];
+    expect(next.lines).toEqual([...next.lines.slice(1).map((_, index) => waits(index + 1)), applied]);
+    expect(await sql(next.database, 'select count(*) from pet where weight is null')).toEqual([[`${created}`]]);
   });
 
   test('an index is built while a writer goes on, another node waits, and locks have a limit', async () => {
     const server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key });
     const writer = await openSession(database);
     // What a role or a database sets cannot be lifted for a whole session of a pooler's.
-    if (ownsSessions) {
-      await writer.query(
-        `do $$ begin execute format('alter database %I set lock_timeout = 1', current_database()); end $$`,
-      );
-    }
+    if (ownsSessions) await alterDatabase(writer, 'set lock_timeout = 1');
     await writer.query(`begin; insert into pet (name, category_id, status) values ('Rex', 5, 'sold')`);
     const [one, other] = [await node([addIndex]), await node([addIndex])];
     const migrating = one.database.migrate();
@@ -215,95 +208,57 @@ const lockKey = `hashtext('animal-store migrations')`;
 const holders = `select pid from pg_locks where locktype = 'advisory' and granted and pid <> pg_backend_pid()
   and database = (select oid from pg_database where datname = current_database())`;
 
-(onPostgres || hasPostgres ? describe : describe.skip)(
-  'the lock for migrations (PostgreSQL only: the embedded store has a file for it)',
-  () => {
-    let own: TestPostgres | undefined;
-    beforeAll(async () => {
-      if (!onPostgres) own = await TestPostgres.start();
-    });
-    afterAll(() => own?.remove());
-    const database = databaseForEach(() => createEmptyDatabase(own?.url()));
-    let session: Awaited<ReturnType<typeof openSession>>;
-    let node: Node;
-    beforeEach(async () => {
-      session = await openSession(database);
-      node = await openNode(database);
-    });
-    afterEach(async () => {
-      await node.database.close();
-      await session.end();
-    });
+onServer('the lock for migrations (PostgreSQL only: the embedded store has a file for it)', () => {
+  let session: pg.Client;
+  beforeEach(async () => {
+    session = await openSession(database);
+  });
+  afterEach(() => session.end());
 
-    test('a node waits for a node of an earlier release, which locks a session, and says so', async () => {
-      await session.query(`select pg_advisory_lock(${lockKey})`);
-      const migrating = node.database.migrate();
-      await eventually(async () => node.lines.length > 0);
-      expect(node.lines).toEqual([['waiting for another node’s migrations', { ms: expect.any(Number) }]]);
-      const idle = `select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+  test('who waits for a node of an earlier release, which locks a session, says so, and ends when told', async () => {
+    await session.query(`select pg_advisory_lock(${lockKey})`);
+    const server = run('main', [], { ...database.env, PORT: `${await freePort()}` });
+    await eventually(async () => server.output.stdout.includes('waiting for another node’s migrations'));
+    server.child.kill('SIGTERM');
+    expect(await server.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+
+    const command = run('cli', ['migrate'], database.env);
+    await eventually(async () => command.output.stderr !== '');
+    const idle = `select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
       and state = 'idle' and query = 'rollback'`;
-      // It keeps no snapshot meanwhile, for which an index that is built concurrently would wait.
-      await eventually(async () => (await session.query(idle)).rowCount === 1);
-      await session.query(`select pg_advisory_unlock(${lockKey})`);
-      expect((await migrating).length).toBeGreaterThan(0);
+    // It keeps no snapshot meanwhile, for which an index that is built concurrently would wait.
+    await eventually(async () => (await session.query(idle)).rows.length > 0);
+    await session.query(`select pg_advisory_unlock(${lockKey})`);
+    expect(await command.ended).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^applied: /),
+      stderr: expect.stringMatching(/^animal-store: waiting for another node’s migrations \(ms: \d+\)\n$/),
     });
+  });
 
-    test('a node of an earlier release waits for this one', async () => {
-      const take = `select pg_try_advisory_lock(${lockKey}) as taken`;
-      await node.database.exclusively(async () => {
-        expect((await session.query(take)).rows).toEqual([{ taken: false }]);
-      });
-      expect((await session.query(take)).rows).toEqual([{ taken: true }]);
+  test('keeps out a node of an earlier release, through what would end an idle transaction, without a snapshot', async () => {
+    await alterDatabase(session, 'set idle_in_transaction_session_timeout = 1');
+    await alterDatabase(session, `set default_transaction_isolation = ''repeatable read''`);
+    const one = await node();
+    const take = `select pg_try_advisory_lock(${lockKey}) as taken`;
+    await one.database.exclusively(async (assertHeld) => {
+      await session.query('select pg_sleep(0.1)');
+      await assertHeld();
+      expect((await session.query(take)).rows).toEqual([{ taken: false }]);
+      const { rows } = await session.query(`select backend_xmin from pg_stat_activity where pid = (${holders})`);
+      expect(rows).toEqual([{ backend_xmin: null }]);
     });
+    expect((await session.query(take)).rows).toEqual([{ taken: true }]);
+  });
 
-    test('it is held through what would end an idle transaction', async () => {
-      const name = (await session.query('select current_database() as name')).rows[0].name;
-      await session.query(`alter database ${name} set idle_in_transaction_session_timeout = 1`);
-      await session.query(`alter database ${name} set default_transaction_isolation = 'repeatable read'`);
-      await node.database.exclusively(async (assertHeld) => {
-        await session.query('select pg_sleep(0.1)');
-        await assertHeld();
-        const { rows } = await session.query(`select backend_xmin from pg_stat_activity where pid = (${holders})`);
-        expect(rows).toEqual([{ backend_xmin: null }]);
-      });
+  test('that is lost during the work is noticed, at once and at the end', async () => {
+    const lost = 'The migration lock was lost';
+    const one = await node();
+    const work = one.database.exclusively(async (assertHeld) => {
+      await assertHeld();
+      await session.query(`select pg_terminate_backend(pid) from (${holders}) as holder`);
+      await expect(assertHeld()).rejects.toThrow(lost);
     });
-
-    test('a lock that is lost during the work is noticed, at once and at the end', async () => {
-      const lost = 'The migration lock was lost';
-      const work = node.database.exclusively(async (assertHeld) => {
-        await assertHeld();
-        await session.query(`select pg_terminate_backend(pid) from (${holders}) as holder`);
-        await expect(assertHeld()).rejects.toThrow(lost);
-      });
-      await expect(work).rejects.toThrow(lost);
-    });
-
-    test('the lock goes with the process that holds it', async () => {
-      await session.query('begin; create table pet (id int)');
-      const { child, ended } = run('main', [], { ...database.env, PORT: `${await freePort()}` });
-      const waits = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
-      const other = await openSession(database);
-      await eventually(async () => (await other.query(waits)).rowCount === 1);
-      expect((await other.query(holders)).rowCount).toBe(1);
-      child.kill('SIGKILL');
-      await ended;
-      await eventually(async () => (await other.query(holders)).rowCount === 0);
-      await session.query('rollback');
-      expect((await node.database.migrate()).length).toBeGreaterThan(0);
-      await other.end();
-    });
-
-    test('`migrate` says on standard error that it waits', async () => {
-      await session.query(`select pg_advisory_lock(${lockKey})`);
-      const { output, ended } = run('cli', ['migrate'], { ...database.env });
-      await eventually(async () => output.stderr !== '');
-      await session.query(`select pg_advisory_unlock(${lockKey})`);
-      expect(await ended).toMatchObject({
-        code: 0,
-        stdout: expect.stringMatching(/^applied: /),
-        stderr: expect.stringMatching(/^animal-store: waiting for another node’s migrations \(ms: \d+\)\n$/),
-      });
-      expect((await cli(['migrate'], database.env)).stderr).toBe('');
-    });
-  },
-);
+    await expect(work).rejects.toThrow(lost);
+  });
+});

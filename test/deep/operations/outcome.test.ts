@@ -9,18 +9,10 @@ import { Road } from '../../support/road.ts';
 import { openSession, urlOf } from '../../support/session.ts';
 import { type Store, startStore } from '../../support/store.ts';
 
-const unknown = {
-  code: 'SERVICE_UNAVAILABLE',
-  status: 503,
-  message: 'The database did not say whether this was stored: it may have been. Look for it before you send it again.',
-  retryAfter: undefined,
-};
-const notBegun = {
-  code: 'SERVICE_UNAVAILABLE',
-  status: 503,
-  message: 'The database cannot be reached; try again shortly.',
-  retryAfter: 1,
-};
+const refused = { code: 'SERVICE_UNAVAILABLE', status: 503 };
+const said = 'The database did not say whether this was stored: it may have been.';
+const unknown = { ...refused, message: `${said} Look for it before you send it again.`, retryAfter: undefined };
+const notBegun = { ...refused, message: 'The database cannot be reached; try again shortly.', retryAfter: 1 };
 
 // Is not looked up: no other statement comes between.
 const key = 'a-key-for-these-tests-and-no-others';
@@ -47,19 +39,18 @@ onServer.each(Object.entries(operations))(
       road.cut();
     });
     beforeEach(() => store.empty());
-    afterEach(async () => {
+    afterEach(mend);
+
+    async function mend(): Promise<void> {
       road.cut();
       road.isSilent = false;
       road.cutsAt = undefined;
       await road.open();
       await eventually(async () => (await rest(store, '/v1/pets')).status === 200);
-    });
+    }
 
     /** Beside the road. */
-    async function stored(): Promise<string[]> {
-      const { rows } = await session.query('select name from pet');
-      return rows.map(({ name }) => name);
-    }
+    const stored = async () => (await session.query('select name from pet')).rows.map(({ name }) => name);
 
     test('when the connection breaks after the commit the client is not told to send it again', async () => {
       road.cutsAt = 'INSERT 0 1';
@@ -83,18 +74,10 @@ onServer.each(Object.entries(operations))(
       await session.query('delete from idempotency_key');
       expect((await rest(store, '/v1/pets')).status).toBe(200);
       fails();
-      const message =
-        'The database did not say whether this was stored: it may have been. Send it again with the same Idempotency-Key.';
-      expect(await send()).toMatchObject({
-        outcome: { code: 'SERVICE_UNAVAILABLE', status: 503, message },
-        retryAfter: 1,
-      });
+      const message = `${said} Send it again with the same Idempotency-Key.`;
+      expect(await send()).toMatchObject({ outcome: { ...refused, message }, retryAfter: 1 });
       const before = await stored();
-      road.cut();
-      road.isSilent = false;
-      road.cutsAt = undefined;
-      await road.open();
-      await eventually(async () => (await rest(store, '/v1/pets')).status === 200);
+      await mend();
       const { outcome, replayed } = await send();
       expect(outcome).toMatchObject({ name: 'Rex' });
       expect(replayed).toBe(before.length === 1 ? 'true' : undefined);

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { databaseForAll } from '../../support/each.ts';
 import { faces, type SeenPet } from '../../support/faces.ts';
 import { afterAll, beforeAll, describe, expect, test } from '../../support/jest.ts';
-import { type Ended, type Env, eventually, runFile, type ServerProcess, startServer } from '../../support/process.ts';
+import { type Env, eventually, runFile, type ServerProcess, startServer } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 
 /** What stood for a release before there were tags. */
@@ -17,9 +17,8 @@ const title = `the previous release (${previous ?? `skipped: no git, or a clone 
 /** The newest tag before this commit, or what stands for it. */
 function previousRelease(): string | undefined {
   try {
-    const [tag] = git('tag', '--list', 'v*', '--merged', 'HEAD', '--no-contains', 'HEAD', '--sort=-v:refname').split(
-      '\n',
-    );
+    const tags = ['--list', 'v*', '--merged', 'HEAD', '--no-contains', 'HEAD', '--sort=-v:refname'];
+    const [tag] = git('tag', ...tags).split('\n');
     return git('rev-parse', '--short', '--verify', `${tag || beforeTags}^{commit}`);
   } catch {
     return undefined;
@@ -60,23 +59,22 @@ function build(release: string): string {
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  const command = (root: string, args: string[], env: Env): Promise<Ended> =>
-    runFile(join(root, 'dist/src/cli.js'), args, env).ended;
+  const command = (root: string, args: string[], env: Env) => runFile(join(root, 'dist/src/cli.js'), args, env).ended;
 
   test('what is added through either is found and listed by both, and ids ascend', async () => {
     const roads = servers.flatMap((server) => faces.map((face) => ({ server: server as never, face })));
     const statuses = ['available', 'pending', 'sold'];
-    const added: SeenPet[] = [];
-    const add = async ({ server, face }: (typeof roads)[number], number: number): Promise<SeenPet> => {
+    const add = async (_: unknown, number: number): Promise<SeenPet> => {
+      const { face, server } = roads[number % 4] as (typeof roads)[number];
       const newPet = { name: `pet ${number}`, categoryId: number, status: statuses[number % 3] };
       const outcome = await face.create(server, newPet);
       expect(outcome).toEqual({ data: { ...newPet, id: expect.any(String), categoryId: `${number}` } });
       return (outcome as { data: SeenPet }).data;
     };
-    for (let number = 0; number < 12; number += 1) added.push(await add(roads[number % 4] as never, number));
+    const added: SeenPet[] = [];
+    for (let number = 0; number < 12; number += 1) added.push(await add(undefined, number));
     expect(added).toEqual(sorted(added));
-    const together = Array.from({ length: 40 }, (_, index) => add(roads[index % 4] as never, 12 + index));
-    added.push(...sorted(await Promise.all(together)));
+    added.push(...sorted(await Promise.all(Array.from({ length: 40 }, (_, index) => add(_, 12 + index)))));
     expect(added).toEqual(sorted(added));
 
     for (const { server, face } of roads) {
@@ -111,9 +109,8 @@ const sorted = (pets: SeenPet[]) => pets.toSorted((a, b) => (BigInt(a.id) < BigI
 async function pages(list: (query: object) => Promise<unknown>): Promise<SeenPet[]> {
   const seen: SeenPet[] = [];
   for (;;) {
-    const { data } = (await list({ limit: 7, ...(seen.length > 0 && { after: seen.at(-1)?.id }) })) as {
-      data: SeenPet[];
-    };
+    const last = seen.at(-1);
+    const { data } = (await list({ limit: 7, ...(last && { after: last.id }) })) as { data: SeenPet[] };
     seen.push(...data);
     if (data.length < 7) return seen;
   }

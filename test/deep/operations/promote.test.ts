@@ -1,5 +1,6 @@
+import { once } from 'node:events';
 import { existsSync, rmSync } from 'node:fs';
-import { connect, createServer, type Server } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promote } from '../../../packages/postgres/src/promote.ts';
 import { loadConfig } from '../../../src/config.ts';
@@ -9,7 +10,16 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 import { contentsOf, foldersForEach, onceMore, sessionWith, usedStoreIn } from '../../support/embedded.ts';
 import { afterEach, beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { openNode } from '../../support/migrations.ts';
-import { cli, eventually, freePort, onPlainPostgres, run, startAndFail, startServer } from '../../support/process.ts';
+import {
+  cli,
+  type Ended,
+  eventually,
+  freePort,
+  onPlainPostgres,
+  run,
+  startAndFail,
+  startServer,
+} from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 
 const folders = foldersForEach();
@@ -75,19 +85,21 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
     expect((await cli(['promote', url], env())).stderr).toMatch(/is not empty: /);
   });
 
-  test('takes tables that a service has made there, leaves others alone, and refuses any row', async () => {
+  test('takes tables that a service has made there, leaves others alone, and refuses any row, or less TLS than is asked for', async () => {
     await usedStoreIn(folders.store);
     const { database: empty } = await openNode(database);
     await empty.migrate();
     await empty.close();
+    const plain = 'The database (DATABASE_URL) cannot be reached: The server does not support SSL connections';
+    expect(await cli(['promote', `${url}?sslmode=require`], env())).toMatchObject({
+      code: 1,
+      stderr: `animal-store: ${plain}\n`,
+    });
     const target = await sessionWith(url);
-    const refused = async () => {
-      const { code, stderr } = await cli(['promote', url], env());
-      expect({ code, isRetired: existsSync(`${folders.store}/retired`) }).toEqual({ code: 1, isRetired: false });
-      return stderr;
-    };
     await target.query(`insert into pet (name, category_id, status) values ('theirs', 1, 'sold')`);
-    expect(await refused()).toMatch(/is not empty: pet has 1 rows\. Promote to a new database\.\n$/);
+    const { code, stderr } = await cli(['promote', url], env());
+    expect({ code, isRetired: existsSync(`${folders.store}/retired`) }).toEqual({ code: 1, isRetired: false });
+    expect(stderr).toMatch(/is not empty: pet has 1 rows\. Promote to a new database\.\n$/);
     await target.query('delete from pet; create table theirs (id int); insert into theirs values (7)');
     expect(await cli(['promote', url], env())).toMatchObject({ code: 0, stderr: '' });
     expect((await target.query('select id from theirs')).rows).toEqual([{ id: 7 }]);
@@ -125,18 +137,15 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
     });
     const impatient = { ...loadConfig(env()).database, embedded: { maxSilence: 50 } };
     const target = { ...loadConfig({ DATABASE_URL: gate.url }).database, url: gate.url };
-    const late = { ended: undefined as ReturnType<typeof run>['ended'] | undefined };
+    let late: Promise<Ended> | undefined;
     const promoted = promote(impatient, target, modelOf(modules), () => {
-      late.ended ??= run('cli', ['keys', 'issue', '--name', 'late'], env()).ended;
+      late ??= cli(['keys', 'issue', '--name', 'late'], env());
     });
     expect(await promoted).toMatchObject({ wasThere: false });
     gate.close();
     expect([...left]).toEqual([]);
-    expect(await late.ended).toMatchObject({
-      code: 1,
-      stdout: '',
-      stderr: expect.stringContaining('set DATABASE_URL'),
-    });
+    const told = expect.stringContaining('set DATABASE_URL');
+    expect(await late).toMatchObject({ code: 1, stdout: '', stderr: told });
     expect(await contentsOfTarget()).toEqual(contents);
   });
 
@@ -156,23 +165,14 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
     expect(await cli(['promote', url], env())).toMatchObject({ code: 0, stderr: '' });
     expect(await contentsOfTarget()).toEqual(contents);
   });
-
-  test('asks of the target the TLS that its address asks for', async () => {
-    await usedStoreIn(folders.store);
-    const { code, stderr } = await cli(['promote', `${url}?sslmode=require`], env());
-    expect({ code, stderr }).toEqual({
-      code: 1,
-      stderr:
-        'animal-store: The database (DATABASE_URL) cannot be reached: The server does not support SSL connections\n',
-    });
-  });
 });
 
 /** A way to a PostgreSQL that lets each piece through when `pass` has resolved. */
 async function startGate(target: string, pass: (bytes: Buffer) => Promise<void>) {
-  const { hostname, port } = new URL(target);
-  const server: Server = createServer((client) => {
-    const upstream = connect(Number(port), hostname);
+  const url = new URL(target);
+  const [port, own] = [Number(url.port), await freePort()];
+  const server = createServer((client) => {
+    const upstream = connect(port, url.hostname);
     for (const socket of [client, upstream]) socket.on('error', () => undefined);
     client.on('close', () => upstream.destroy());
     upstream.on('close', () => client.destroy());
@@ -181,10 +181,8 @@ async function startGate(target: string, pass: (bytes: Buffer) => Promise<void>)
     client.on('data', (bytes) => {
       passed = passed.then(() => pass(bytes)).then(() => void upstream.write(bytes));
     });
-  });
-  const own = await freePort();
-  await new Promise<void>((done) => server.listen(own, '127.0.0.1', done));
-  const url = new URL(target);
+  }).listen(own, '127.0.0.1');
+  await once(server, 'listening');
   url.port = `${own}`;
   return { url: url.href, close: () => server.close() };
 }

@@ -14,13 +14,8 @@ function shown(line: object): string {
 }
 
 test('a terminal gets a short line for each request', () => {
-  const request = {
-    reqId: '1',
-    req: { method: 'GET', path: '/v1/pets' },
-    face: 'rest',
-    operation: 'listPets',
-    ms: 12.3,
-  };
+  const req = { method: 'GET', path: '/v1/pets' };
+  const request = { reqId: '1', req, face: 'rest', operation: 'listPets', ms: 12.3 };
   expect(shown({ ...request, status: 200, key: 1, msg: 'answered' })).toBe('GET /v1/pets 200 12 ms key 1');
   expect(shown({ ...request, status: 401, code: 'UNAUTHENTICATED', msg: 'answered' })).toBe(
     'GET /v1/pets 401 UNAUTHENTICATED 12 ms',
@@ -45,15 +40,10 @@ test('other lines have their members, without control characters; text stays as 
 test('.env in the current folder is read, gives way to the environment, and is named by doctor', async () => {
   const folder = await newFolder();
   writeFileSync(join(folder, '.env'), 'PORT=70000\nWORKERS=none\n');
-  const command = [
-    'sh',
-    '-c',
-    'cd "$FOLDER" && unset ANIMAL_STORE_ENV_FILE && exec "$0" "$@"',
-    process.execPath,
-    resolve('dist/src/cli.js'),
-  ];
+  const inFolder = 'cd "$FOLDER" && unset ANIMAL_STORE_ENV_FILE && exec "$0" "$@"';
+  const command = ['sh', '-c', inFolder, process.execPath, resolve('dist/src/cli.js'), 'doctor'];
   const env = { PATH: `${process.env.PATH}`, FOLDER: folder, WORKERS: '1' };
-  const { code, stdout } = await runCommand([...command, 'doctor'], env).ended;
+  const { code, stdout } = await runCommand(command, env).ended;
   expect(code).toBe(1);
   expect(stdout).toContain(`configuration (${join(folder, '.env')})`);
   expect(stdout).toContain('PORT must be a whole number between 1 and 65535, not "70000"');

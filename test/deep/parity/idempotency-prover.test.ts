@@ -1,9 +1,9 @@
 import { once as event } from 'node:events';
 import { request } from 'node:http';
 import fc from 'fast-check';
-import { outcomeUnknown } from '../../../packages/postgres/src/errors.ts';
+import { outcomeUnknown } from '../../../packages/postgres/src/postgres-errors.ts';
 import { cases } from '../../support/cases.ts';
-import { type Created, type Creator, creators, headerOf } from '../../support/creations.ts';
+import { type Created, creators, headerOf } from '../../support/creations.ts';
 import { toJson } from '../../support/http.ts';
 import { afterAll, expect, test } from '../../support/jest.ts';
 import { rest } from '../../support/rest.ts';
@@ -22,28 +22,20 @@ const inputs = [
   { name: 'Rex', categoryId: 5n, status: 'sold' },
   { name: 'rex', categoryId: 9007199254740993n },
 ];
-const place = (list: readonly unknown[]) => fc.nat({ max: list.length - 1 });
 const creation = fc.record({
   face: fc.constantFrom(...creators),
   node: fc.nat({ max: 1 }),
   client: fc.nat({ max: 1 }),
   key: fc.option(fc.constantFrom('a', '"a"', 'b', '"c"')),
-  input: place(inputs),
+  input: fc.nat({ max: inputs.length - 1 }),
   isAbandoned: fc.boolean(),
 });
+type Creation = typeof creation extends fc.Arbitrary<infer One> ? One : never;
 const burst = fc.record({
   creations: fc.array(creation, { minLength: 1, maxLength: 16 }),
   /** How many answers of the database are lost. */
   lost: fc.nat({ max: 2 }),
 });
-interface Creation {
-  face: Creator;
-  node: number;
-  client: number;
-  key: string | null;
-  input: number;
-  isAbandoned: boolean;
-}
 
 let nodes: ServiceNode[];
 let clients: string[];
@@ -122,15 +114,7 @@ class History {
 }
 
 /** The animal without its id, as the faces show it. */
-function shown({
-  name,
-  categoryId,
-  status = 'available',
-}: {
-  name?: unknown;
-  categoryId?: unknown;
-  status?: unknown;
-}): string {
+function shown({ name, categoryId, status = 'available' }: Record<string, unknown>): string {
   return JSON.stringify([name, `${categoryId}`, status]);
 }
 

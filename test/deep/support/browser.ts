@@ -3,10 +3,16 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Browser, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect } from '../../support/jest.ts';
 
 /** Debian's Chromium, or the one that CHROMIUM names. */
-export const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
-export const hasBrowser = existsSync(executablePath);
+const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
+
+/** A group of tests in a real browser. */
+export function inBrowser(define: () => void): void {
+  const group = existsSync(executablePath) ? describe : describe.skip;
+  group('in a real browser (skipped where there is no Chromium: CHROMIUM, or /usr/bin/chromium)', define);
+}
 
 export function launch(): Promise<Browser> {
   return chromium.launch({
@@ -15,38 +21,53 @@ export function launch(): Promise<Browser> {
   });
 }
 
-/** A page, and everything about it that a user should never see. */
-export interface Visit {
-  page: Page;
-  /** Errors of scripts, of the console, and of the content security policy. */
-  complaints: string[];
-  /** Addresses outside the service that the page asked for. */
-  foreign: string[];
-}
-
 export interface Stub {
   contentType: string;
   body: string;
 }
 
-/** Opens a page whose requests to other hosts are answered by `stubs`, by address, or not at all. */
-export async function visit(browser: Browser, origin: string, stubs: Record<string, Stub> = {}): Promise<Visit> {
-  const page = await browser.newPage();
-  const complaints: string[] = [];
-  const foreign: string[] = [];
-  page.on('pageerror', (error) => complaints.push(error.message));
-  page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
-  await page.route(
-    (url) => url.origin !== origin,
-    async (route) => {
-      const address = route.request().url();
-      const [, stub] = Object.entries(stubs).find(([prefix]) => address.startsWith(prefix)) ?? [];
-      if (stub) return route.fulfill(stub);
-      foreign.push(address);
-      return route.abort();
-    },
-  );
-  return { page, complaints, foreign };
+/** What is not as it must be on every page. */
+interface Unusual {
+  /** Answers of other hosts, by the beginning of an address. There are no others. */
+  stubs?: Record<string, Stub>;
+  /** Errors of scripts, of the console, and of the content security policy. */
+  complaints?: string[];
+  /** Whether the service refuses a key, which the browser reports as an error. */
+  isRefused?: boolean;
+  /** Addresses outside the service that the page asks for in vain. */
+  foreign?: string[];
+}
+
+/** A browser for the tests of a group. @returns a function that opens a page, and in the end holds it to `unusual` */
+export function browserForAll(service: { origin: string }) {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launch();
+  });
+  afterAll(() => browser?.close());
+  return async (work: (page: Page) => Promise<void>, unusual: Unusual = {}): Promise<void> => {
+    const { stubs = {}, complaints = [], isRefused = false, foreign = [] } = unusual;
+    const page = await browser.newPage({ baseURL: service.origin });
+    const seen = { complaints: [] as string[], foreign: [] as string[] };
+    const complain = (text: string) => {
+      if (!isRefused || !text.includes('401')) seen.complaints.push(text);
+    };
+    page.on('pageerror', (error) => complain(error.message));
+    page.on('console', (message) => message.type() === 'error' && complain(message.text()));
+    await page.route(
+      (url) => url.origin !== service.origin,
+      async (route) => {
+        const address = route.request().url();
+        const [, stub] = Object.entries(stubs).find(([prefix]) => address.startsWith(prefix)) ?? [];
+        if (stub) return route.fulfill(stub);
+        seen.foreign.push(address);
+        return route.abort();
+      },
+    );
+    await work(page);
+    expect(seen).toEqual({ complaints, foreign });
+    await page.close();
+  };
 }
 
 const axe = fileURLToPath(import.meta.resolve('axe-core/axe.min.js'));
@@ -74,9 +95,9 @@ const looks = [
 
 /**
  * Shows the page in looks that have both colours and both widths; with SCREENSHOTS, in every look, and photographs it into
- * that folder.
+ * that folder. Unless `check` says otherwise there must be no barrier, and nothing wider than the window.
  */
-export async function eachLook(page: Page, name: string, check: (look: string) => Promise<void>): Promise<void> {
+export async function eachLook(page: Page, name: string, check = isOpenToAll(page)): Promise<void> {
   const folder = process.env.SCREENSHOTS;
   if (folder) await mkdir(folder, { recursive: true });
   for (const { name: look, colorScheme, width, height } of folder ? looks : [looks[0], looks[3]]) {
@@ -86,3 +107,8 @@ export async function eachLook(page: Page, name: string, check: (look: string) =
     if (folder) await page.screenshot({ path: join(folder, `${name}-${look}.png`), fullPage: true });
   }
 }
+
+export const isOpenToAll = (page: Page) => async (look: string) => {
+  const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+  expect([look, await barriers(page), overflow]).toEqual([look, [], 0]);
+};

@@ -31,16 +31,7 @@ export async function mistyped(imports: string, claims: Claim[]): Promise<string
     ({ value, type }, at) => `export const value${at} = ${JSON.stringify(value)} satisfies ${type};`,
   );
   writeFileSync(file, [imports, plain, ...lines].join('\n'));
-  const options = [
-    '--ignoreConfig',
-    '--noEmit',
-    '--strict',
-    '--module',
-    'nodenext',
-    '--skipLibCheck',
-    '--types',
-    'node',
-  ];
+  const options = '--ignoreConfig --noEmit --strict --module nodenext --skipLibCheck --types node'.split(' ');
   try {
     await promisify(execFile)(resolve('node_modules/.bin/tsc'), [...options, file]);
     return '';

@@ -1,10 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ROOT_CONTEXT, SpanKind, TraceFlags, trace } from '@opentelemetry/api';
-import { SamplingDecision } from '@opentelemetry/sdk-trace';
-import { samplerFromEnv } from '../../../src/runtime/telemetry/traces.ts';
-import { createTestDatabase, newFolder } from '../../support/database.ts';
+import { createTestDatabase } from '../../support/database.ts';
 import { databaseForEach } from '../../support/each.ts';
+import { newFolder } from '../../support/folder.ts';
 import { graphqlText } from '../../support/graphql.ts';
 import { send } from '../../support/http.ts';
 import { afterEach, beforeEach, expect, test } from '../../support/jest.ts';
@@ -142,33 +140,6 @@ test('requests of one batch that are not sampled are not linked', async () => {
   }
 });
 
-test.each([
-  ['by default all but what the client does not sample', {}, [true, true, false]],
-  ['always_off: nothing', { OTEL_TRACES_SAMPLER: 'always_off' }, [false, false, false]],
-  [
-    'parentbased_always_off: what the client samples',
-    { OTEL_TRACES_SAMPLER: 'parentbased_always_off' },
-    [false, true, false],
-  ],
-  [
-    'a ratio of 0: nothing',
-    { OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0' },
-    [false, false, false],
-  ],
-  ['always_on: all', { OTEL_TRACES_SAMPLER: 'always_on' }, [true, true, true]],
-])('of traces that begin here, that are sampled and that are not, the sampler takes %s', (_, env, expected) => {
-  Object.assign(process.env, env);
-  const sampler = samplerFromEnv();
-  for (const name of Object.keys(env)) delete process.env[name];
-  const of = (traceFlags?: TraceFlags) => {
-    const parent = traceFlags === undefined ? undefined : { ...remote, traceFlags, isRemote: true };
-    const context = parent ? trace.setSpanContext(ROOT_CONTEXT, parent) : ROOT_CONTEXT;
-    return sampler.shouldSample(context, remote.traceId, 'GET', SpanKind.SERVER, {}, []).decision;
-  };
-  const decisions = [of(), of(TraceFlags.SAMPLED), of(TraceFlags.NONE)];
-  expect(decisions.map((one) => one === SamplingDecision.RECORD_AND_SAMPLED)).toEqual(expected);
-});
-
 test('no span has a key, a query or anything else that a client may have hidden one in', async () => {
   const secret = `ask_${'s3cret'.repeat(8)}`;
   const server = await start({ TRUST_PROXY: '1' });
@@ -199,23 +170,28 @@ test('with workers each sends its own', async () => {
   expect(new Set(requests.map(({ resource }) => resource['process.pid'])).size).toBe(2);
 });
 
-/** Sends every 20 ms, and gives up after 100. */
-const impatient = { OTEL_BSP_SCHEDULE_DELAY: '20', OTEL_EXPORTER_OTLP_TIMEOUT: '100' };
-const told = ({ output }: ServerProcess) =>
-  linesOf(output.stdout)
-    .filter(({ msg }) => /^spans /.test(msg))
-    .map(({ level, msg }) => [level, msg]);
-const lost = [40, 'spans cannot be sent and are lost'];
-
-test('a collector that hangs delays no request and no shutdown, and is told once', async () => {
+test('a collector that hangs or refuses delays no request and no shutdown, is told once, and when it is back', async () => {
+  const { answer } = collector;
+  // Sends every 20 ms, and gives up after 100.
+  const server = await start({ OTEL_BSP_SCHEDULE_DELAY: '20', OTEL_EXPORTER_OTLP_TIMEOUT: '100' });
+  const told = () => linesOf(server.output.stdout).filter(({ msg }) => /^spans /.test(msg));
+  const until = (isTrue: () => boolean) =>
+    eventually(async () => {
+      expect((await get(server, '/v1/pets')).status).toBe(200);
+      return isTrue();
+    });
   collector.answer = () => undefined;
-  const server = await start(impatient);
-  await eventually(async () => {
-    expect((await get(server, '/v1/pets')).status).toBe(200);
-    return collector.requests.length >= 5 && told(server).length > 0;
-  });
+  await until(() => collector.requests.length >= 5 && told().length > 0);
+  collector.answer = answer;
+  await until(() => told().length === 2);
+  collector.answer = (response) => void response.writeHead(400).end('no');
+  await until(() => told().length === 3);
   expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
-  expect(told(server)).toEqual([lost]);
+  const [lost, back] = [
+    [40, 'spans cannot be sent and are lost'],
+    [30, 'spans are no longer lost'],
+  ];
+  expect(told().map(({ level, msg }) => [level, msg])).toEqual([lost, back, lost]);
 });
 
 test('the end waits for it two seconds at most, whatever its own time limit is, and that of the requests', async () => {
@@ -227,23 +203,7 @@ test('the end waits for it two seconds at most, whatever its own time limit is, 
   expect(collector.spans.map(({ name }) => name)).toContain('GET /v1/pets');
 });
 
-test('one that refuses for a while is told when it is back', async () => {
-  const { answer } = collector;
-  collector.answer = (response) => void response.writeHead(400).end('no');
-  const server = await start(impatient);
-  const until = (lines: number) =>
-    eventually(async () => {
-      await get(server, '/v1/pets');
-      return told(server).length === lines;
-    });
-  await until(1);
-  collector.answer = answer;
-  await until(2);
-  expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
-  expect(told(server)).toEqual([lost, [30, 'spans are no longer lost']]);
-});
-
-test('OTEL_TRACES_EXPORTER alone asks for it; what is not known is told, and nothing is sent', async () => {
+test('an exporter that is not known is told, and nothing is sent', async () => {
   const server = await start({ OTEL_TRACES_EXPORTER: 'zipkin' });
   await get(server, '/v1/pets');
   const { stdout } = await server.stop();

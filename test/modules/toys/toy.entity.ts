@@ -7,7 +7,7 @@ import type { NewToy } from './toy.schemas.ts';
 export const ToyKind = { ball: 'ball', bone: 'bone', mouse: 'mouse' } as const;
 export type ToyKind = (typeof ToyKind)[keyof typeof ToyKind];
 
-const toySchema = defineEntity({
+const toyTable = defineEntity({
   name: 'Toy',
   tableName: 'toy',
   properties: {
@@ -21,10 +21,10 @@ const toySchema = defineEntity({
   indexes: [{ properties: ['kind', 'id'] }],
 });
 
-export class ToyEntity extends toySchema.class {}
-toySchema.setClass(ToyEntity);
+export class ToyEntity extends toyTable.class {}
+toyTable.setClass(ToyEntity);
 
 /** A toy, and all of them: without a rule of their own they need no service between. */
-export type Toy = Row<InferEntity<typeof toySchema>>;
+export type Toy = Row<InferEntity<typeof toyTable>>;
 export type Toys = Records<Toy, NewToy>;
 export type LiveToys = LiveList<Toy>;

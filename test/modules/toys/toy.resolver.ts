@@ -1,7 +1,7 @@
 import { Arg, Args, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';
 import type { DeprecatedField } from '../../../src/access/deprecations/deprecation.ts';
 import { FollowArgs, type IdempotencyClaim, Live, Repeatable } from '../../../src/api/graphql/decorators.ts';
-import type { GraphQLContext } from '../../../src/api/graphql/over-http.ts';
+import type { GraphQLContext } from '../../../src/api/graphql/operation.ts';
 import { ConnectionArgs, connectionChecker, ID, ListArgs, toConnection } from '../../../src/api/graphql/types.ts';
 import { checker } from '../../../src/storage/input/check.ts';
 import { int64FromText } from '../../../src/storage/input/int64.ts';
@@ -9,8 +9,8 @@ import { type LiveToys, ToyKind, type Toys } from './toy.entity.ts';
 import { newToySchema, toyQuerySchema } from './toy.schemas.ts';
 import { getToyDeprecation, NewToyInput, ToyConnection, ToyType } from './toy.types.ts';
 
-const queryOf = checker(toyQuerySchema, { isText: true });
-const newToyOf = checker(newToySchema, { isText: true });
+const queryOf = checker(toyQuerySchema, { isLenient: true });
+const newToyOf = checker(newToySchema, { isLenient: true });
 const queryOfConnection = connectionChecker(toyQuerySchema);
 
 /** GraphQL. */
@@ -50,9 +50,9 @@ export class ToyResolver {
   async createToy(
     @Arg('input', () => NewToyInput) input: NewToyInput,
     @Ctx() { call }: GraphQLContext,
-    @Repeatable() once: IdempotencyClaim | undefined,
+    @Repeatable() claim: IdempotencyClaim | undefined,
   ): Promise<ToyType> {
-    return this.records.insert(newToyOf(input), call, once);
+    return this.records.insert(newToyOf(input), call, claim);
   }
 
   @Live(() => ToyType, { description: 'Toys as they are added, by ascending id.' })

@@ -1,7 +1,7 @@
 import { defineEntity, type EntityManager, type InferEntity, LockMode, p } from '@mikro-orm/core';
 import { Type } from 'typebox';
 import type { Database } from '../../../packages/postgres/src/database.ts';
-import { sqlState, unavailable } from '../../../packages/postgres/src/errors.ts';
+import { sqlState, unavailable } from '../../../packages/postgres/src/postgres-errors.ts';
 import { type Deadline, noDeadline } from '../../../src/deadline.ts';
 import { StoreError } from '../../../src/errors.ts';
 import { enumSchema, type Input, int64Schema, textSchema, use, withDefault } from '../../../src/storage/input/check.ts';
@@ -62,8 +62,8 @@ export class VisitService {
   }
 
   /** @throws StoreError BAD_USER_INPUT when there is no such pet */
-  async create(visit: NewVisit, deadline?: Deadline, once?: IdempotencyClaim): Promise<Visit> {
-    return this.#visits.insert(visit, deadline, once).catch((error) => {
+  async create(visit: NewVisit, deadline?: Deadline, claim?: IdempotencyClaim): Promise<Visit> {
+    return this.#visits.insert(visit, deadline, claim).catch((error) => {
       // A foreign key's violation (SQLSTATE 23503): only this row of its batch has failed.
       if (sqlState(error) !== '23503') throw error;
       throw new StoreError('BAD_USER_INPUT', `There is no animal with the id ${visit.petId}.`);

@@ -28,7 +28,7 @@ function visitRoutes(app: Routes, visits: VisitService): void {
   const response = { 201: success(visitSchema, 'Visit added.') };
   const createVisit = { operationId: 'createVisit', body: newVisitSchema, response };
   app.post('/visits', { schema: createVisit, config: { isRepeatable: true } }, async (request, reply) =>
-    reply.code(201).send(await visits.create(request.body, request.call, request.once)),
+    reply.code(201).send(await visits.create(request.body, request.call, request.claim)),
   );
 
   const one = '/visits/:visitId(^[^]+$)';
@@ -66,7 +66,7 @@ class VisitChangeInput {
   @Field(() => VisitStatus, { nullable: true }) readonly status?: keyof typeof VisitStatus | null;
 }
 
-const changeOf = checker(visitChangeSchema, { isText: true });
+const changeOf = checker(visitChangeSchema, { isLenient: true });
 
 @Resolver()
 class VisitResolver {

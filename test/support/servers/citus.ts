@@ -2,8 +2,8 @@ import { execFile, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';
-import pg from 'pg';
 import { freePort } from '../process.ts';
+import { query } from '../query.ts';
 import { atExit, newHome } from './program.ts';
 
 const script = resolve(process.env.CITUS_CLUSTER ?? '../shared/citus/cluster');
@@ -16,15 +16,8 @@ const start = '"$0" start "$1" "$2" >"$1/log" 2>&1 || { cat "$1/log" >&2; grep -
 /** Whether a Citus cluster can be started here: see `../shared/citus`; CITUS_CLUSTER names the script elsewhere. */
 export const hasCitus = existsSync(script) && existsSync('/usr/lib/postgresql/15/bin') && process.getuid?.() === 0;
 
-/** A coordinator and two workers, each of which knows the database `shop`. */
-export interface TestCitus {
-  /** Of the coordinator. */
-  url: string;
-  workerUrls: string[];
-  stop(): Promise<void>;
-}
-
-export async function startCitus(): Promise<TestCitus> {
+/** Starts a coordinator, at `url`, and two workers, each of which knows the database `shop`. */
+export async function startCitus() {
   const home = await newHome('postgres');
   const port = await threePorts();
   // Its servers are daemons, which the script finds by the process ids in their folders.
@@ -64,13 +57,7 @@ export async function distribute(url: string, layout: Layout): Promise<void> {
   const [, block = ''] =
     /```sql\n(select create_reference_table[^`]*)```/.exec(readFileSync('docs/scale.md', 'utf8')) ?? [];
   const shared = block.split('\n').filter((line) => line.includes('create_reference_table') && !line.includes("'pet'"));
-  const client = new pg.Client(url);
-  await client.connect();
-  try {
-    for (const statement of [...shared, distributionOf('pet', layout)]) await client.query(statement);
-  } finally {
-    await client.end();
-  }
+  await query(url, ...shared, distributionOf('pet', layout));
 }
 
 /** The statement that distributes a table. */

@@ -1,59 +1,68 @@
 import { once } from 'node:events';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
-import { join } from 'node:path';
+import type { AddressInfo } from 'node:net';
+import { send } from '../http.ts';
 import { freePort } from '../process.ts';
 import type { TestPostgres } from './postgres.ts';
-import { asUser, type Home, newHome, type Program, startProgram, untilUp } from './program.ts';
+import { isOpen, startConfigured } from './program.ts';
 
 const binary = '/usr/sbin/haproxy';
 
 /** Whether there is a HAProxy to run (Debian: haproxy). */
 export const hasHaproxy = existsSync(binary);
 
-/** One address for whichever of several servers is the primary: HAProxy as Patroni's documentation sets it up. */
-export class TestHaproxy {
-  readonly port: number;
-  /** The file that takes what it says: when which server came and went. */
-  readonly log: string;
-  readonly #home: Home;
-  readonly #program: Program;
-  readonly #agents: Agent[];
-
-  private constructor(port: number, home: Home, log: string, program: Program, agents: Agent[]) {
-    this.port = port;
-    this.log = log;
-    this.#home = home;
-    this.#program = program;
-    this.#agents = agents;
-  }
-
-  static async start(servers: TestPostgres[]): Promise<TestHaproxy> {
-    const [port, home] = [await freePort(), await newHome('nobody')];
-    const [file, log] = [join(home.path, 'haproxy.cfg'), join(home.path, 'log')];
-    const agents = await Promise.all(servers.map(startAgent));
-    const lines = servers.map(
-      ({ name, port }, at) => `  server ${name} 127.0.0.1:${port} check port ${agents[at]?.port}`,
-    );
-    writeFileSync(file, `${configuration(port)}${lines.join('\n')}\n`);
-    const program = startProgram(asUser('nobody', [binary, '-db', '-f', file]), home.path, log);
-    await untilUp(program, log, () => isOpen(port));
-    return new TestHaproxy(port, home, log, program, agents);
-  }
-
-  url(database = 'postgres'): string {
-    return `postgres://postgres@127.0.0.1:${this.port}/${database}`;
-  }
-
-  async stop(): Promise<void> {
-    await this.#program.stop('SIGKILL');
-    for (const agent of this.#agents) agent.close();
-    this.#home.remove();
-  }
+function startHaproxy(text: string, isUp: () => Promise<boolean>) {
+  const command = (folder: string) => [binary, '-db', '-f', `${folder}/haproxy.cfg`];
+  return startConfigured('nobody', { 'haproxy.cfg': text }, command, isUp);
 }
 
-type Agent = Awaited<ReturnType<typeof startAgent>>;
+/** One address for whichever of several servers is the primary: HAProxy as Patroni's documentation sets it up. */
+export async function startFailover(servers: TestPostgres[]) {
+  const port = await freePort();
+  const agents = await Promise.all(servers.map(startAgent));
+  const lines = servers.map(
+    ({ name, port }, at) => `  server ${name} 127.0.0.1:${port} check port ${agents[at]?.port}\n`,
+  );
+  const haproxy = await startHaproxy(configuration(port) + lines.join(''), () => isOpen(port));
+  return {
+    port,
+    log: haproxy.log,
+    url: (database = 'postgres') => `postgres://postgres@127.0.0.1:${port}/${database}`,
+    stop: async () => {
+      await haproxy.stop();
+      for (const agent of agents) agent.close();
+    },
+  };
+}
+
+export type TestProxy = Awaited<ReturnType<typeof startProxy>>;
+
+/**
+ * HAProxy in front of two nodes, with the file that compose.yaml gives it: only the addresses are others.
+ *
+ * @param nodes the ports of `store-1` and `store-2`
+ * @param checks their ports for operators
+ */
+export async function startProxy(nodes: [number, number], checks = nodes) {
+  const port = await freePort();
+  const addresses: Array<[there: string, here: string]> = [
+    ['bind :4000\n', `bind 127.0.0.1:${port}\n`],
+    ['store-1:4000 port 9464\n', `127.0.0.1:${nodes[0]} port ${checks[0]}\n`],
+    ['store-2:4000 port 9464\n', `127.0.0.1:${nodes[1]} port ${checks[1]}\n`],
+  ];
+  let text = readFileSync('operations/proxy/haproxy.cfg', 'utf8');
+  for (const [there, here] of addresses) {
+    if (!text.includes(there)) throw new Error(`haproxy.cfg has no ${there}`);
+    text = text.replace(there, here);
+  }
+  const origin = `http://127.0.0.1:${port}`;
+  const { log, stop } = await startHaproxy(text, async () => (await send(origin, { path: '/livez' })).status === 200);
+  /** Whether it has noticed that a node came, or went. */
+  const noticed = (node: 'store-1' | 'store-2', what: 'UP' | 'DOWN') =>
+    readFileSync(log, 'utf8').includes(`Server nodes/${node} is ${what}`);
+  return { origin, noticed, stop };
+}
 
 const configuration = (port: number) => `global
   log stdout format raw local0
@@ -71,13 +80,6 @@ listen primary
   http-check expect status 200
   default-server inter 500ms fall 2 rise 1 on-marked-down shutdown-sessions
 `;
-
-function isOpen(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => socket.end(() => resolve(true)));
-    socket.once('error', () => resolve(false));
-  });
-}
 
 /** Answers 200 as long as this server is the primary, as Patroni does beside each PostgreSQL: TCP alone cannot tell. */
 async function startAgent(server: TestPostgres): Promise<{ port: number; close(): void }> {

@@ -1,9 +1,8 @@
-import { existsSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import pg from 'pg';
+import { existsSync } from 'node:fs';
 import { freePort } from '../process.ts';
+import { query } from '../query.ts';
 import type { Settings } from './postgres.ts';
-import { asUser, type Home, newHome, type Program, startProgram, untilUp } from './program.ts';
+import { startConfigured } from './program.ts';
 
 const binary = '/usr/sbin/pgbouncer';
 
@@ -12,57 +11,24 @@ export const hasPgBouncer = existsSync(binary);
 
 const user = 'postgres';
 
-/** A private PgBouncer on 127.0.0.1 in front of one server; it trusts everybody. */
-export class TestPgBouncer {
-  readonly port: number;
-  readonly log: string;
-  readonly #home: Home;
-  readonly #program: Program;
+export type TestPgBouncer = Awaited<ReturnType<typeof startPgBouncer>>;
 
-  private constructor(port: number, home: Home, log: string, program: Program) {
-    this.port = port;
-    this.#home = home;
-    this.log = log;
-    this.#program = program;
-  }
-
-  /**
-   * Starts one that is set up as Debian's package is, but for where it listens and whom it lets in.
-   *
-   * @param server any database of it can be reached, by its name
-   * @param settings of the section `[pgbouncer]`, `pool_mode` for instance, which is `session` as it comes
-   */
-  static async start(server: { port: number }, settings: Settings = {}): Promise<TestPgBouncer> {
-    const [port, home] = [await freePort(), await newHome(user)];
-    const [file, log] = [join(home.path, 'pgbouncer.ini'), join(home.path, 'log')];
-    writeFileSync(file, configuration(port, server.port, settings));
-    const program = startProgram(asUser(user, [binary, file]), home.path, log);
-    const bouncer = new TestPgBouncer(port, home, log, program);
-    await untilUp(program, log, async () => (await bouncer.show('version')).length > 0);
-    return bouncer;
-  }
-
-  url(database = 'postgres'): string {
-    return `postgres://${user}@127.0.0.1:${this.port}/${database}`;
-  }
-
+/**
+ * Starts a private PgBouncer on 127.0.0.1 that trusts everybody; the rest is set up as Debian's package is.
+ *
+ * @param server any database of it can be reached, by its name
+ * @param settings of the section `[pgbouncer]`, `pool_mode` for instance, which is `session` as it comes
+ */
+export async function startPgBouncer(server: { port: number }, settings: Settings = {}) {
+  const port = await freePort();
+  const url = (database = 'postgres') => `postgres://${user}@127.0.0.1:${port}/${database}`;
   /** Asks its console. @param what `pools`, `clients`, `servers`, `stats` ... */
-  async show(what: string): Promise<Array<Record<string, unknown>>> {
-    const console = new pg.Client({ connectionString: this.url('pgbouncer'), connectionTimeoutMillis: 5000 });
-    console.on('error', () => undefined);
-    try {
-      await console.connect();
-      return (await console.query(`show ${what}`)).rows;
-    } finally {
-      await console.end().catch(() => undefined);
-    }
-  }
-
-  /** Ends it at once, and what goes through it. */
-  async stop(): Promise<void> {
-    await this.#program.stop('SIGTERM');
-    this.#home.remove();
-  }
+  const show = (what: string): Promise<Array<Record<string, unknown>>> =>
+    query({ connectionString: url('pgbouncer'), connectionTimeoutMillis: 5000 }, `show ${what}`);
+  const files = { 'pgbouncer.ini': configuration(port, server.port, settings) };
+  const command = (folder: string) => [binary, `${folder}/pgbouncer.ini`];
+  const { log, stop } = await startConfigured(user, files, command, async () => (await show('version')).length > 0);
+  return { port, log, url, show, stop };
 }
 
 function configuration(port: number, serverPort: number, settings: Settings): string {

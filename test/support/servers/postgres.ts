@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import pg from 'pg';
 import { freePort } from '../process.ts';
+import { query } from '../query.ts';
 import { DataFolder, type Settings, user } from './data-folder.ts';
 import { childrenOf, hasConnections, type Program, untilUp } from './program.ts';
 
@@ -90,16 +90,8 @@ export class TestPostgres {
     while ((await this.#loadTime()) === before) await pause(10);
   }
 
-  async query<Row extends pg.QueryResultRow>(text: string, values: unknown[] = [], database?: string): Promise<Row[]> {
-    const client = new pg.Client({ connectionString: this.url(database), connectionTimeoutMillis: 5000 });
-    // A server that is killed while we are connected is no error of ours.
-    client.on('error', () => undefined);
-    try {
-      await client.connect();
-      return (await client.query<Row>(text, values)).rows;
-    } finally {
-      await client.end().catch(() => undefined);
-    }
+  query<Row>(text: string, values: unknown[] = [], database?: string): Promise<Row[]> {
+    return query<Row>({ connectionString: this.url(database), connectionTimeoutMillis: 5000 }, { text, values });
   }
 
   /** Makes a replica the primary, and waits until it is. */
@@ -107,8 +99,8 @@ export class TestPostgres {
     await this.query('select pg_promote(true, 60)');
   }
 
-  async stop(mode: 'smart' | 'fast' | 'immediate' = 'fast'): Promise<void> {
-    await this.#program?.stop(({ smart: 'SIGTERM', fast: 'SIGINT', immediate: 'SIGQUIT' } as const)[mode]);
+  async stop(mode: 'fast' | 'immediate' = 'fast'): Promise<void> {
+    await this.#program?.stop(mode === 'fast' ? 'SIGINT' : 'SIGQUIT');
   }
 
   /** As when the machine breaks down: nobody says goodbye. */

@@ -1,20 +1,19 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { chownSync, closeSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { chownSync, closeSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { newFolder } from '../folder.ts';
 
 const isRoot = process.getuid?.() === 0;
 
 /** A folder of one server: its data, its configuration and what it says. */
-export interface Home {
-  path: string;
-  remove(): void;
-}
+export type Home = Awaited<ReturnType<typeof newHome>>;
 
 /** Makes a folder that belongs to this user, where we may give it away: most servers refuse to run as root. */
-export async function newHome(user: string): Promise<Home> {
+export async function newHome(user: string) {
   const path = await newFolder();
-  giveTo(user, path);
+  if (isRoot) chownSync(path, idOf(user, '-u'), idOf(user, '-g'));
   const remove = () => rmSync(path, { recursive: true, force: true, maxRetries: 10 });
   const forget = atExit(remove);
   return {
@@ -24,10 +23,6 @@ export async function newHome(user: string): Promise<Home> {
       forget();
     },
   };
-}
-
-function giveTo(user: string, path: string): void {
-  if (isRoot) chownSync(path, idOf(user, '-u'), idOf(user, '-g'));
 }
 
 const idOf = (user: string, which: '-u' | '-g') => Number(execFileSync('id', [which, user], { encoding: 'utf8' }));
@@ -90,6 +85,43 @@ export async function untilUp(program: Program, log: string, isUp: () => Promise
   }
 }
 
+/** A server that was started with files of its own. */
+export interface Configured {
+  /** The file that takes what it says. */
+  log: string;
+  /** Ends it at once, and what goes through it. */
+  stop(): Promise<void>;
+}
+
+/** Starts a server in a folder of its own with these files, and waits until it is up. */
+export async function startConfigured(
+  user: string,
+  files: Record<string, string>,
+  commandLine: (folder: string) => string[],
+  isUp: () => Promise<boolean>,
+): Promise<Configured> {
+  const home = await newHome(user);
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(home.path, name), text);
+  const log = join(home.path, 'log');
+  const program = startProgram(asUser(user, commandLine(home.path)), home.path, log);
+  await untilUp(program, log, isUp);
+  return {
+    log,
+    stop: async () => {
+      await program.stop('SIGKILL');
+      home.remove();
+    },
+  };
+}
+
+/** Whether something listens on this port of 127.0.0.1. */
+export function isOpen(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => socket.end(() => resolve(true)));
+    socket.once('error', () => resolve(false));
+  });
+}
+
 /** The processes that this one has started, and that run. */
 export function childrenOf(pid: number): number[] {
   const list = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
@@ -122,10 +154,8 @@ let isListening = false;
 function listen(): void {
   if (isListening) return;
   isListening = true;
-  process.once('exit', () => {
-    // The last first: a server before its folder.
-    for (const end of [...endings].reverse()) end();
-  });
+  // The last first: a server before its folder.
+  process.once('exit', () => [...endings].reverse().forEach((end) => void end()));
   // Without a listener these end the process at once, and nothing is tidied.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1));
 }

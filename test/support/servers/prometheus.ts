@@ -1,8 +1,7 @@
 import { execFile } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
 import { freePort } from '../process.ts';
-import { asUser, type Home, newHome, type Program, startProgram, untilUp } from './program.ts';
+import { startConfigured } from './program.ts';
 
 const binary = '/usr/bin/prometheus';
 
@@ -25,59 +24,38 @@ export interface Alert {
   state: 'pending' | 'firing';
 }
 
-export interface TestPrometheusOptions {
-  /** Where to scrape: `127.0.0.1:9464`. */
-  targets: string[];
-  /** The alert rules, as text. */
-  rules: string;
-}
+export type TestPrometheus = Awaited<ReturnType<typeof startPrometheus>>;
 
-/** A private Prometheus on 127.0.0.1 that looks at the service, and at its rules, every second. */
-export class TestPrometheus {
-  readonly origin: string;
-  readonly #home: Home;
-  readonly #program: Program;
-
-  private constructor(origin: string, home: Home, program: Program) {
-    this.origin = origin;
-    this.#home = home;
-    this.#program = program;
-  }
-
-  static async start({ targets, rules }: TestPrometheusOptions): Promise<TestPrometheus> {
-    const [port, home] = [await freePort(), await newHome('nobody')];
-    const [file, log] = [join(home.path, 'prometheus.yaml'), join(home.path, 'log')];
-    writeFileSync(join(home.path, 'alerts.yaml'), rules);
-    writeFileSync(file, configuration(targets));
-    const flags = [`--config.file=${file}`, `--storage.tsdb.path=${home.path}/data`];
-    const listen = `--web.listen-address=127.0.0.1:${port}`;
-    const program = startProgram(asUser('nobody', [binary, ...flags, listen]), home.path, log);
-    const prometheus = new TestPrometheus(`http://127.0.0.1:${port}`, home, program);
-    await untilUp(program, log, async () => (await fetch(`${prometheus.origin}/-/ready`)).ok);
-    return prometheus;
-  }
-
-  async alerts(): Promise<Alert[]> {
-    return (await this.#ask('/api/v1/alerts')).alerts;
-  }
-
-  /** The values of a query now, in no order. */
-  async query(expression: string): Promise<number[]> {
-    const { result } = await this.#ask(`/api/v1/query?query=${encodeURIComponent(expression)}`);
-    return result.map(({ value }: { value: [number, string] }) => Number(value[1]));
-  }
-
-  async stop(): Promise<void> {
-    await this.#program.stop('SIGKILL');
-    this.#home.remove();
-  }
-
-  async #ask(path: string) {
-    const response = await fetch(this.origin + path);
-    const { status, data, error } = (await response.json()) as { status: string; data: any; error?: string };
+/**
+ * Starts a private Prometheus on 127.0.0.1 that looks at the service, and at its rules, every second.
+ *
+ * @param targets where to scrape: `127.0.0.1:9464`
+ * @param rules the alert rules, as text
+ */
+export async function startPrometheus({ targets, rules }: { targets: string[]; rules: string }) {
+  const origin = `http://127.0.0.1:${await freePort()}`;
+  const files = { 'alerts.yaml': rules, 'prometheus.yaml': configuration(targets) };
+  const command = (folder: string) => [
+    binary,
+    `--config.file=${folder}/prometheus.yaml`,
+    `--storage.tsdb.path=${folder}/data`,
+    `--web.listen-address=${new URL(origin).host}`,
+  ];
+  const { stop } = await startConfigured('nobody', files, command, async () => (await fetch(`${origin}/-/ready`)).ok);
+  const ask = async (path: string) => {
+    const { status, data, error } = (await (await fetch(origin + path)).json()) as Record<string, any>;
     if (status !== 'success') throw new Error(`Prometheus: ${error}`);
     return data;
-  }
+  };
+  return {
+    alerts: async (): Promise<Alert[]> => (await ask('/api/v1/alerts')).alerts,
+    /** The values of a query now, in no order. */
+    query: async (expression: string): Promise<number[]> => {
+      const { result } = await ask(`/api/v1/query?query=${encodeURIComponent(expression)}`);
+      return result.map(({ value }: { value: [number, string] }) => Number(value[1]));
+    },
+    stop,
+  };
 }
 
 const configuration = (targets: string[]) => `global:

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Pool, PoolClient, QueryArrayResult } from 'pg';
+import type { Pool, PoolClient, QueryArrayConfig, QueryArrayResult } from 'pg';
 import { Incident } from '../../log/src/incident.ts';
+import type { Log } from './options.ts';
 import {
   codeOf,
   isConflict,
@@ -9,8 +10,7 @@ import {
   outcomeUnknown,
   sqlState,
   unavailable,
-} from './errors.ts';
-import type { Log } from './options.ts';
+} from './postgres-errors.ts';
 import type { Sessions } from './sessions.ts';
 
 /** A statement that is prepared once per connection. `name` is unique among all statements. */
@@ -22,7 +22,7 @@ export interface Statement {
 }
 
 /** Runs a statement on a server or in one of its sessions. Every value is text, or null. */
-export type Rows = (statement: Statement, values: unknown[]) => Promise<Array<Array<string | null>>>;
+export type RunStatement = (statement: Statement, values: unknown[]) => Promise<Array<Array<string | null>>>;
 
 /** A connection pool at this moment. */
 export interface PoolState {
@@ -43,13 +43,13 @@ const exhaustedAfter = 1000;
 /** Longer than the usual statement timeout of ten seconds, because other statements succeed between two timeouts. */
 const quietAfterFailures = 15_000;
 
-/** Runs statements on one PostgreSQL. */
-export class Server {
+/** One PostgreSQL server. The statements of all requests are sent from here. */
+export class PostgresServer {
   /**
-   * Called before a write is acknowledged. `session` runs statements in the session that wrote, which stays reserved until
-   * the promise settles; undefined when the outcome of the write is unknown.
+   * Called before a write is acknowledged. `session` runs further statements on the connection that wrote; the connection
+   * is released when the promise settles. There is no `session` when the outcome of the write is unknown.
    */
-  onWrite: ((session: Rows | undefined) => Promise<void>) | undefined;
+  onWrite: ((session: RunStatement | undefined) => Promise<void>) | undefined;
   #sessions: Sessions;
   #detecting: Promise<void> | undefined;
   /** The connections that may be reused. */
@@ -96,7 +96,7 @@ export class Server {
     try {
       const { rows } = await this.#send<Row>(client, statement, values);
       this.#answered();
-      if (statement.isWrite) afterwards = this.onWrite?.(rowsIn(client));
+      if (statement.isWrite) afterwards = this.onWrite?.(runIn(client));
       return rows;
     } catch (error) {
       failure = error as Error;
@@ -120,13 +120,13 @@ export class Server {
   ): Promise<QueryArrayResult<Row>> {
     const query = { text, values, rowMode: 'array' as const, types: asText };
     try {
-      return await client.query<Row>(this.#sessions.keepStatements ? { name, ...query } : query);
+      return await queryWith<Row>(client, this.#sessions.keepStatements ? { name, ...query } : query);
     } catch (error) {
       const isUnknown = ['26000', '42P05'].includes(`${sqlState(error)}`);
       if (isUnknown) this.#stopPreparing();
       if (!isUnknown && !isStale(error)) throw error;
       this.#usable.delete(client);
-      return await client.query<Row>(query);
+      return await queryWith<Row>(client, query);
     }
   }
 
@@ -135,7 +135,7 @@ export class Server {
    *
    * @throws as `rows` does
    */
-  async together(queries: Array<readonly [Statement, unknown[]]>): Promise<Array<Array<Array<string | null>>>> {
+  async readInOneSession(queries: Array<readonly [Statement, unknown[]]>): Promise<Array<Array<Array<string | null>>>> {
     const client = await this.#connect();
     let failure: Error | undefined;
     const sent = queries.map(([statement, values]) => this.#send<Array<string | null>>(client, statement, values));
@@ -262,9 +262,25 @@ function isStale(error: unknown): boolean {
   return sqlState(error) === '0A000' && (error as Error).message.startsWith('cached plan');
 }
 
-function rowsIn(client: PoolClient): Rows {
+/** Passes a callback, because pg's own promise keeps each query from the garbage collector (bench/README.md). */
+async function queryWith<Row extends unknown[]>(
+  client: PoolClient,
+  query: QueryArrayConfig,
+): Promise<QueryArrayResult<Row>> {
+  try {
+    return await new Promise((resolve, reject) => {
+      client.query<Row>(query, (error, result) => (error ? reject(error) : resolve(result)));
+    });
+  } catch (error) {
+    // The driver's stack ends at the socket. This one leads to the caller.
+    Error.captureStackTrace(error as Error);
+    throw error;
+  }
+}
+
+function runIn(client: PoolClient): RunStatement {
   return async ({ text }, values) =>
-    (await client.query<Array<string | null>>({ text, values, rowMode: 'array', types: asText })).rows;
+    (await queryWith<Array<string | null>>(client, { text, values, rowMode: 'array', types: asText })).rows;
 }
 
 function streamOf(client: PoolClient): { destroy(error: Error): void } {

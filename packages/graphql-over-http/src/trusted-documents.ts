@@ -1,8 +1,13 @@
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { StoreError } from '../../errors.ts';
-import { isRecord } from '../../storage/input/check.ts';
-import type { RequestParameters } from './over-http.ts';
+import { RequestError } from './request-error.ts';
+
+/** The parameters of a request that name its document. */
+export interface DocumentParameters {
+  query?: string | undefined;
+  documentId?: unknown;
+  extensions?: Record<string, unknown> | undefined;
+}
 
 /** The documents that may run, by hash. */
 export type TrustedDocuments = ReadonlyMap<unknown, string>;
@@ -15,35 +20,37 @@ const prefix = 'sha256:';
  * `sha256:` and hash. Every document is registered by its name in the manifest and by its SHA-256, with and without the
  * prefix.
  *
+ * @param setting names the file, for messages
  * @throws Error when the file cannot be read or is not a manifest
  */
-export function readTrustedDocuments(path: string): TrustedDocuments {
+export function readTrustedDocuments(path: string, setting: string): TrustedDocuments {
+  const file = `${path} (${setting})`;
   const trusted = new Map<string, string>();
-  for (const [key, document] of Object.entries(manifestIn(path))) {
-    if (typeof document !== 'string') throw noManifest(path);
+  for (const [key, document] of Object.entries(manifestIn(path, file))) {
+    if (typeof document !== 'string') throw noManifest(file);
     const digest = hash('sha256', document);
     if (key.startsWith(prefix) && key !== `${prefix}${digest}`) {
-      throw new Error(`${path} (TRUSTED_DOCUMENTS) has a document under ${key} whose SHA-256 is ${digest}.`);
+      throw new Error(`${file} has a document under ${key} whose SHA-256 is ${digest}.`);
     }
     trusted.set(key, document).set(digest, document).set(`${prefix}${digest}`, document);
   }
   return trusted;
 }
 
-function manifestIn(path: string): object {
+function manifestIn(path: string, file: string): object {
   try {
     const manifest: unknown = JSON.parse(readFileSync(path, 'utf8'));
-    if (isRecord(manifest)) return manifest;
+    if (typeof manifest === 'object' && manifest !== null && !Array.isArray(manifest)) return manifest;
   } catch (cause) {
     if (!(cause instanceof SyntaxError)) {
-      throw new Error(`${path} (TRUSTED_DOCUMENTS) cannot be read: ${(cause as Error).message}`, { cause });
+      throw new Error(`${file} cannot be read: ${(cause as Error).message}`, { cause });
     }
   }
-  throw noManifest(path);
+  throw noManifest(file);
 }
 
-function noManifest(path: string): Error {
-  return new Error(`${path} (TRUSTED_DOCUMENTS) is not a manifest: a JSON object of hash -> document.`);
+function noManifest(file: string): Error {
+  return new Error(`${file} is not a manifest: a JSON object of hash -> document.`);
 }
 
 /**
@@ -51,11 +58,11 @@ function noManifest(path: string): Error {
  * `extensions.persistedQuery.sha256Hash` as Apollo's clients send it), or as its exact text. A text and a `documentId`
  * must be the same document.
  *
- * @throws StoreError OPERATION_NOT_TRUSTED
+ * @throws RequestError OPERATION_NOT_TRUSTED
  */
 export function trustedDocument(
   trusted: TrustedDocuments,
-  { query, documentId, extensions }: RequestParameters,
+  { query, documentId, extensions }: DocumentParameters,
 ): string {
   const { sha256Hash } = (extensions?.persistedQuery ?? {}) as { sha256Hash?: unknown };
   const document = trusted.get(query === undefined ? (documentId ?? sha256Hash) : hash('sha256', query));
@@ -66,4 +73,4 @@ export function trustedDocument(
   return document;
 }
 
-const notTrusted = (message: string) => new StoreError('OPERATION_NOT_TRUSTED', message);
+const notTrusted = (message: string) => new RequestError('OPERATION_NOT_TRUSTED', message);

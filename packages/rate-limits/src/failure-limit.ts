@@ -1,0 +1,48 @@
+import { isIPv6, SocketAddress } from 'node:net';
+import { type Counting, type Limiter, secondsLeft, windowSeconds } from './limiter.ts';
+
+/** How long (s) a repeated attempt is not counted again. */
+const repetition = 10;
+
+/**
+ * Limits failed attempts, such as wrong keys, per client network and minute. Attempts in progress when the limit is reached
+ * still finish.
+ */
+export class FailureLimit {
+  readonly #failures: Limiter;
+  /** Counts an attempt that a client repeats on many connections, and thus on several workers, only once. */
+  readonly #counted: Limiter;
+
+  constructor(perMinute: number, counting: Counting) {
+    this.#failures = counting.limiter({ points: perMinute, duration: windowSeconds, keyPrefix: 'failures' });
+    this.#counted = counting.limiter({ points: 1, duration: repetition, keyPrefix: 'counted-failures' });
+  }
+
+  /** @returns 0 when the address may try now */
+  async secondsToWait(address: string): Promise<number> {
+    const used = await this.#failures.get(networkOf(address));
+    return used && used.remainingPoints <= 0 ? secondsLeft(used) : 0;
+  }
+
+  /** @param attempt what was tried, for example the hash of a key */
+  async count(address: string, attempt: string): Promise<void> {
+    const network = networkOf(address);
+    const { consumedPoints } = await this.#counted.penalty(`${network} ${attempt}`, 1);
+    if (consumedPoints === 1) await this.#failures.penalty(network, 1);
+  }
+}
+
+/** The /64 network of an IPv6 address, because a client has all its addresses; an IPv4 address itself, even if mapped. */
+function networkOf(address: string): string {
+  if (!isIPv6(address)) return address;
+  const [withoutZone = ''] = address.split('%');
+  const { address: canonical } = new SocketAddress({ address: withoutZone, family: 'ipv6' });
+  const mapped = /^::ffff:([\d.]+)$/.exec(canonical)?.[1];
+  if (mapped) return mapped;
+  const missing = 9 - canonical.split(':').length;
+  return canonical
+    .replace('::', `:${'0:'.repeat(missing)}`)
+    .split(':')
+    .slice(0, 4)
+    .join(':');
+}

@@ -1,0 +1,80 @@
+import type { RateLimiterRes } from 'rate-limiter-flexible';
+import { type Counting, type Limiter, secondsLeft, windowSeconds } from './limiter.ts';
+
+/** The remaining quota of a client. */
+export interface QuotaState {
+  limit: number;
+  remaining: number;
+  /** Seconds until the quota is full again. */
+  reset: number;
+}
+
+/** Returns unused units, or charges more if negative. @returns the remaining quota, if it has changed */
+export type ReturnUnusedUnits = (unused: number) => Promise<QuotaState | undefined>;
+
+/** The units were charged. */
+interface Granted {
+  state: QuotaState;
+  returnUnusedUnits: ReturnUnusedUnits;
+}
+
+/** Nothing was charged. */
+interface Refused {
+  state: QuotaState;
+  returnUnusedUnits?: undefined;
+  /** False when operations in progress have reserved the rest, and may return it. */
+  isUsedUp: boolean;
+}
+
+/** Limits the units that a client may spend per minute. */
+export class Quota {
+  readonly #limiter: Limiter;
+  /** The units reserved by operations in progress in this process, by client. */
+  readonly #taken = new Map<number, number>();
+
+  /**
+   * @param perMinute units per client
+   * @param counting where they are counted
+   * @param keyPrefix separates the quota from others in one store
+   */
+  constructor(
+    readonly perMinute: number,
+    counting: Counting,
+    keyPrefix: string,
+  ) {
+    this.#limiter = counting.limiter({ points: perMinute, duration: windowSeconds, keyPrefix });
+  }
+
+  /** Charges the maximum cost of an operation. While a unit is left, one operation may overdraw the quota. */
+  async take(client: number, units: number): Promise<Granted | Refused> {
+    const used = await this.#limiter.penalty(client, units);
+    const endOfWindow = performance.now() + used.msBeforeNext;
+    const taken = this.#taken.get(client) ?? 0;
+    if (used.consumedPoints - units >= this.perMinute) {
+      const state = await this.#giveBack(client, units);
+      return { state, isUsedUp: used.consumedPoints - units - taken >= this.perMinute };
+    }
+    this.#taken.set(client, taken + units);
+    const returnUnusedUnits = async (unused: number) => {
+      const left = (this.#taken.get(client) ?? 0) - units;
+      if (left > 0) this.#taken.set(client, left);
+      else this.#taken.delete(client);
+      // Units of the previous minute are not returned to this one.
+      const isOver = performance.now() >= endOfWindow;
+      return unused === 0 ? undefined : this.#giveBack(client, isOver ? 0 : unused);
+    };
+    return { state: this.#stateOf(used), returnUnusedUnits };
+  }
+
+  async #giveBack(client: number, units: number): Promise<QuotaState> {
+    const used = await this.#limiter.reward(client, units);
+    // The units were charged in a shared store, but returned to this process.
+    if (used.consumedPoints < 0) await this.#limiter.delete(client);
+    return this.#stateOf(used);
+  }
+
+  #stateOf(used: RateLimiterRes): QuotaState {
+    const remaining = Math.max(0, this.perMinute - Math.max(0, used.consumedPoints));
+    return { limit: this.perMinute, remaining, reset: secondsLeft(used) };
+  }
+}

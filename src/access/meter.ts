@@ -1,0 +1,143 @@
+import type { FastifyInstance, FastifyRequest, preValidationHookHandler, RouteOptions } from 'fastify';
+import fastifyPlugin from 'fastify-plugin';
+import type { TObject } from 'typebox';
+import { windowSeconds } from '../../packages/rate-limits/src/limiter.ts';
+import type { Quota, QuotaState, ReturnUnusedUnits } from '../../packages/rate-limits/src/quota.ts';
+import { StoreError } from '../errors.ts';
+import { mostItems } from '../storage/input/page.ts';
+
+/**
+ * `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-11). `qu` allows registered units only, and ours
+ * is not registered (section 3.1.2), so a parameter with a prefix names it.
+ */
+function rateLimitHeaders({ limit, remaining, reset }: QuotaState): Record<string, string> {
+  return {
+    'ratelimit-policy': `"key";q=${limit};w=${windowSeconds};animal-store-unit="operations+animals"`,
+    ratelimit: `"key";r=${remaining};t=${reset}`,
+  };
+}
+
+/**
+ * Charges the operations of one request one after another, like separate requests: a unit for each operation (a REST call, a
+ * GraphQL root field) and one for each item that it reads or writes. So aliases and large pages bring no advantage.
+ */
+export class Meter {
+  /** The quota after the last operation; undefined before the first. */
+  state: QuotaState | undefined;
+  /** Set when an operation was rejected. */
+  refusal: StoreError | undefined;
+  #turn: Promise<unknown> = Promise.resolve();
+  #release: (() => Promise<void>) | undefined;
+
+  /** @param count the items that the request has read or written so far */
+  constructor(
+    private readonly quota: Quota,
+    private readonly keyId: number,
+    private readonly count: { readonly items: number },
+  ) {}
+
+  /** Whether the request is charged as a whole, so that its operations need not charge themselves. */
+  get isReserved(): boolean {
+    return this.#release !== undefined;
+  }
+
+  /**
+   * Runs an operation, which costs one unit plus one per item that it reads or writes.
+   *
+   * @param mayCost its maximum cost, charged in advance so that concurrent operations cannot spend the same units; the
+   *   unused rest is returned
+   * @throws StoreError TOO_MANY_REQUESTS
+   */
+  run<Result>(mayCost: number, operation: () => Promise<Result>): Promise<Result> {
+    const result = this.#turn.then(async () => {
+      const release = await this.#charge(mayCost);
+      return operation().finally(release);
+    });
+    this.#turn = result.catch(() => undefined);
+    return result;
+  }
+
+  /** Charges the maximum cost of the whole request, until `release` returns the unused rest. @throws StoreError TOO_MANY_REQUESTS */
+  async reserve(mayCost: number): Promise<void> {
+    this.#release = await this.#charge(mayCost);
+  }
+
+  async release(): Promise<void> {
+    await this.#release?.();
+    this.#release = undefined;
+  }
+
+  /** Charges units directly. @throws StoreError TOO_MANY_REQUESTS */
+  async take(units: number): Promise<void> {
+    const returnUnusedUnits = await this.#take(units);
+    await returnUnusedUnits(0);
+  }
+
+  async #charge(mayCost: number): Promise<() => Promise<void>> {
+    const before = this.count.items;
+    const returnUnusedUnits = await this.#take(mayCost);
+    return async () => {
+      this.state = (await returnUnusedUnits(mayCost - 1 - (this.count.items - before))) ?? this.state;
+    };
+  }
+
+  async #take(units: number): Promise<ReturnUnusedUnits> {
+    const taken = await this.quota.take(this.keyId, units);
+    if (taken.returnUnusedUnits) {
+      this.state = taken.state;
+      return taken.returnUnusedUnits;
+    }
+    const ofMinute = `${this.quota.perMinute} units of this minute`;
+    const message = taken.isUsedUp
+      ? `This key has used its ${ofMinute}.`
+      : `What is left of this key's ${ofMinute} is taken by requests under way.`;
+    const retryAfter = taken.isUsedUp ? `${taken.state.reset}` : '1';
+    const headers = { 'retry-after': retryAfter, ...rateLimitHeaders(taken.state) };
+    this.refusal = new StoreError('TOO_MANY_REQUESTS', message, { headers });
+    throw this.refusal;
+  }
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The meter of the request; null without a quota. */
+    meter: Meter | null;
+  }
+  interface FastifyContextConfig {
+    /** True for a route that costs nothing or charges its work itself. */
+    isUnmetered?: boolean;
+  }
+}
+
+/** Charges a REST request its maximum cost before its handler runs. */
+export function quotaHooks({ config, schema }: RouteOptions): { preValidation?: preValidationHookHandler } {
+  if (config?.public || config?.isUnmetered) return {};
+  const isList = 'limit' in ((schema?.querystring as TObject | undefined)?.properties ?? {});
+  return {
+    preValidation(request, _reply, done) {
+      if (!request.meter) return done();
+      const { limit } = request.query as { limit?: unknown };
+      request.meter.reserve(isList ? 1 + mostItems(limit) : 2).then(() => done(), done);
+    },
+  };
+}
+
+/** Creates a meter per request, and reports the remaining quota on every charged response. */
+export const meter = fastifyPlugin<{ quota: Quota | undefined }>(
+  async (app: FastifyInstance, { quota }) => {
+    app.decorateRequest('meter', null);
+    if (!quota) return;
+    app.addHook('onRequest', (request: FastifyRequest, _reply, done) => {
+      if (request.caller) request.meter = new Meter(quota, request.caller.id, request.call);
+      done();
+    });
+    app.addHook('onSend', async (request, reply) => {
+      await request.meter?.release();
+      const { state, refusal } = request.meter ?? {};
+      if (state) reply.headers(rateLimitHeaders(state));
+      // Even if GraphQL resolved other fields, so that clients notice an exceeded quota.
+      if (refusal) reply.code(refusal.status).headers(refusal.headers);
+    });
+  },
+  { name: 'meter', dependencies: ['bearer'] },
+);
