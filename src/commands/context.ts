@@ -1,25 +1,9 @@
 import { Database, type DatabaseOptions, type Model } from '../../packages/postgres/src/database.ts';
-import { isUnmigrated } from '../../packages/postgres/src/errors.ts';
+import { isUnmigrated } from '../../packages/postgres/src/postgres-errors.ts';
 import { DeprecatedCall } from '../access/deprecations/usage.ts';
 import { ApiKey, KeyEvent } from '../access/keys/api-key.entity.ts';
 import { type Config, loadConfig } from '../config.ts';
 import { preparedStore } from '../prepared-store.ts';
-
-/** The configuration and the database of a command. */
-export interface CommandContext {
-  config: Config;
-  /** Reachable and, unless MIGRATE_ON_START is false, migrated. */
-  database: Database;
-  /** The names of the migrations that this command applied. */
-  applied: string[];
-}
-
-interface ContextOptions {
-  /** Migrates even where MIGRATE_ON_START is false. */
-  migrate?: 'always';
-  /** Overrides the configuration. */
-  limits?: Partial<DatabaseOptions>;
-}
 
 /** The configured store, with the tables of all modules. @param env overrides variables */
 export async function configuredStore(env: Record<string, string> = {}) {
@@ -29,18 +13,22 @@ export async function configuredStore(env: Record<string, string> = {}) {
   return { config, options, model: modelOf(modules) };
 }
 
-/** Runs work on the configured database with the tables of all modules. */
-export async function withDatabase<T>(
-  work: (context: CommandContext) => Promise<T>,
-  { migrate, limits }: ContextOptions = {},
-): Promise<T> {
+/** Applies pending migrations, even where MIGRATE_ON_START is false. @returns their names */
+export async function applyMigrations(): Promise<string[]> {
+  const { options, model } = await configuredStore();
+  // The result lists what was applied, so this does not copy the prepared store, which has every migration.
+  return Database.use({ ...options, prepared: undefined }, model, (database) => database.migrate());
+}
+
+/** Runs work on the configured database with the tables of all modules, migrated unless MIGRATE_ON_START is false. */
+export async function withDatabase<T>(work: (database: Database, config: Config) => Promise<T>): Promise<T> {
   const { config, options, model } = await configuredStore();
-  const migrates = config.migrateOnStart || migrate === 'always';
-  // `migrate` lists the applied migrations, so it does not copy the prepared store, which has them already.
-  const prepared = config.migrateOnStart && migrate !== 'always' ? options.prepared : undefined;
-  return Database.use({ ...options, ...limits, prepared }, model, async (database) =>
-    work({ config, database, applied: migrates ? await database.migrate() : [] }),
-  );
+  const prepared = config.migrateOnStart ? options.prepared : undefined;
+  // A command waits while a table is locked for minutes.
+  return Database.use({ ...options, prepared, statementTimeout: 600_000 }, model, async (database) => {
+    if (config.migrateOnStart) await database.migrate();
+    return work(database, config);
+  });
 }
 
 const keyTables: Model = { entities: [ApiKey, KeyEvent, DeprecatedCall], migrations: [] };
@@ -51,7 +39,7 @@ export async function withKeyTables<T>(work: (database: Database) => Promise<T>)
   const run = () => Database.use(optionsOf(config), keyTables, work);
   return run().catch(async (error) => {
     if (!config.migrateOnStart || !isUnmigrated(error)) throw error;
-    await withDatabase(async () => undefined);
+    await applyMigrations();
     return run();
   });
 }
