@@ -23,7 +23,7 @@ import { addresses } from './api/http/addresses.ts';
 import { caching, cors } from './api/http/headers.ts';
 import { lifecycle } from './api/http/lifecycle.ts';
 import { MemoryBudget } from './api/http/memory-budget.ts';
-import { routes } from './api/http/routes.ts';
+import { routeHooks } from './api/http/route-hooks.ts';
 import { connections, overload, roomForConnections, serverOptions } from './api/http/server.ts';
 import { graphiQL, sandboxPage } from './api/pages/explorers.ts';
 import { pages } from './api/pages/pages.ts';
@@ -98,7 +98,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     authenticate: (request) => authenticate(keys, request),
   });
   const bodies = new MemoryBudget('bodies', 64 * config.http.bodyLimit);
-  await app.register(routes, { usage, bodies, isMetered: quota !== undefined });
+  await app.register(routeHooks, { usage, bodies, isMetered: quota !== undefined });
   await app.register(flushing, { buffers: [keys.uses, usage.calls] });
   await app.register(idempotencyKeyExpiry, { database, hours: config.idempotencyHours });
   app.decorate('checkReadiness', readiness({ app, database, quota: redis, worker }));

@@ -1,4 +1,4 @@
-import { failure } from '../api/rest/responses.ts';
+import { failure } from '../api/rest/documented-responses.ts';
 import { StoreError } from '../errors.ts';
 import type { Module } from '../module.ts';
 

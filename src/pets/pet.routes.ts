@@ -1,5 +1,6 @@
 import type { Routes } from '../api/http/input.ts';
-import { failure, found, pageOf, sendPage, success } from '../api/rest/responses.ts';
+import { failure, pageOf, success } from '../api/rest/documented-responses.ts';
+import { orNotFound, sendPage } from '../api/rest/responses.ts';
 import { int64FromText } from '../storage/input/int64.ts';
 import { idSchema } from '../storage/input/page.ts';
 import { newPetSchema, petQuerySchema, petSchema } from './pet.schemas.ts';
@@ -49,6 +50,6 @@ export function petRoutes(app: Routes, pets: PetService): void {
   const config = { deprecation: { ...getPetDeprecation, operation: 'getPet', successor: '/v1/pets' } };
   // An empty segment is not an id: `/pets/` does not exist.
   app.get<{ Params: { petId: string } }>('/pets/:petId(^[^]+$)', { schema: getPet, config }, async ({ params, call }) =>
-    found(await pets.find(int64FromText(params.petId), call), 'animal', params.petId),
+    orNotFound(await pets.find(int64FromText(params.petId), call), 'animal', params.petId),
   );
 }

@@ -4,7 +4,7 @@ import { Field, Int, Mutation, ObjectType, Query, Resolver } from 'type-graphql'
 import { type TSchema, Type } from 'typebox';
 import { meter } from '../../src/access/meter.ts';
 import type { Routes } from '../../src/api/http/input.ts';
-import { pageOf, success } from '../../src/api/rest/responses.ts';
+import { pageOf, success } from '../../src/api/rest/documented-responses.ts';
 import { contracts } from '../../src/contracts.ts';
 import type { Module } from '../../src/module.ts';
 import type { Pet } from '../../src/pets/pet.entity.ts';

@@ -55,15 +55,15 @@ export interface Answered {
 
 /**
  * The HTTP status of a response (GraphQL over HTTP, edition of September 2026, "Status Codes"): 400 for what cannot be
- * parsed, 422 for what was parsed and refused, 294 for data with errors. A client that accepts only `application/json`
- * gets 200 for every well-formed request and 400 otherwise, as earlier drafts had it: by the status it could not tell
- * our response from an intermediary's, and existing clients rely on it.
+ * parsed, 422 for what was parsed and refused, 294 for errors beside `data`, also when `data` is null. A client that accepts only `application/json`
+ * gets 200 for every well-formed request and 400 otherwise, as earlier drafts had it: an
+ * `application/json` body with another status may come from a proxy, and existing clients rely on the 200.
  */
 export function statusOf({ data, errors, status = 200, failedAt = 'operation' }: Answered, mediaType: string): number {
   // Apollo Server uses 500 for errors without a status.
-  const asked = status === 500 ? Number(errors?.[0]?.extensions?.status) : status;
-  if (asked !== 200 && asked !== 400) return asked;
-  if (mediaType === mediaTypes.json) return failedAt === 'request' ? asked : 200;
+  const intended = status === 500 ? Number(errors?.[0]?.extensions?.status) : status;
+  if (intended !== 200 && intended !== 400) return intended;
+  if (mediaType === mediaTypes.json) return failedAt === 'request' ? intended : 200;
   if (data !== undefined) return errors ? 294 : 200;
   return failedAt === 'document' ? 400 : 422;
 }

@@ -117,7 +117,7 @@ export class Batches<In, Out> {
         return reject(busy());
       }
       this.#waiting.push({ input, deadline, since: now, isRetry: false, resolve, reject });
-      this.#sweeper ??= setInterval(() => this.#sweep(), sweepInterval).unref();
+      this.#sweeper ??= setInterval(() => this.#rejectLate(), sweepInterval).unref();
       this.#schedule();
     });
   }
@@ -168,7 +168,7 @@ export class Batches<In, Out> {
     this.#isScheduled = false;
     const batch = this.#nextBatch();
     this.#isConcurrent = batch.length > 1;
-    if (batch.length > 0) void this.#send(batch);
+    if (batch.length > 0) void this.#runBatch(batch);
     this.#schedule();
   }
 
@@ -183,7 +183,7 @@ export class Batches<In, Out> {
     return batch;
   }
 
-  async #send(batch: Waiting<In, Out>[]): Promise<void> {
+  async #runBatch(batch: Waiting<In, Out>[]): Promise<void> {
     const { collection, operation, observers } = this.#options;
     this.#inFlight.add(batch);
     this.#blocking = batch;
@@ -222,7 +222,7 @@ export class Batches<In, Out> {
   }
 
   /** Rejects inputs whose deadline has passed. One timer serves all, because a timer per input costs as much as a query. */
-  #sweep(): void {
+  #rejectLate(): void {
     const now = performance.now();
     const lateInFlight = this.#options.isWrite ? outcomeUnknown : late;
     for (const batch of this.#inFlight) {

@@ -92,7 +92,7 @@ export function unavailable(error: unknown): DatabaseUnavailable | undefined {
  * True when a failed statement may have been executed, because the connection was lost after it was sent. A statement
  * that PostgreSQL rejects was not executed, unless PostgreSQL or a pooler reports an unknown outcome (08, 40003).
  */
-export function isOutcomeUnknown(error: unknown): boolean {
+export function leavesOutcomeUnknown(error: unknown): boolean {
   const state = sqlState(error);
   // Citus reports XX000 when it loses a worker node, perhaps during the commit.
   if (state !== undefined)

@@ -6,7 +6,7 @@ import {
   codeOf,
   isConflict,
   isConnectionLoss,
-  isOutcomeUnknown,
+  leavesOutcomeUnknown,
   outcomeUnknown,
   sqlState,
   unavailable,
@@ -94,7 +94,7 @@ export class PostgresServer {
     let failure: Error | undefined;
     let afterwards: Promise<void> | undefined;
     try {
-      const { rows } = await this.#send<Row>(client, statement, values);
+      const { rows } = await this.#query<Row>(client, statement, values);
       this.#answered();
       if (statement.isWrite) afterwards = this.onWrite?.(runIn(client));
       return rows;
@@ -102,7 +102,7 @@ export class PostgresServer {
       failure = error as Error;
       // The server is a standby.
       if (sqlState(error) === '25006') this.renew();
-      return this.#fail(error, statement.isWrite);
+      return this.#throwTranslated(error, statement.isWrite);
     } finally {
       if (afterwards) void afterwards.then(() => client.release(failure));
       else client.release(failure);
@@ -113,7 +113,7 @@ export class PostgresServer {
    * Sends a statement. When its prepared form is stale (a column changed its type) or unknown (another session prepared
    * it), it has not run and is sent once more without its name.
    */
-  async #send<Row extends unknown[]>(
+  async #query<Row extends unknown[]>(
     client: PoolClient,
     { name, text }: Statement,
     values: unknown[],
@@ -138,21 +138,21 @@ export class PostgresServer {
   async readInOneSession(queries: Array<readonly [Statement, unknown[]]>): Promise<Array<Array<Array<string | null>>>> {
     const client = await this.#connect();
     let failure: Error | undefined;
-    const sent = queries.map(([statement, values]) => this.#send<Array<string | null>>(client, statement, values));
+    const sent = queries.map(([statement, values]) => this.#query<Array<string | null>>(client, statement, values));
     try {
       return (await Promise.all(sent)).map(({ rows }) => rows);
     } catch (error) {
       failure = error as Error;
-      return this.#fail(error);
+      return this.#throwTranslated(error);
     } finally {
       client.release(failure);
     }
   }
 
-  #fail(error: unknown, isWrite = false): never {
+  #throwTranslated(error: unknown, isWrite = false): never {
     const failure = unavailable(error);
     if (failure && this.#hasAnswered) this.#report(error as Error);
-    if (isWrite && isOutcomeUnknown(error)) {
+    if (isWrite && leavesOutcomeUnknown(error)) {
       void this.onWrite?.(undefined);
       throw outcomeUnknown(error);
     }
@@ -215,7 +215,7 @@ export class PostgresServer {
         client.release(true);
       }
     } catch (error) {
-      return this.#fail(error);
+      return this.#throwTranslated(error);
     }
   }
 

@@ -55,8 +55,8 @@ interface ReadNode {
 }
 
 /**
- * The servers that answer reads. Each read is sent between two queries of the node's replay position, in the same round
- * trip: the first proves that the node is fresh enough, the second raises what later reads need.
+ * The servers that answer reads. A read is sent with two queries of the node's replay position, in one round trip. The query
+ * before the read proves that the node is fresh enough. The query after it tells how fresh later reads must be.
  * PostgreSQL takes a statement's snapshot before it evaluates the statement, so a statement cannot report whether its own
  * snapshot is fresh enough. Unusable nodes are probed in the background, and only while clients read.
  */
@@ -207,7 +207,7 @@ export class Replicas {
     if (seen && (seen.isReplica || seen.timeline < (least?.timeline ?? 0))) return this.primary.renew();
     if (!seen || writes !== this.#writes) return;
     const isSame = least?.system === seen.system && least.timeline === seen.timeline;
-    // A least position that covers all writes stays: the primary's newer one would exclude every replica for no reason.
+    // Keeps a position that covers all writes: the primary's is newer, and no replica may have reached it yet.
     if (!isSame || !this.#isComplete) this.#leastPosition = seen;
     this.#isComplete = true;
   }

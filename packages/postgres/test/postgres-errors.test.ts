@@ -1,10 +1,10 @@
 import {
   busy,
   DatabaseUnavailable,
-  isOutcomeUnknown,
   isWorthAnotherServer,
   isWorthAnotherTry,
   late,
+  leavesOutcomeUnknown,
   outcomeUnknown,
   unavailable,
 } from '../src/postgres-errors.ts';
@@ -46,12 +46,12 @@ describe('whether a write that failed may have been carried out', () => {
     ['a pooler’s word that it lost PostgreSQL', thrown('08006')],
     ['PostgreSQL’s own word that it does not know', thrown('40003')],
     ['the loss of a worker node of Citus', lostWorker],
-  ])('nobody knows after %s', (_, error) => expect(isOutcomeUnknown(error)).toBe(true));
+  ])('nobody knows after %s', (_, error) => expect(leavesOutcomeUnknown(error)).toBe(true));
 
   test.each([
     thrown(undefined, 'Client has encountered a connection error and is not queryable'),
     ...['23505', '40001', '57014', 'XX000'].map((code) => thrown(code)),
-  ])('it was not after $code', (error) => expect(isOutcomeUnknown(error)).toBe(false));
+  ])('it was not after $code', (error) => expect(leavesOutcomeUnknown(error)).toBe(false));
 });
 
 const unknown =

@@ -69,7 +69,7 @@ export function idempotencyHooks({ method, url, schema, config }: RouteOptions):
   preValidation?: preValidationHookHandler;
   onSend?: onSendHookHandler;
 } {
-  if (config?.checksItself || !mayWrite({ method })) return {};
+  if (config?.hasOwnChecks || !mayWrite({ method })) return {};
   if (!config?.isRepeatable) {
     return {
       preValidation({ headers }, _reply, done) {

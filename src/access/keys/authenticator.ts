@@ -41,7 +41,7 @@ interface KnownKey {
 const freshFor = 900;
 /** The same for an invalid secret, which never becomes valid again. */
 const rejectedFor = 10_000;
-const lookUps = {
+const batchOptions = {
   collection: 'api_key',
   operation: 'look_up',
   maxBatch: 256,
@@ -60,14 +60,14 @@ export class Authenticator {
   /** By hash; for the bootstrap key by hash and address, because each address has its own failure limit. */
   readonly #known = new LRUCache<string, KnownKey>({ max: 20_000 });
   readonly #bootstrapHash: string | undefined;
-  readonly #lookUps: Batches<string, KnownKey | null>;
+  readonly #selections: Batches<string, KnownKey | null>;
 
   constructor(
     database: Database,
     private readonly options: AuthenticatorOptions = {},
   ) {
     this.#bootstrapHash = options.bootstrapKey && hashSecret(options.bootstrapKey);
-    this.#lookUps = database.batched((hashes) => selectKeys(database, hashes), lookUps);
+    this.#selections = database.batched((hashes) => selectKeys(database, hashes), batchOptions);
     this.uses = new WriteBehind(
       (uses) => database.rows(touchKeys, [uses.map(({ keyId }) => keyId), uses.map(({ at }) => at)]),
       (_earlier, later) => later,
@@ -87,7 +87,7 @@ export class Authenticator {
     const name = hash === this.#bootstrapHash ? `${hash} ${address}` : hash;
     const known = this.#known.get(name);
     if (known && performance.now() < known.staleAt) return callerOf(known);
-    if (known?.caller) return this.#ask(secret, hash, deadline);
+    if (known?.caller) return this.#select(secret, hash, deadline);
     // With a bootstrap key, any text that is long enough may be a guess at it, so it counts as a wrong key.
     const mayExist = isSecret(secret) || (this.#bootstrapHash !== undefined && secret.length >= shortestBootstrapKey);
     return mayExist ? this.#askWithinLimit(secret, hash, address, deadline) : null;
@@ -106,14 +106,14 @@ export class Authenticator {
       this.#known.set(`${hash} ${address}`, knownBootstrap);
       return bootstrapCaller;
     }
-    const caller = isSecret(secret) ? await this.#ask(secret, hash, deadline) : this.#reject(hash);
+    const caller = isSecret(secret) ? await this.#select(secret, hash, deadline) : this.#reject(hash);
     if (!caller) await failures?.count(address, hash);
     return caller;
   }
 
-  async #ask(secret: string, hash: string, deadline: Deadline): Promise<Caller | null> {
+  async #select(secret: string, hash: string, deadline: Deadline): Promise<Caller | null> {
     const { observer } = this.options;
-    const found = await this.#lookUps.add(hash, deadline).catch((error) => {
+    const found = await this.#selections.add(hash, deadline).catch((error) => {
       observer?.lookedUp('failed');
       throw error;
     });

@@ -43,7 +43,7 @@ export const bearer = fastifyPlugin<{ keys: Authenticator }>(
         else if (scope && !hasScope(caller, scope)) done(forbidden(scope));
         else done();
       };
-      const caller = lookUp(keys, request);
+      const caller = callerOfRequest(keys, request);
       if (caller instanceof Promise) caller.then(admit, done);
       else admit(caller);
     });
@@ -53,12 +53,12 @@ export const bearer = fastifyPlugin<{ keys: Authenticator }>(
 
 /** @throws StoreError UNAUTHENTICATED, TOO_MANY_REQUESTS; DatabaseUnavailable */
 export async function authenticate(keys: Authenticator, request: FastifyRequest): Promise<Caller> {
-  const caller = await lookUp(keys, request);
+  const caller = await callerOfRequest(keys, request);
   if (!caller) throw unauthenticated(request);
   return caller;
 }
 
-function lookUp(keys: Authenticator, request: FastifyRequest): Caller | null | Promise<Caller | null> {
+function callerOfRequest(keys: Authenticator, request: FastifyRequest): Caller | null | Promise<Caller | null> {
   const secret = secretIn(request);
   return secret === undefined ? null : keys.lookUp(secret, request.ip, request.call);
 }

@@ -16,7 +16,8 @@ function publicErrorOf(error: GraphQLError): StoreError | undefined {
   const known = storeErrorOf(originalError);
   if (known) return known;
   if (extensions.code !== undefined) return undefined;
-  // An argument that a variable makes invalid looks like a failed serialization. Only the message differs.
+  // graphql-js reports an argument that a variable makes invalid like a field that failed to serialize. Only the message,
+  // `Argument "...`, differs.
   const isRefused = path === undefined || /^Argument "/.test(message);
   if (isRefused && (originalError ?? error) instanceof GraphQLError) return undefined;
   return internalError(originalError ?? error);

@@ -46,7 +46,7 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
     url: '/graphql',
     schema: { hide: true },
     // Root fields charge themselves. Apollo Server and the resolvers validate the input.
-    config: { public: isPublic, scope: 'read', isUnmetered: true, checksItself: true },
+    config: { public: isPublic, scope: 'read', isUnmetered: true, hasOwnChecks: true },
     async handler(request, reply) {
       if (isWebSocket(request)) throw new StoreError('NOT_ACCEPTABLE', noWebSocket);
       // The response is the page or data, in one of two media types.

@@ -37,8 +37,8 @@ export function toLoggedFailure(error: unknown, request: FastifyRequest): StoreE
 }
 
 /**
- * Logs a failure. Temporary failures are logged as incidents (`Incident`), and the line of each affected request has their
- * code. A creation with an unknown outcome and without a key gets a line, because its client must check whether the pet was stored.
+ * Logs a failure. A temporary failure is logged once, as an incident (`Incident`); the log line of each request that it
+ * affected has its code. A creation with an unknown outcome and without a key gets a line, because its client must check whether the pet was stored.
  */
 export function logFailure(
   { code, status, cause, isOutcomeUnknown, message }: StoreError,

@@ -20,7 +20,7 @@ import { large, type MemoryBudget } from './memory-budget.ts';
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** The route validates its input itself. */
-    checksItself?: boolean;
+    hasOwnChecks?: boolean;
   }
 }
 
@@ -105,7 +105,7 @@ function assertPlainUtf8(headers: IncomingHttpHeaders): void {
 export function dropUncheckedInput({ url, method, schema, config }: RouteOptions): {
   preValidation?: preValidationHookHandler;
 } {
-  if (config?.checksItself) return {};
+  if (config?.hasOwnChecks) return {};
   const takesBody = [method].flat().some((one) => !['GET', 'HEAD', 'OPTIONS', 'DELETE'].includes(one));
   if (takesBody && !schema?.body) throw new Error(`${method} ${url} needs a schema for its body.`);
   // Fastify parses no body of a GET or HEAD.

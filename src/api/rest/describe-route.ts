@@ -3,7 +3,7 @@ import type { TObject } from 'typebox';
 import { longestKey, notRepeatable } from '../../access/idempotency/idempotency-key.ts';
 import { StoreError } from '../../errors.ts';
 import { checker } from '../../storage/input/check.ts';
-import { failure, type Response, text } from './responses.ts';
+import { failure, headerSchema, type Response } from './documented-responses.ts';
 
 /** A route's schema with the members that only OpenAPI reads. */
 type Contract = FastifySchema & { response: Record<string, Response>; tags?: string[] };
@@ -76,12 +76,12 @@ function refusal(schema: unknown, description: string): Response {
   throw new Error('An input that takes anything needs no schema.');
 }
 
-const retryAfter = { 'Retry-After': text('RFC 9110 section 10.2.3: in how many seconds to try again.') };
+const retryAfter = { 'Retry-After': headerSchema('RFC 9110 section 10.2.3: in how many seconds to try again.') };
 
 /** Failures that any operation may return. */
 const always: Record<number, Response> = {
   401: failure('UNAUTHENTICATED', 'API key missing or invalid.', 'The API key is not valid.', {
-    'WWW-Authenticate': text('RFC 6750 section 3; with `error="invalid_token"` when a key was given.'),
+    'WWW-Authenticate': headerSchema('RFC 6750 section 3; with `error="invalid_token"` when a key was given.'),
   }),
   429: failure(
     'TOO_MANY_REQUESTS',
@@ -114,18 +114,22 @@ const withBody: Record<number, Response> = {
 
 const readOnly = failure('FORBIDDEN', 'The key may only read.', 'This needs an API key with the scope "write".');
 
-const prefer = { Prefer: text('RFC 7240: `count=exact` asks for the number of items on all pages.') };
+const prefer = { Prefer: headerSchema('RFC 7240: `count=exact` asks for the number of items on all pages.') };
 const ifNoneMatch = {
-  'If-None-Match': text(
+  'If-None-Match': headerSchema(
     'RFC 9110 section 13.1.2: entity tags of earlier responses, or `*`; 304 when one of them is still current.',
   ),
 };
 const ofBoth = {
-  ETag: text('RFC 9110 section 8.8.3: a weak entity tag, the same for every content coding.'),
-  'Cache-Control': text('`private, no-cache`: only the client may store it, and revalidates it each time.'),
-  Vary: text('RFC 9110 section 12.5.5: `Accept-Encoding`, and `Origin` if frontends of other origins are allowed.'),
+  ETag: headerSchema('RFC 9110 section 8.8.3: a weak entity tag, the same for every content coding.'),
+  'Cache-Control': headerSchema('`private, no-cache`: only the client may store it, and revalidates it each time.'),
+  Vary: headerSchema(
+    'RFC 9110 section 12.5.5: `Accept-Encoding`, and `Origin` if frontends of other origins are allowed.',
+  ),
 };
-const ofContent = { 'Content-Encoding': text('`zstd`, `br` or `gzip`, as `Accept-Encoding` prefers; else absent.') };
+const ofContent = {
+  'Content-Encoding': headerSchema('`zstd`, `br` or `gzip`, as `Accept-Encoding` prefers; else absent.'),
+};
 
 const notModified: Response = {
   description: 'The client has the current version. No body; the headers are those of 200.',
@@ -133,17 +137,17 @@ const notModified: Response = {
 };
 
 const idempotencyKey = {
-  'Idempotency-Key': text(
+  'Idempotency-Key': headerSchema(
     `The client's own name for this creation, 1 to ${longestKey} visible ASCII characters, bare or as a quoted string: sent again under the same name, it is not carried out again, and answered as at first (draft-ietf-httpapi-idempotency-key-header).`,
   ),
 };
-const replayed = { 'Idempotent-Replayed': text('`true` when an earlier request had created it.') };
+const replayed = { 'Idempotent-Replayed': headerSchema('`true` when an earlier request had created it.') };
 const conflicts: Record<number, Response> = {
   409: failure(
     'IDEMPOTENCY_KEY_IN_USE',
     'A request with the same Idempotency-Key is still under way.',
     'A request with this Idempotency-Key is still under way; send it again shortly.',
-    { 'Retry-After': text('In how many seconds to try again.') },
+    { 'Retry-After': headerSchema('In how many seconds to try again.') },
   ),
   422: failure(
     'IDEMPOTENCY_KEY_REUSED',
@@ -153,12 +157,12 @@ const conflicts: Record<number, Response> = {
 };
 
 const rateLimit = {
-  RateLimit: text('What is left of the quota, and when it is renewed; absent without a quota.'),
-  'RateLimit-Policy': text('The quota (draft-ietf-httpapi-ratelimit-headers-11).'),
+  RateLimit: headerSchema('What is left of the quota, and when it is renewed; absent without a quota.'),
+  'RateLimit-Policy': headerSchema('The quota (draft-ietf-httpapi-ratelimit-headers-11).'),
 };
 
 const ofDeprecated = {
-  Deprecation: text('RFC 9745: since when this operation is deprecated.'),
-  Sunset: text('RFC 8594: when this operation will be removed.'),
-  Link: text('What comes in its place, with `rel="successor-version"`.'),
+  Deprecation: headerSchema('RFC 9745: since when this operation is deprecated.'),
+  Sunset: headerSchema('RFC 8594: when this operation will be removed.'),
+  Link: headerSchema('What comes in its place, with `rel="successor-version"`.'),
 };

@@ -75,14 +75,14 @@ export const openApi = fastifyPlugin<OpenApiOptions>(
       return older;
     });
   },
-  { name: 'openapi', dependencies: ['routes'] },
+  { name: 'openapi', dependencies: ['routeHooks'] },
 );
 
 /** The operations as tools of assistants (packages/openapi-mcp). */
 export const assistants: Omit<OpenApiMcpOptions, 'document' | 'origins'> = {
   name: 'animal-store',
   // A tool's own request is charged, and needs its scope.
-  config: { scope: 'read', isUnmetered: true, checksItself: true },
+  config: { scope: 'read', isUnmetered: true, hasOwnChecks: true },
   isListed: ({ responses }, { caller }) => !('403' in responses) || hasScope(caller, 'write'),
   refuse: (status, message) => new StoreError(status === 403 ? 'FORBIDDEN' : 'BAD_USER_INPUT', message),
   describe: ({ code, message }) => `${code}: ${message}`,

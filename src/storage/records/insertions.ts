@@ -77,8 +77,9 @@ export class Insertions<Item, New extends object> {
       await withTimeout(Math.min(deadline.at - performance.now(), maxDelay), earlier, inUse);
     }
     const entry: Entry<New> = { item, claim, fingerprint: fingerprintOf(this.#table, item) };
-    const sending = this.#send(entry, deadline);
-    // A client whose deadline has passed already has its 503. Its key stays in progress until the statement ends.
+    const sending = this.#insertRetryably(entry, deadline);
+    // After its deadline the client has its 503, but the statement may still run. Until it ends, a retry with this key
+    // waits, and then gets 409.
     const end = sending.then(nothing, () => entry.sent?.then(nothing, nothing));
     this.#inProgress.set(
       name,
@@ -87,7 +88,7 @@ export class Insertions<Item, New extends object> {
     return sending;
   }
 
-  async #send(entry: Entry<New>, deadline: Deadline): Promise<Item> {
+  async #insertRetryably(entry: Entry<New>, deadline: Deadline): Promise<Item> {
     const add = () => this.#batches.add(entry, deadline).catch(throwRetryable);
     // Retries once when another process stored the same key first: the next statement sees its row.
     const item = (await add()) ?? (await add());

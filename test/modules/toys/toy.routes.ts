@@ -1,5 +1,6 @@
 import type { Routes } from '../../../src/api/http/input.ts';
-import { failure, found, pageOf, sendPage, success } from '../../../src/api/rest/responses.ts';
+import { failure, pageOf, success } from '../../../src/api/rest/documented-responses.ts';
+import { orNotFound, sendPage } from '../../../src/api/rest/responses.ts';
 import { int64FromText } from '../../../src/storage/input/int64.ts';
 import { idSchema } from '../../../src/storage/input/page.ts';
 import type { Toys } from './toy.entity.ts';
@@ -41,6 +42,6 @@ export function toyRoutes(app: Routes, toys: Toys): void {
   };
   const config = { deprecation: { ...getToyDeprecation, operation: 'getToy', successor: '/v1/toys' } };
   app.get<{ Params: { toyId: string } }>('/toys/:toyId(^[^]+$)', { schema: getToy, config }, async ({ params, call }) =>
-    found(await toys.find(int64FromText(params.toyId), call), 'toy', params.toyId),
+    orNotFound(await toys.find(int64FromText(params.toyId), call), 'toy', params.toyId),
   );
 }

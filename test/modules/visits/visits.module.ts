@@ -1,7 +1,8 @@
 import { Arg, Field, InputType, Mutation, ObjectType, Resolver, registerEnumType } from 'type-graphql';
 import { ID } from '../../../src/api/graphql/types.ts';
 import type { Routes } from '../../../src/api/http/input.ts';
-import { failure, pageOf, sendPage, success } from '../../../src/api/rest/responses.ts';
+import { failure, pageOf, success } from '../../../src/api/rest/documented-responses.ts';
+import { sendPage } from '../../../src/api/rest/responses.ts';
 import type { Module } from '../../../src/module.ts';
 import { checker } from '../../../src/storage/input/check.ts';
 import { type Int64, int64FromText } from '../../../src/storage/input/int64.ts';

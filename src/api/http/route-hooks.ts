@@ -10,7 +10,7 @@ import { origin } from './addresses.ts';
 import { bodyHooks, dropUncheckedInput, parseJsonBodies } from './input.ts';
 import type { MemoryBudget } from './memory-budget.ts';
 
-export interface RoutesOptions {
+export interface RouteHooksOptions {
   usage: DeprecationUsage;
   /** The budget of large bodies that are arriving. */
   bodies: MemoryBudget;
@@ -25,7 +25,7 @@ const phases = ['preParsing', 'preValidation', 'onSend', 'onResponse'] as const;
  * Adds the service's hooks to every route that is registered later. Hooks of one phase run in the order of the list; Fastify
  * validates the input after all `preValidation` hooks.
  */
-export const routes = fastifyPlugin<RoutesOptions>(
+export const routeHooks = fastifyPlugin<RouteHooksOptions>(
   async (app: FastifyInstance, { usage, bodies, isMetered }) => {
     parseJsonBodies(app);
     app.decorateRequest('claim', undefined);
@@ -50,5 +50,5 @@ export const routes = fastifyPlugin<RoutesOptions>(
       if (route.schema) route.schema = describeRoute(route, this);
     });
   },
-  { name: 'routes', dependencies: ['addresses', 'meter'] },
+  { name: 'routeHooks', dependencies: ['addresses', 'meter'] },
 );

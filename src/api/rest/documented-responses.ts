@@ -1,0 +1,68 @@
+import { type TSchema, Type } from 'typebox';
+import { type ErrorCode, httpStatusOf, restCodes } from '../../errors.ts';
+import { maxExactTotal, pageLimit } from '../../storage/input/page.ts';
+
+/** The specification's Error. */
+const ErrorSchema = Type.Object(
+  {
+    code: Type.String({
+      description: `Machine-readable error code: ${restCodes.join(', ')}.`,
+      examples: ['BAD_USER_INPUT'],
+    }),
+    message: Type.String({ description: 'Human-readable description.' }),
+    status: Type.Integer({ description: 'The HTTP status code of the response.', minimum: 400, maximum: 599 }),
+  },
+  { $id: 'Error', description: 'Any failure.' },
+);
+
+/** A response in OpenAPI. */
+export interface Response {
+  description: string;
+  headers?: Record<string, object>;
+  content?: { 'application/json': { schema: TSchema; example?: unknown } };
+  /** `null` for a response without a body. */
+  type?: 'null';
+}
+
+/** A documented success: a JSON body, with optional headers. */
+export function success(schema: TSchema, description: string, headers?: Record<string, object>): Response {
+  return { description, ...(headers && { headers }), content: { 'application/json': { schema } } };
+}
+
+/** A documented page of a list. @param name of the list's component @param isCounted whether the list has a total */
+export function pageOf(item: TSchema, name: string, description: string, isCounted = false): Response {
+  const schema = Type.Array(item, {
+    $id: name,
+    description: `${description} Ascending by id.`,
+    maxItems: pageLimit.max,
+  });
+  const Link = headerSchema('RFC 8288: the address of the next page with `rel="next"`; absent on the last page.');
+  return success(schema, description, { Link, ...(isCounted && total) });
+}
+
+const total = {
+  'Preference-Applied': headerSchema(
+    `RFC 7240: \`count=exact\`, or \`count=estimated\` beyond ${maxExactTotal} items; absent unless \`Prefer\` asks for it.`,
+  ),
+  'X-Total-Count': headerSchema('The number of items on all pages; absent unless `Prefer: count=exact` asks for it.'),
+};
+
+/** A documented failure. */
+export function failure(
+  code: ErrorCode,
+  description: string,
+  message: string,
+  headers?: Record<string, object>,
+): Response {
+  const example = { code, message, status: httpStatusOf[code] };
+  return {
+    description,
+    ...(headers && { headers }),
+    content: { 'application/json': { schema: ErrorSchema, example } },
+  };
+}
+
+/** The schema of a header. */
+export function headerSchema(description: string) {
+  return { type: 'string', description };
+}
