@@ -68,10 +68,10 @@ test('who does not prefer HTML gets the Error body, which varies by Accept too',
 
 test('the APIs answer with Error bodies whatever a browser accepts, and so does any other failure', async () => {
   const { key } = store;
-  for (const path of ['/v1', '/v1/', '/v1/none', '/v1/pets', '/graphql/none']) {
+  for (const path of ['/v1', '/v1/', '/v1/none', '/v1/pets', '/graphql/none', '/v1/pets/%ud800', '/graphql/%']) {
     expect([path, ...(await typeOf(path))]).toEqual([path, 401, json]);
   }
-  for (const path of ['/v1/none', '/v1/pets/4711', '/graphql/none']) {
+  for (const path of ['/v1/none', '/v1/pets/4711', '/graphql/none', '/v1/pets/%ud800', '/graphql/%']) {
     expect([path, ...(await typeOf(path, { key }))]).toEqual([path, 404, json]);
   }
   expect(await typeOf('/none', { method: 'POST' })).toEqual([401, json]);

@@ -22,8 +22,8 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
 }
 
 /** Decides by the URL as it was sent, because a 401 must not reveal whether a route exists. */
-function isForPage({ status }: StoreError, { method, url }: FastifyRequest): boolean {
-  const isApi = /^(?:https?:\/\/[^/?#]*)?\/(?:v1|graphql)(?![\w-])/i.test(url);
+function isForPage({ status }: StoreError, { method, originalUrl }: FastifyRequest): boolean {
+  const isApi = /^(?:https?:\/\/[^/?#]*)?\/(?:v1|graphql)(?![\w-])/i.test(originalUrl);
   return (status === 401 || status === 404) && isRead(method) && !isApi;
 }
 
