@@ -141,8 +141,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 }
 
 /**
- * Compares the members of each entity in the REST schema and in the GraphQL type of its name, because Fastify's serialiser
- * drops members that the schema lacks. A column may be missing in both.
+ * Compares the members of each entity in the REST schema and in the GraphQL type of its name, because Fastify's
+ * serialiser drops members that the schema lacks. A column may be missing in both.
  *
  * @throws Error naming a column that only one of them shows
  */

@@ -79,8 +79,8 @@ export function internalError(cause: unknown): StoreError {
 }
 
 /**
- * A temporary failure that a client may retry after a second: nothing was done, or the retry is safe because the request
- * has an idempotency key.
+ * A temporary failure that a client may retry after a second: nothing was done, or the retry is safe because the
+ * request has an idempotency key.
  */
 export function tryAgain(message: string, cause?: unknown): StoreError {
   return new StoreError('SERVICE_UNAVAILABLE', message, { cause, headers: { 'retry-after': '1' } });

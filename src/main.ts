@@ -9,8 +9,8 @@ import { startFailure } from './start-failure.ts';
 import { assertNode } from './version.ts';
 
 const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const;
-// close-with-grace must not handle these. V8 turns the SIGSEGV of a WebAssembly trap into an exception, and a real crash
-// must stay a crash.
+// close-with-grace must not handle these. V8 turns the SIGSEGV of a WebAssembly trap into an exception, and a real
+// crash must stay a crash.
 const faults = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV'] as const;
 /** Time limit (ms) for the last log lines. */
 const lastLines = 1000;

@@ -7,8 +7,8 @@ import { StoreError } from '../errors.ts';
 import { mostItems } from '../storage/input/page.ts';
 
 /**
- * `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-11). `qu` allows registered units only, and ours
- * is not registered (section 3.1.2), so a parameter with a prefix names it.
+ * `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-11). `qu` allows registered units only, and
+ * ours is not registered (section 3.1.2), so a parameter with a prefix names it.
  */
 function rateLimitHeaders({ limit, remaining, reset }: QuotaState): Record<string, string> {
   return {
@@ -18,8 +18,9 @@ function rateLimitHeaders({ limit, remaining, reset }: QuotaState): Record<strin
 }
 
 /**
- * Charges the operations of one request one after another, like separate requests: a unit for each operation (a REST call, a
- * GraphQL root field) and one for each item that it reads or writes. So aliases and large pages bring no advantage.
+ * Charges the operations of one request one after another, like separate requests: a unit for each operation (a REST
+ * call, a GraphQL root field) and one for each item that it reads or writes. So aliases and large pages bring no
+ * advantage.
  */
 export class Meter {
   /** The quota after the last operation; undefined before the first. */
@@ -57,7 +58,11 @@ export class Meter {
     return result;
   }
 
-  /** Charges the maximum cost of the whole request, until `release` returns the unused rest. @throws StoreError TOO_MANY_REQUESTS */
+  /**
+   * Charges the maximum cost of the whole request, until `release` returns the unused rest.
+   *
+   * @throws StoreError TOO_MANY_REQUESTS
+   */
   async reserve(mayCost: number): Promise<void> {
     this.#release = await this.#charge(mayCost);
   }

@@ -8,8 +8,8 @@ import type { PetService } from './pet.service.ts';
 import { getPetDeprecation, getPetRemovalDay } from './pet.types.ts';
 
 /**
- * The REST API of the catalogue: `listPets`, `createPet`, `getPet`. Fastify validates by `querystring` and `body` before it
- * calls a handler (`buildValidator` in api/http/server.ts).
+ * The REST API of the catalogue: `listPets`, `createPet`, `getPet`. Fastify validates by `querystring` and `body`
+ * before it calls a handler (`buildValidator` in api/http/server.ts).
  */
 export function petRoutes(app: Routes, pets: PetService): void {
   const listPets = {

@@ -71,8 +71,8 @@ export interface OperationsPortOptions {
 const maxConnections = 32;
 
 /**
- * Opens the operations port. It needs no key, so it listens on a separate address that clients of the service should not
- * reach.
+ * Opens the operations port. It needs no key, so it listens on a separate address that clients of the service should
+ * not reach.
  */
 export async function openOperationsPort(options: OperationsPortOptions): Promise<FastifyInstance> {
   const { port, host, check, plugins, headers, sendError } = options;
@@ -110,8 +110,8 @@ export async function openOperationsPort(options: OperationsPortOptions): Promis
 }
 
 /**
- * Prevents DNS rebinding, where a web page's domain name resolves to this address. Accepts only addresses and names that
- * cannot be registered: names without a dot or below a reserved one (RFC 6761, RFC 6762, ICANN's `.internal`).
+ * Prevents DNS rebinding, where a web page's domain name resolves to this address. Accepts only addresses and names
+ * that cannot be registered: names without a dot or below a reserved one (RFC 6761, RFC 6762, ICANN's `.internal`).
  */
 function isLocalName(host: string): boolean {
   return /^(?:[\w-]+|\d{1,3}(?:\.\d{1,3}){3}|\[[\da-f:.]+\]|[\w.-]+\.(?:localhost|local|internal|svc))$/i.test(host);

@@ -1,6 +1,9 @@
 import cluster from 'node:cluster';
 
-/** The environment variable with a worker's number. It also tells these workers from those of a foreign parent, like PM2. */
+/**
+ * The environment variable with a worker's number. It also tells these workers from those of a foreign parent, like
+ * PM2.
+ */
 export const workerVariable = 'CLUSTER_WORKER';
 
 /** The parent sends this to its workers at each change. */

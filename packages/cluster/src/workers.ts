@@ -92,7 +92,9 @@ export class Workers<Shared> {
   }
 }
 
-/** Milliseconds from a crash to the restart. The pause doubles each time, and is reset after a minute without a crash. */
+/**
+ * Milliseconds from a crash to the restart. The pause doubles each time, and is reset after a minute without a crash.
+ */
 const pauses = { shortest: 100, longest: 10_000, forgottenAfter: 60_000 };
 /** These take about ten seconds. */
 const maxFailedStarts = 6;
@@ -203,8 +205,8 @@ class WorkerSlot {
 }
 
 /**
- * Relays a worker's output in whole lines. If workers wrote to one pipe themselves, lines would be torn: only writes of up
- * to 4096 bytes are atomic (PIPE_BUF, pipe(7)). An incomplete last line of a killed worker is dropped.
+ * Relays a worker's output in whole lines. If workers wrote to one pipe themselves, lines would be torn: only writes of
+ * up to 4096 bytes are atomic (PIPE_BUF, pipe(7)). An incomplete last line of a killed worker is dropped.
  */
 function relayLines(from: Readable, to: { write(lines: string): void }): void {
   let rest = '';

@@ -147,7 +147,10 @@ export class Progress {
 /** One Ctrl-C may arrive several times within this time (ms): from the terminal, npm and a launcher. */
 const repeatWindow = 500;
 
-/** @returns a signal that the first Ctrl-C or `kill` aborts, so that work ends gracefully; the second one ends the process */
+/**
+ * @returns a signal that the first Ctrl-C or `kill` aborts, so that work ends gracefully; the second one ends the
+ *   process
+ */
 export function interruption(): AbortSignal {
   const controller = new AbortController();
   for (const [name, code] of Object.entries({ SIGINT: 130, SIGTERM: 143 })) {

@@ -3,12 +3,13 @@ import type { PGlite } from '@electric-sql/pglite';
 import { BackendConnection } from './connection.ts';
 
 /**
- * Multiplexes connections onto PGlite, which is a single backend. `@electric-sql/pglite-socket` mixes the messages of two
- * connections when one of them arrives in pieces, and hangs forever after the engine throws
- * (https://github.com/electric-sql/pglite/issues/1046). Here a connection has exclusive use of the backend during a query
- * and during a transaction.
+ * Multiplexes connections onto PGlite, which is a single backend. `@electric-sql/pglite-socket` mixes the messages of
+ * two connections when one of them arrives in pieces, and hangs forever after the engine throws
+ * (https://github.com/electric-sql/pglite/issues/1046). Here a connection has exclusive use of the backend during a
+ * query and during a transaction.
  *
- * An engine that throws or sends an incomplete answer causes an unhandled rejection, which ends the thread and the service.
+ * An engine that throws or sends an incomplete answer causes an unhandled rejection, which ends the thread and the
+ * service.
  */
 export class SharedBackend {
   readonly #engine: PGlite;

@@ -9,8 +9,9 @@ import { setModes } from './prepared-folder.ts';
 export const engineVersion = '18';
 
 /**
- * Opens PGlite on a folder, and makes the folder private. A new folder is a copy of the prepared one, if any; otherwise it
- * is unpacked. PGlite's `initdb` takes 1.2 GB of memory and three seconds, unpacking a third of both, copying 0.2 seconds.
+ * Opens PGlite on a folder, and makes the folder private. A new folder is a copy of the prepared one, if any; otherwise
+ * it is unpacked. PGlite's `initdb` takes 1.2 GB of memory and three seconds, unpacking a third of both, copying 0.2
+ * seconds.
  *
  * @param prepared the folder of a closed engine; see `prepared-folder.ts`
  * @throws Error with a readable message when the folder holds something else, or data of another version.

@@ -6,8 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export type Release = () => void;
 
 /**
- * Takes an exclusive lock on a file. The operating system releases it when the process ends, so a killed process leaves no
- * stale lock. Node has no `flock`, but Node's SQLite locks its database file.
+ * Takes an exclusive lock on a file. The operating system releases it when the process ends, so a killed process leaves
+ * no stale lock. Node has no `flock`, but Node's SQLite locks its database file.
  *
  * @returns a function that releases the lock; undefined when another holder has it.
  * @throws Error with a readable message when the disk is full.

@@ -41,7 +41,9 @@ export interface EmbeddedOptions {
   evenRetired?: boolean;
   /** Excludes other processes, by listening on a socket that they do not look for. */
   exclusive?: boolean;
-  /** How long (ms) a connection may be silent in a transaction; 30 seconds when absent. Without limit when exclusive. */
+  /**
+   * How long (ms) a connection may be silent in a transaction; 30 seconds when absent. Without limit when exclusive.
+   */
   maxSilence?: number;
 }
 
@@ -128,7 +130,8 @@ function usableFolder(dataDir: string): string {
 }
 
 /**
- * Returns the data folder or, when its path is too long for a socket, a private folder in the system's temporary folder.
+ * Returns the data folder or, when its path is too long for a socket, a private folder in the system's temporary
+ * folder.
  *
  * @throws Error when other users have access to that folder
  */

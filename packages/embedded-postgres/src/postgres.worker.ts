@@ -5,8 +5,8 @@ import { assertInUse, lockFile, lockFileAfter, type Release } from './lock.ts';
 
 /**
  * The thread that owns the embedded store, or waits to own it. PGlite has no lock, and a second process that opened the
- * same files would lose rows. The process with the lock opens the files; the others connect to its socket, and one of them
- * takes over when it ends.
+ * same files would lose rows. The process with the lock opens the files; the others connect to its socket, and one of
+ * them takes over when it ends.
  */
 export interface WorkerData {
   dataDir: string;

@@ -15,8 +15,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
 /**
- * A closed store from which new stores are copied. Copying takes 0.2 seconds; unpacking and migrating takes 1.5 seconds.
- * Its name contains a hash of its sources, so an existing folder never changes.
+ * A closed store from which new stores are copied. Copying takes 0.2 seconds; unpacking and migrating takes 1.5
+ * seconds. Its name contains a hash of its sources, so an existing folder never changes.
  */
 export interface PreparedFolder {
   /** Its parent folder. */

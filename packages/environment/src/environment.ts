@@ -155,7 +155,10 @@ export function readVariables<Given extends Variables>(
   return values as ValuesOf<Given>;
 }
 
-/** All values for a log, without secrets: `set` for a secret, and only protocol, host and path of a URL (`*_URL`, `*_URLS`). */
+/**
+ * All values for a log, without secrets: `set` for a secret, and only protocol, host and path of a URL (`*_URL`,
+ * `*_URLS`).
+ */
 export function withoutSecrets(variables: Variables, values: Record<string, unknown>): Record<string, unknown> {
   const place = (url: string) => {
     const { protocol, host, pathname } = new URL(url);

@@ -79,7 +79,9 @@ function reason(cause: unknown): string {
 // TypeScript's library does not declare ECMAScript's JSON.rawJSON yet.
 const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
 
-/** For `JSON.stringify`: writes integers without an exponent, which `parseExactJson` rejects when digits may be lost. */
+/**
+ * For `JSON.stringify`: writes integers without an exponent, which `parseExactJson` rejects when digits may be lost.
+ */
 export function exact(this: unknown, name: string, value: unknown): unknown {
   if ((this as Record<string, unknown>)[name] instanceof InexactNumber) return rawJSON(`${value}`);
   if (typeof value === 'bigint') return rawJSON(`${value}`);

@@ -36,8 +36,8 @@ export const countedAbove: FieldCost = ({ childComplexity }) => childComplexity;
 
 /**
  * The cost of a field. Without `complexity` it is one, plus one and the cost of its fields for every item of its page;
- * otherwise one for an operation, and one for the item that a resolver may read. A field without a resolver costs nothing;
- * a list of such fields counts as the longest page, because its length is unknown.
+ * otherwise one for an operation, and one for the item that a resolver may read. A field without a resolver costs
+ * nothing; a list of such fields counts as the longest page, because its length is unknown.
  */
 export function costOf(field: Field, isRoot: boolean, mostItems: MostItems): FieldCost {
   const pageCost: FieldCost = ({ args, childComplexity }) =>

@@ -45,9 +45,9 @@ export function operationLimits({ maxTokens, maxDepth, maxAliases, maxRootFields
 }
 
 /**
- * A validation rule: the root field of a subscription has no conditions (GraphQL specification of September 2025, section
- * 5.2.4.1, Single Root Field). The rule of graphql-js 16 throws if one depends on a variable, and Apollo Server answers
- * 500; so this one is first, at the document, and removes what it has reported.
+ * A validation rule: the root field of a subscription has no conditions (GraphQL specification of September 2025,
+ * section 5.2.4.1, Single Root Field). The rule of graphql-js 16 throws if one depends on a variable, and Apollo Server
+ * answers 500; so this one is first, at the document, and removes what it has reported.
  */
 export function unconditionalSubscriptions(context: ValidationContext): ASTVisitor {
   return {
@@ -76,8 +76,8 @@ export function fragmentsOf({ definitions }: DocumentNode): Fragments {
 }
 
 /**
- * Yields the selections of one level: fields, and fragments followed by their selections. Each fragment is entered once,
- * because spreading it again at the same level selects the same fields.
+ * Yields the selections of one level: fields, and fragments followed by their selections. Each fragment is entered
+ * once, because spreading it again at the same level selects the same fields.
  */
 function* selectionsIn(
   { selections }: SelectionSetNode,
@@ -107,8 +107,8 @@ export function fieldsIn(selections: SelectionSetNode, fragments: Fragments): Fi
 const nothing = { depth: 0, aliases: 0, fields: 0, rootFields: 0, directives: 0 };
 
 /**
- * Measures a selection with its fragments expanded, also in an invalid document. Each fragment is measured once, so that
- * measuring stays cheap when fragments spread each other.
+ * Measures a selection with its fragments expanded, also in an invalid document. Each fragment is measured once, so
+ * that measuring stays cheap when fragments spread each other.
  */
 function sizeOf(selectionSet: SelectionSetNode, fragments: Fragments, measured = new Map<unknown, typeof nothing>()) {
   const known = measured.get(selectionSet);

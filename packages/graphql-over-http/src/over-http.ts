@@ -55,9 +55,9 @@ export interface Answered {
 
 /**
  * The HTTP status of a response (GraphQL over HTTP, edition of September 2026, "Status Codes"): 400 for what cannot be
- * parsed, 422 for what was parsed and refused, 294 for errors beside `data`, also when `data` is null. A client that accepts only `application/json`
- * gets 200 for every well-formed request and 400 otherwise, as earlier drafts had it: an
- * `application/json` body with another status may come from a proxy, and existing clients rely on the 200.
+ * parsed, 422 for what was parsed and refused, 294 for errors beside `data`, also when `data` is null. A client that
+ * accepts only `application/json` gets 200 for every well-formed request and 400 otherwise, as earlier drafts had it:
+ * an `application/json` body with another status may come from a proxy, and existing clients rely on the 200.
  */
 export function statusOf({ data, errors, status = 200, failedAt = 'operation' }: Answered, mediaType: string): number {
   // Apollo Server uses 500 for errors without a status.
@@ -86,8 +86,8 @@ export interface ParametersOptions {
 }
 
 /**
- * Reads the parameters of a request. CSRF prevention is the server's: it must require a header that foreign pages cannot
- * send without a preflight.
+ * Reads the parameters of a request. CSRF prevention is the server's: it must require a header that foreign pages
+ * cannot send without a preflight.
  *
  * @param request its query is parsed to texts, its body to JSON
  * @throws RequestError, and the error of `parseJson`

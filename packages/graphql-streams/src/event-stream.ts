@@ -62,8 +62,8 @@ export class EventStream<Batch = unknown> {
   }
 
   /**
-   * Closes the connection without `complete`, so that the client resumes, perhaps at another node. It pauses first, because
-   * graphql-sse's client does not resume directly after an event.
+   * Closes the connection without `complete`, so that the client resumes, perhaps at another node. It pauses first,
+   * because graphql-sse's client does not resume directly after an event.
    */
   cut(): void {
     if (this.#isCut) return;

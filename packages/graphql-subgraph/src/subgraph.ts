@@ -37,8 +37,8 @@ export interface SubgraphOptions<Context extends object> {
 type Representation = Record<string, unknown> & { __typename: string };
 
 /**
- * Adds what makes a schema a subgraph (Apollo Federation subgraph specification, version 2.0): `_service` with its SDL, and
- * `_entities`, which finds the items to which other subgraphs refer by `id`.
+ * Adds what makes a schema a subgraph (Apollo Federation subgraph specification, version 2.0): `_service` with its SDL,
+ * and `_entities`, which finds the items to which other subgraphs refer by `id`.
  *
  * @throws Error for a type that does not exist
  */

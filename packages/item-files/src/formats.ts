@@ -76,8 +76,8 @@ function parsed(line: number, text: Buffer): Line {
 const crlf = '\r\n';
 
 /**
- * RFC 4180 in UTF-8, with a header. An empty field means the empty text in a text column, and null in another column. In a
- * nullable text column it means null, and `""` means the empty text, as in PostgreSQL's COPY.
+ * RFC 4180 in UTF-8, with a header. An empty field means the empty text in a text column, and null in another column.
+ * In a nullable text column it means null, and `""` means the empty text, as in PostgreSQL's COPY.
  */
 const csv: Format = {
   hasOnlyTexts: true,

@@ -8,8 +8,9 @@ export interface IncidentCallbacks {
 const longestQuiet = 60_000;
 
 /**
- * Logs a recurring fault once when it starts and once when it ends, instead of once per request. An incident ends after a
- * quiet time, which doubles each time the fault returns within a minute, so that a flapping fault does not flood the log.
+ * Logs a recurring fault once when it starts and once when it ends, instead of once per request. An incident ends after
+ * a quiet time, which doubles each time the fault returns within a minute, so that a flapping fault does not flood the
+ * log.
  */
 export class Incident {
   /** Undefined while nothing is wrong: then a hot path need not call `recovered`. */

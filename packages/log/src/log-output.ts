@@ -18,8 +18,8 @@ export class LogOutput {
   /** Number of dropped lines that the log has reported. */
   #reported = 0;
   /**
-   * The pending bytes, and the buffer that is being written or free. Lines are copied at once, because pending strings would
-   * double the time of garbage collection and the size of the young generation (bench/README.md).
+   * The pending bytes, and the buffer that is being written or free. Lines are copied at once, because pending strings
+   * would double the time of garbage collection and the size of the young generation (bench/README.md).
    */
   #pending = Buffer.allocUnsafeSlow(maxPending);
   #other = Buffer.allocUnsafeSlow(maxPending);

@@ -20,8 +20,8 @@ export function reportToParent({ registry }: Metrics): void {
 
 /**
  * In the parent: adds up the metrics of all workers. The library's `AggregatorRegistry` drops the counts of a killed
- * worker, which Prometheus takes for a counter reset, and fails the whole scrape when one worker hangs. This class keeps
- * each worker's last reported counts.
+ * worker, which Prometheus takes for a counter reset, and fails the whole scrape when one worker hangs. This class
+ * keeps each worker's last reported counts.
  */
 export class ClusterMetrics {
   /** The last reports of running workers. */

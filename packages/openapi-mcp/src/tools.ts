@@ -19,8 +19,8 @@ export interface Tool {
   definition: { name: string; [member: string]: unknown };
   operation: Operation;
   /**
-   * Carries out the operation as a request of the same caller, so that its scope, quota, checks, idempotency, log line and
-   * metrics are those of the operation. The request passes no network, and is served while the service shuts down.
+   * Carries out the operation as a request of the same caller, so that its scope, quota, checks, idempotency, log line
+   * and metrics are those of the operation. The request passes no network, and is served while the service shuts down.
    */
   call(args: Arguments, request: FastifyRequest): Promise<ToolResult>;
 }

@@ -89,8 +89,8 @@ export interface BackupFile {
 }
 
 /**
- * Restores a backup into a new or empty embedded store: applies the backup's migrations, inserts and compares the rows in
- * one transaction, and applies the later migrations.
+ * Restores a backup into a new or empty embedded store: applies the backup's migrations, inserts and compares the rows
+ * in one transaction, and applies the later migrations.
  *
  * @returns the tables, and the migrations that were applied after the restore
  * @throws Error when the store is not empty, or the file is incomplete or of a later release; no row is kept

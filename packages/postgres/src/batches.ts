@@ -84,9 +84,9 @@ interface Waiting<In, Out> {
 const sweepInterval = 100;
 
 /**
- * Combines concurrent inputs into batches. An idle queue sends an input at once. While a batch is in flight, the next one
- * collects inputs. It is sent when the batch in flight ends, after `blockTime`, or when `maxBatch` inputs wait. An input
- * never joins a batch already sent, so its result was read or written after the input arrived.
+ * Combines concurrent inputs into batches. An idle queue sends an input at once. While a batch is in flight, the next
+ * one collects inputs. It is sent when the batch in flight ends, after `blockTime`, or when `maxBatch` inputs wait. An
+ * input never joins a batch already sent, so its result was read or written after the input arrived.
  */
 export class Batches<In, Out> {
   readonly #run: Run<In, Out>;
@@ -221,7 +221,9 @@ export class Batches<In, Out> {
     this.#waiting.unshift(...batch);
   }
 
-  /** Rejects inputs whose deadline has passed. One timer serves all, because a timer per input costs as much as a query. */
+  /**
+   * Rejects inputs whose deadline has passed. One timer serves all, because a timer per input costs as much as a query.
+   */
   #rejectLate(): void {
     const now = performance.now();
     const lateInFlight = this.#options.isWrite ? outcomeUnknown : late;

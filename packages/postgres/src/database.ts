@@ -164,8 +164,8 @@ export class Database {
    */
   async reach(): Promise<void> {
     if (this.embedded) return retryDuringTakeover(() => this.ping());
-    // https://docs.citusdata.com/en/stable/develop/api_metadata.html: the coordinator's group is 0. On a worker, ids would
-    // not ascend: its sequences begin at 281474976710657.
+    // https://docs.citusdata.com/en/stable/develop/api_metadata.html: the coordinator's group is 0. On a worker, ids
+    // would not ascend: its sequences begin at 281474976710657.
     const text = 'select groupid from pg_catalog.pg_dist_local_group';
     const group = await this.#askCitus({ name: 'citus_group', text }, []);
     if (group === undefined || group === '0') return;
@@ -200,8 +200,8 @@ export class Database {
   }
 
   /**
-   * Runs work that only one process at a time may do to this database. The embedded store needs a file lock, because it has
-   * no advisory locks; a server needs an advisory lock, because file locks do not reach other machines.
+   * Runs work that only one process at a time may do to this database. The embedded store needs a file lock, because it
+   * has no advisory locks; a server needs an advisory lock, because file locks do not reach other machines.
    */
   async exclusively<T>(work: (assertHeld: AssertHeld) => Promise<T>): Promise<T> {
     if (this.embedded) {
@@ -213,7 +213,9 @@ export class Database {
     return this.withSession((holder) => exclusivelyIn(holder, this.options, work));
   }
 
-  /** Runs work in a session outside the pool, and without a pooler where possible. The session has no silence timeout. */
+  /**
+   * Runs work in a session outside the pool, and without a pooler where possible. The session has no silence timeout.
+   */
   async withSession<T>(work: (session: Client) => Promise<T>): Promise<T> {
     const { directUrl } = this.options;
     const { config } = directUrl

@@ -135,8 +135,8 @@ export type AssertHeld = () => Promise<void>;
 const waiting = { pause: 200, logInterval: 30_000, limit: 3_600_000 };
 
 /**
- * Lifts timeouts of the role or the database, for this transaction only: a session's `set` would reach the pooler's next
- * client. transaction_timeout exists since PostgreSQL 17.
+ * Lifts timeouts of the role or the database, for this transaction only: a session's `set` would reach the pooler's
+ * next client. transaction_timeout exists since PostgreSQL 17.
  */
 export const withoutLimits = `
   select set_config(name, '0', true) from pg_settings where name in
@@ -163,9 +163,9 @@ export async function exclusivelyIn<T>(
 }
 
 /**
- * Polls for the lock, with no open transaction between two attempts. A node that waited inside a statement would keep its
- * snapshot, and `create index concurrently` on the migrating node waits for all older snapshots: a deadlock. The isolation
- * level is explicit for the same reason: a repeatable read would keep its snapshot.
+ * Polls for the lock, with no open transaction between two attempts. A node that waited inside a statement would keep
+ * its snapshot, and `create index concurrently` on the migrating node waits for all older snapshots: a deadlock. The
+ * isolation level is explicit for the same reason: a repeatable read would keep its snapshot.
  */
 async function acquire(session: Client, { name, log }: DatabaseOptions): Promise<void> {
   const began = performance.now();

@@ -19,7 +19,9 @@ export interface Log {
 }
 
 export interface DatabaseOptions {
-  /** The `application_name` of sessions, and the name of the lock for migrations: the same in all releases of a service. */
+  /**
+   * The `application_name` of sessions, and the name of the lock for migrations: the same in all releases of a service.
+   */
   name: string;
   /** postgres://...; undefined for the embedded store in `dataDir`. */
   url: string | undefined;

@@ -1,11 +1,13 @@
-/** The database did not answer, or refused for a temporary reason. The message may be shown to clients, `cause` may not. */
+/**
+ * The database did not answer, or refused for a temporary reason. The message may be shown to clients, `cause` may not.
+ */
 export class DatabaseUnavailable extends Error {
   override readonly name = 'DatabaseUnavailable';
 
   /**
    * @param cause the driver's error
-   * @param isOutcomeUnknown true when a write may have been executed, so that a retry may write twice. Otherwise nothing was
-   *   written, and a retry after a second is worth it.
+   * @param isOutcomeUnknown true when a write may have been executed, so that a retry may write twice. Otherwise
+   *   nothing was written, and a retry after a second is worth it.
    */
   constructor(
     message: string,
@@ -30,7 +32,9 @@ export function isWorthAnotherTry(error: unknown): boolean {
   return state !== undefined && !/^(?:08|40|53[34]|57P|58|28|3D)/.test(state);
 }
 
-/** True when PostgreSQL rolled a statement back because it conflicted with another (serialization failure, deadlock). */
+/**
+ * True when PostgreSQL rolled a statement back because it conflicted with another (serialization failure, deadlock).
+ */
 export function isConflict(error: unknown): boolean {
   return ['40001', '40P01'].includes(`${sqlState(causeOf(error))}`);
 }

@@ -46,8 +46,8 @@ const quietAfterFailures = 15_000;
 /** One PostgreSQL server. The statements of all requests are sent from here. */
 export class PostgresServer {
   /**
-   * Called before a write is acknowledged. `session` runs further statements on the connection that wrote; the connection
-   * is released when the promise settles. There is no `session` when the outcome of the write is unknown.
+   * Called before a write is acknowledged. `session` runs further statements on the connection that wrote; the
+   * connection is released when the promise settles. There is no `session` when the outcome of the write is unknown.
    */
   onWrite: ((session: RunStatement | undefined) => Promise<void>) | undefined;
   #sessions: Sessions;

@@ -25,8 +25,8 @@ export interface Promotion {
 }
 
 /**
- * Moves an embedded store to a PostgreSQL server. It migrates the target and inserts all rows in one transaction, which it
- * commits when every table, read back, is the same. No other process can open the store meanwhile, and the store is
+ * Moves an embedded store to a PostgreSQL server. It migrates the target and inserts all rows in one transaction, which
+ * it commits when every table, read back, is the same. No other process can open the store meanwhile, and the store is
  * retired at the end, so that no write is lost.
  *
  * @throws Error when another process has the store open, or the target is not empty; the target keeps no row

@@ -111,8 +111,8 @@ export async function advanceCounters(rows: RunStatement, orm: MikroORM, log: Lo
   for (const one of countedTables(orm)) {
     const { table, column, end } = one;
     const counter = counterOf(one);
-    // Two statements, because Citus rejects one. The greatest id is read first: an insert draws its id before its row is
-    // visible.
+    // Two statements, because Citus rejects one. The greatest id is read first: an insert draws its id before its row
+    // is visible.
     const text = `select max(${quoted(column)}) filter (where ${quoted(column)} < ${end}), max(${quoted(column)}) from ${quoted(table)}`;
     const [[greatest, last] = []] = await rows({ name: `greatest_${table}`, text }, []);
     if (greatest) {

@@ -23,9 +23,9 @@ interface Position {
   lag: number;
 }
 
-// Only a role that may read all statistics sees received_tli; other roles learn a replica's timeline later. A replica that
-// has replayed everything it received, and is still receiving, has no lag, however old its last transaction is. Only a
-// replica that is catching up compares its clock with the primary's.
+// Only a role that may read all statistics sees received_tli; other roles learn a replica's timeline later. A replica
+// that has replayed everything it received, and is still receiving, has no lag, however old its last transaction is.
+// Only a replica that is catching up compares its clock with the primary's.
 const position: Statement = {
   name: 'position',
   text: `
@@ -55,10 +55,10 @@ interface ReadNode {
 }
 
 /**
- * The servers that answer reads. A read is sent with two queries of the node's replay position, in one round trip. The query
- * before the read proves that the node is fresh enough. The query after it tells how fresh later reads must be.
- * PostgreSQL takes a statement's snapshot before it evaluates the statement, so a statement cannot report whether its own
- * snapshot is fresh enough. Unusable nodes are probed in the background, and only while clients read.
+ * The servers that answer reads. A read is sent with two queries of the node's replay position, in one round trip. The
+ * query before the read proves that the node is fresh enough. The query after it tells how fresh later reads must be.
+ * PostgreSQL takes a statement's snapshot before it evaluates the statement, so a statement cannot report whether its
+ * own snapshot is fresh enough. Unusable nodes are probed in the background, and only while clients read.
  */
 export class Replicas {
   readonly #nodes: ReadNode[];
@@ -262,8 +262,8 @@ function parsePosition([row = []]: Array<Array<string | null>>): Position {
 }
 
 /**
- * A primary reports where its next record starts, which may follow a page header of 24 or 40 bytes. A replica reports where
- * its last record ends, before that header. No record ends between the two.
+ * A primary reports where its next record starts, which may follow a page header of 24 or 40 bytes. A replica reports
+ * where its last record ends, before that header. No record ends between the two.
  */
 function endOfRecord(bytes: number): number {
   const inPage = bytes % 8192;

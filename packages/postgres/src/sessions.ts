@@ -149,8 +149,8 @@ const settings = `
     (select setting from pg_settings where name = 'statement_timeout'), current_setting('jit', true)`;
 
 /**
- * Interprets `sslmode` and `sslrootcert` as libpq does (PostgreSQL's manual, section 34.19), with two exceptions: `allow`
- * tries TLS first, like `prefer`, and `system` means Node's certificate authorities.
+ * Interprets `sslmode` and `sslrootcert` as libpq does (PostgreSQL's manual, section 34.19), with two exceptions:
+ * `allow` tries TLS first, like `prefer`, and `system` means Node's certificate authorities.
  */
 function readLikeLibpq(url: string): string {
   const read = new URL(url);
@@ -167,8 +167,8 @@ function readLikeLibpq(url: string): string {
 
 /**
  * PostgreSQL cancels slow statements itself. This timeout detects a server or a network that stopped responding. It is
- * set on the socket because pg's `query_timeout` starts a timer per query, which costs as much as a small query and keeps
- * the result from the garbage collector (`bench/README.md`).
+ * set on the socket because pg's `query_timeout` starts a timer per query, which costs as much as a small query and
+ * keeps the result from the garbage collector (`bench/README.md`).
  */
 function socketWithTimeout(statementTimeout: number): Socket {
   const socket = new Socket();
@@ -179,8 +179,8 @@ function socketWithTimeout(statementTimeout: number): Socket {
 
 /**
  * Returns the connection pool of an ORM. MikroORM never releases a connection that breaks in a transaction, because the
- * rollback fails first (https://github.com/kysely-org/kysely/issues/1990). The pool would stay one connection short, and
- * closing it would wait for that connection.
+ * rollback fails first (https://github.com/kysely-org/kysely/issues/1990). The pool would stay one connection short,
+ * and closing it would wait for that connection.
  */
 export async function poolOf(orm: MikroORM): Promise<Pool> {
   const pool = await (orm.em.getConnection() as PostgreSqlConnection).getNativeClient();

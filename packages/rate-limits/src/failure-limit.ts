@@ -5,8 +5,8 @@ import { type Counting, type Limiter, secondsLeft, windowSeconds } from './limit
 const repetition = 10;
 
 /**
- * Limits failed attempts, such as wrong keys, per client network and minute. Attempts in progress when the limit is reached
- * still finish.
+ * Limits failed attempts, such as wrong keys, per client network and minute. Attempts in progress when the limit is
+ * reached still finish.
  */
 export class FailureLimit {
   readonly #failures: Limiter;
@@ -32,7 +32,9 @@ export class FailureLimit {
   }
 }
 
-/** The /64 network of an IPv6 address, because a client has all its addresses; an IPv4 address itself, even if mapped. */
+/**
+ * The /64 network of an IPv6 address, because a client has all its addresses; an IPv4 address itself, even if mapped.
+ */
 function networkOf(address: string): string {
   if (!isIPv6(address)) return address;
   const [withoutZone = ''] = address.split('%');

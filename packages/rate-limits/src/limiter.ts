@@ -71,8 +71,8 @@ export class CountingInRedis implements Counting {
       enableOfflineQueue: false,
       maxRetriesPerRequest: 0,
       connectTimeout: 2000,
-      // A Redis that does not answer counts as unreachable, so that no request waits for it. The socket times out first:
-      // otherwise the next command would wait on the same connection.
+      // A Redis that does not answer counts as unreachable, so that no request waits for it. The socket times out
+      // first: otherwise the next command would wait on the same connection.
       socketTimeout: timeout,
       commandTimeout: timeout + 100,
     });

@@ -25,8 +25,8 @@ export function dayOf(date: Date): string {
 }
 
 /**
- * Adds to every response of a deprecated route, failures included: `Deprecation` (RFC 9745 section 2), `Sunset` (RFC 8594
- * section 3) and a link to the successor (RFC 5829 section 3.3). Counts the calls.
+ * Adds to every response of a deprecated route, failures included: `Deprecation` (RFC 9745 section 2), `Sunset` (RFC
+ * 8594 section 3) and a link to the successor (RFC 5829 section 3.3). Counts the calls.
  *
  * @param origin the address of the service as the client sees it
  */

@@ -75,11 +75,11 @@ export class Authenticator {
   }
 
   /**
-   * Returns the caller of a key; null when it is unknown, mistyped, expired or revoked. The result is a promise only when it
-   * is not cached: about once a second for a valid key, every ten seconds for an invalid one.
+   * Returns the caller of a key; null when it is unknown, mistyped, expired or revoked. The result is a promise only
+   * when it is not cached: about once a second for a valid key, every ten seconds for an invalid one.
    *
-   * @param address the client's address. Unknown keys from one address are limited; a key that was valid at its last look-up
-   *   is not subject to that limit.
+   * @param address the client's address. Unknown keys from one address are limited; a key that was valid at its last
+   *   look-up is not subject to that limit.
    * @throws StoreError TOO_MANY_REQUESTS; DatabaseUnavailable
    */
   lookUp(secret: string, address: string, deadline: Deadline = noDeadline): Caller | null | Promise<Caller | null> {

@@ -25,8 +25,8 @@ export function isSecret(text: string): boolean {
 }
 
 /**
- * Returns the SHA-256 of a secret, which is stored instead of the secret. Look-ups compare hashes, so their timing does not
- * leak the secret. 256 random bits need no slow hash.
+ * Returns the SHA-256 of a secret, which is stored instead of the secret. Look-ups compare hashes, so their timing does
+ * not leak the secret. 256 random bits need no slow hash.
  */
 export function hashSecret(secret: string): string {
   return hash('sha256', secret, 'hex');

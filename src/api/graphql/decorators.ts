@@ -67,7 +67,9 @@ export function Live(type: () => object, options: { description: string }): Meth
   return Subscription(type as never, { ...options, subscribe: neverCalled });
 }
 
-/** Sets `subscribe` of live fields, which starts after `Last-Event-ID`, if present. Each item is a value of its field. */
+/**
+ * Sets `subscribe` of live fields, which starts after `Last-Event-ID`, if present. Each item is a value of its field.
+ */
 export function makeLive(schema: GraphQLSchema): void {
   for (const field of Object.values(schema.getSubscriptionType()?.getFields() ?? {})) {
     const { resolve } = field;

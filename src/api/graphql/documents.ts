@@ -53,9 +53,9 @@ type DocumentsOptions = Pick<
 >;
 
 /**
- * Finds the operations of requests. Apollo Server resolves persisted queries, parses and validates; with plugins it also
- * executes queries and mutations. An accepted text is cached here, because hashing it and running Apollo's hooks cost as
- * much as a small operation.
+ * Finds the operations of requests. Apollo Server resolves persisted queries, parses and validates; with plugins it
+ * also executes queries and mutations. An accepted text is cached here, because hashing it and running Apollo's hooks
+ * cost as much as a small operation.
  */
 export class Documents {
   readonly #known = new LRUCache<string, DocumentNode>({ ...capacity, sizeCalculation: (_, text) => 1 + text.length });
@@ -125,8 +125,8 @@ export class Documents {
   }
 
   /**
-   * Passes a request through Apollo Server: persisted queries, parsing, validation, and with `admit` execution. It does not
-   * pass Apollo's HTTP layer (`executeHTTPGraphQLRequest`), which loses digits of int64 variables by GET.
+   * Passes a request through Apollo Server: persisted queries, parsing, validation, and with `admit` execution. It does
+   * not pass Apollo's HTTP layer (`executeHTTPGraphQLRequest`), which loses digits of int64 variables by GET.
    *
    * @throws Error of a plugin
    */
@@ -142,7 +142,9 @@ export class Documents {
   }
 }
 
-/** The request as Apollo's plugins know it. Its GET is for queries only, and a client of a stream may subscribe by GET. */
+/**
+ * The request as Apollo's plugins know it. Its GET is for queries only, and a client of a stream may subscribe by GET.
+ */
 function httpOf({ request: { method, url, headers, body }, accepted }: GraphQLContext) {
   const given = Object.entries(headers).map(([name, value]) => [name, `${value}`] as const);
   const at = url.indexOf('?');
@@ -193,8 +195,8 @@ function apolloServer({ schema, introspection, apq, limits, plugins, apollo, log
     introspection: true,
     apollo,
     logger,
-    // Without plugins, only texts of persisted queries reach this cache again. Apollo Server awaits the result, so it need
-    // not be a promise.
+    // Without plugins, only texts of persisted queries reach this cache again. Apollo Server awaits the result, so it
+    // need not be a promise.
     documentStore:
       apq || enabled.size > 0
         ? (new LRUCache<string, DocumentNode>({ ...capacity, sizeCalculation: lengthOf }) as never)

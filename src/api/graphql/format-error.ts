@@ -3,7 +3,9 @@ import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import { type ErrorCode, httpStatusOf, internalError, StoreError, storeErrorOf } from '../../errors.ts';
 import { logFailure } from '../http/failures.ts';
 
-/** Maximum length, because graphql-js quotes names and values, which may be as long as a body, in up to 100 messages. */
+/**
+ * Maximum length, because graphql-js quotes names and values, which may be as long as a body, in up to 100 messages.
+ */
 const longestMessage = 1000;
 
 /**
@@ -16,8 +18,8 @@ function publicErrorOf(error: GraphQLError): StoreError | undefined {
   const known = storeErrorOf(originalError);
   if (known) return known;
   if (extensions.code !== undefined) return undefined;
-  // graphql-js reports an argument that a variable makes invalid like a field that failed to serialize. Only the message,
-  // `Argument "...`, differs.
+  // graphql-js reports an argument that a variable makes invalid like a field that failed to serialize. Only the
+  // message, `Argument "...`, differs.
   const isRefused = path === undefined || /^Argument "/.test(message);
   if (isRefused && (originalError ?? error) instanceof GraphQLError) return undefined;
   return internalError(originalError ?? error);

@@ -23,10 +23,10 @@ import { Operations } from './operations.ts';
 /**
  * Serves the GraphQL API at `/graphql`, by POST and (queries only) GET. Browsers get a page.
  *
- * The steps of a request: media types and parameters (packages/graphql-over-http); the document, which Apollo Server parses
- * and validates once (documents.ts) within the limits; its execution (operations.ts), if its cost allows it; the errors
- * (format-error.ts), status and headers. Apollo Server's CSRF prevention is not needed: every request has `Authorization`, which
- * foreign pages cannot send without a preflight.
+ * The steps of a request: media types and parameters (packages/graphql-over-http); the document, which Apollo Server
+ * parses and validates once (documents.ts) within the limits; its execution (operations.ts), if its cost allows it; the
+ * errors (format-error.ts), status and headers. Apollo Server's CSRF prevention is not needed: every request has
+ * `Authorization`, which foreign pages cannot send without a preflight.
  */
 export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
   const { page, trustedDocuments } = options;
@@ -61,7 +61,9 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
   });
 }
 
-/** Is answered without authentication, because these clients send their key in a message, and a 401 would mislead them. */
+/**
+ * Is answered without authentication, because these clients send their key in a message, and a 401 would mislead them.
+ */
 const noWebSocket =
   'WebSocket is not supported: send a subscription by POST with `Accept: text/event-stream`, or `multipart/mixed;subscriptionSpec=1.0`.';
 
@@ -104,8 +106,8 @@ function sendOutcome(outcome: Outcome, { request, reply, call, accepted }: Graph
   // without a path means that none has run.
   const isRisky = operation?.type === 'mutation' && !isSingleField(operation.node) && errors?.some(({ path }) => path);
   const mayRepeat = !isRisky || request.headers[idempotencyKey] !== undefined;
-  // The quota's 429 must not cause a retry either; the field's error contains its waiting time. Nor may 429 be the status
-  // of a response with data.
+  // The quota's 429 must not cause a retry either; the field's error contains its waiting time. Nor may 429 be the
+  // status of a response with data.
   const isPartial = data != null && mediaType === mediaTypes.response;
   if ((!mayRepeat || isPartial) && request.meter) request.meter.refusal = undefined;
   const text = JSON.stringify({ errors, data, extensions });
@@ -128,8 +130,8 @@ function sendFramed(reply: FastifyReply, result: string): FastifyReply {
  * Sends a failure outside an operation (no key, no JSON) as a GraphQL response, with the media type that the client
  * prefers: with `application/json` it cannot know that the body of a 4xx is GraphQL's (GraphQL over HTTP, "Body").
  *
- * A client of events gets a rejected key as an event, because graphql-sse's client treats every status except 200 as a lost
- * connection, and retries silently.
+ * A client of events gets a rejected key as an event, because graphql-sse's client treats every status except 200 as a
+ * lost connection, and retries silently.
  */
 function sendGraphQLError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const isOfRequest = error instanceof RequestError;

@@ -122,9 +122,9 @@ export class Operations {
   }
 
   /**
-   * Executes with graphql-jit. It compiles an operation at its second use, because compiling costs more than one use saves,
-   * and an attacker could trigger it for free. graphql-js executes operations that graphql-jit cannot compile or rejects
-   * before execution.
+   * Executes with graphql-jit. It compiles an operation at its second use, because compiling costs more than one use
+   * saves, and an attacker could trigger it for free. graphql-js executes operations that graphql-jit cannot compile or
+   * rejects before execution.
    */
   async #execute(
     operation: Operation,
@@ -177,7 +177,10 @@ function refused(failure: Error): Outcome {
   return { errors, failures: [error], status: errors[0]?.extensions?.status as number };
 }
 
-/** Rejects GET for mutations, because a link must not change data. Subscriptions may use GET if the client accepts events. */
+/**
+ * Rejects GET for mutations, because a link must not change data. Subscriptions may use GET if the client accepts
+ * events.
+ */
 function assertMethod({ type }: Operation, { request, accepted }: GraphQLContext): void {
   if (type === 'query' || (type === 'subscription' && accepted.stream)) return;
   if (request.method !== 'POST') {
@@ -192,8 +195,8 @@ function assertMethod({ type }: Operation, { request, accepted }: GraphQLContext
 }
 
 /**
- * Charges work that no root field charges: introspection, and whole operations with costly nested fields, which are read
- * after their root field has returned. Unused units are returned at the end. A subscription is charged per event.
+ * Charges work that no root field charges: introspection, and whole operations with costly nested fields, which are
+ * read after their root field has returned. Unused units are returned at the end. A subscription is charged per event.
  *
  * @throws StoreError TOO_MANY_REQUESTS
  */
@@ -224,8 +227,8 @@ function compile(schema: GraphQLSchema, operation: Operation): void {
  *   (https://github.com/zalando-incubator/graphql-jit/issues/230).
  * - It runs the mutations after a failed one, although the response says that there is no data.
  *
- * A document with several operations is interpreted, because the number of its compiled functions would be unbounded: two
- * kilobytes can contain a hundred operations.
+ * A document with several operations is interpreted, because the number of its compiled functions would be unbounded:
+ * two kilobytes can contain a hundred operations.
  */
 export function isSuitable({ document, type, node, hasDirectives }: Operation): boolean {
   if (hasDirectives || /__proto__|__(?:schema|type)\b/.test(document.loc?.source.body ?? '')) return false;

@@ -18,8 +18,8 @@ declare module 'fastify' {
 }
 
 /**
- * Charges a root field its maximum cost before it runs, when a quota is configured. Operations with costly nested fields
- * are charged as a whole.
+ * Charges a root field its maximum cost before it runs, when a quota is configured. Operations with costly nested
+ * fields are charged as a whole.
  */
 const metered: MiddlewareFn<GraphQLContext> = ({ context, args, info }, next) => {
   const { meter } = context.request;
@@ -60,7 +60,9 @@ function assertDistinctFields(resolvers: Map<unknown, object>): void {
   if (repeated) throw new Error(`Two resolvers define the GraphQL field ${repeated}.`);
 }
 
-/** Finds an item by its id, for each GraphQL type to which other subgraphs may refer. The names are those of the types. */
+/**
+ * Finds an item by its id, for each GraphQL type to which other subgraphs may refer. The names are those of the types.
+ */
 export type References = Record<string, (id: Int64 | undefined, deadline: Deadline) => Promise<object | null>>;
 
 function federated(schema: GraphQLSchema, references: References, introspection: boolean): GraphQLSchema {

@@ -92,9 +92,9 @@ function isHostOfUrl(text: string): boolean {
 }
 
 /**
- * The scheme, host and path prefix that the client used, where a proxy may have stripped the prefix. `X-Forwarded-*` counts
- * only when it is valid and `TRUST_PROXY` trusts the proxy, because proxies pass on clients' values. RFC 7239's `Forwarded`
- * is not read: most proxies do not overwrite it.
+ * The scheme, host and path prefix that the client used, where a proxy may have stripped the prefix. `X-Forwarded-*`
+ * counts only when it is valid and `TRUST_PROXY` trusts the proxy, because proxies pass on clients' values. RFC 7239's
+ * `Forwarded` is not read: most proxies do not overwrite it.
  */
 export function origin(request: FastifyRequest): string {
   const { protocol, host, ips, headers } = request;

@@ -37,8 +37,8 @@ export function varyBy(reply: FastifyReply, name: string): void {
 const longestAccept = 512;
 
 /**
- * The media types that a client accepts (RFC 9110 section 12.5.1), best first. An excessively long header is ignored, so
- * all types are acceptable.
+ * The media types that a client accepts (RFC 9110 section 12.5.1), best first. An excessively long header is ignored,
+ * so all types are acceptable.
  */
 export function acceptedTypes<Type extends string>(
   request: Pick<FastifyRequest, 'headers'>,
@@ -77,8 +77,8 @@ export const cors = fastifyPlugin<{ origins: string[] }>(
 );
 
 /**
- * Adds entity tags, 304 (RFC 9110 section 13) and compression (for clients that accept it) to reads. The tags are weak, because all content codings
- * share them. Streams have no tag. Register it before the routes.
+ * Adds entity tags, 304 (RFC 9110 section 13) and compression (for clients that accept it) to reads. The tags are weak,
+ * because all content codings share them. Streams have no tag. Register it before the routes.
  */
 export const caching = fastifyPlugin<{ compression: boolean }>(
   async (app: FastifyInstance, { compression }) => {

@@ -97,8 +97,8 @@ function assertPlainUtf8(headers: IncomingHttpHeaders): void {
 }
 
 /**
- * Removes the query or body for which a route has no schema, so that no handler gets unvalidated input. Fastify validates the
- * others later (`buildValidator` in server.ts).
+ * Removes the query or body for which a route has no schema, so that no handler gets unvalidated input. Fastify
+ * validates the others later (`buildValidator` in server.ts).
  *
  * @throws Error for a route that takes a body without a schema
  */

@@ -37,8 +37,8 @@ interface ParserError extends Error {
 }
 
 /**
- * Answers malformed and incomplete requests, and closes the connection. Observers do not see these, because Node creates no
- * request object, so this function writes the log line.
+ * Answers malformed and incomplete requests, and closes the connection. Observers do not see these, because Node
+ * creates no request object, so this function writes the log line.
  */
 export function answerMalformed(this: Pick<FastifyInstance, 'log'>, error: ParserError, socket: Socket): void {
   if (error.code === 'ECONNRESET') return void socket.destroy();

@@ -22,8 +22,8 @@ type Hooks = Pick<RouteOptions, 'preParsing' | 'preValidation' | 'onSend' | 'onR
 const phases = ['preParsing', 'preValidation', 'onSend', 'onResponse'] as const;
 
 /**
- * Adds the service's hooks to every route that is registered later. Hooks of one phase run in the order of the list; Fastify
- * validates the input after all `preValidation` hooks.
+ * Adds the service's hooks to every route that is registered later. Hooks of one phase run in the order of the list;
+ * Fastify validates the input after all `preValidation` hooks.
  */
 export const routeHooks = fastifyPlugin<RouteHooksOptions>(
   async (app: FastifyInstance, { usage, bodies, isMetered }) => {

@@ -125,8 +125,8 @@ export const connections = fastifyPlugin<{ max: number }>(
 );
 
 /**
- * Derives the maximum number of client connections from the limit of open files (`ulimit -n`). It reserves 128 files for
- * the process, and four per pooled connection: the embedded store holds both ends, and each replica has a pool.
+ * Derives the maximum number of client connections from the limit of open files (`ulimit -n`). It reserves 128 files
+ * for the process, and four per pooled connection: the embedded store holds both ends, and each replica has a pool.
  *
  * @returns 16 to 10,000, the most that one process serves well
  */
@@ -145,9 +145,9 @@ const resolution = 10;
 const checkInterval = 1000;
 
 /**
- * Rejects new work with 503 while the event loop is overloaded, that is, while most of its turns in a second were long. The
- * accept queue is served once per turn, so new clients would wait for seconds, which no other metric shows. Public routes,
- * including health checks, are exempt.
+ * Rejects new work with 503 while the event loop is overloaded, that is, while most of its turns in a second were long.
+ * The accept queue is served once per turn, so new clients would wait for seconds, which no other metric shows. Public
+ * routes, including health checks, are exempt.
  *
  * `maxDelay` is the median delay (ms) of the event loop beyond which it is overloaded; 0 for no limit.
  */

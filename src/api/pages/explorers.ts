@@ -7,7 +7,9 @@ import { asset, dataElement, fill, hashOf, type Page, policyOf, root, serveFiles
 export interface Example {
   /** A short description. */
   title: string;
-  /** One named operation. Its variable names are unique among all examples, because Sandbox joins them in one document. */
+  /**
+   * One named operation. Its variable names are unique among all examples, because Sandbox joins them in one document.
+   */
   document: string;
   variables?: Record<string, unknown>;
 }
@@ -49,8 +51,8 @@ const script = 'https://embeddable-sandbox.cdn.apollographql.com/v2/embeddable-s
 const frame = 'https://sandbox.embed.apollographql.com/';
 
 /**
- * Serves Apollo Sandbox for the endpoint at the page's address, with an `Authorization` header to fill in. Sandbox itself is
- * loaded from Apollo; without internet, a notice links to GraphiQL.
+ * Serves Apollo Sandbox for the endpoint at the page's address, with an `Authorization` header to fill in. Sandbox
+ * itself is loaded from Apollo; without internet, a notice links to GraphiQL.
  */
 export function sandboxPage(examples: Example[]): Page {
   const style = styleOf('sandbox.css');

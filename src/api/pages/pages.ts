@@ -121,7 +121,10 @@ const links: Record<string, PageLink[]> = {
   ],
 };
 
-/** Serves `/`, with links to the pages and documents: HTML if the client prefers it, else JSON (RFC 9110 section 12.4.1). */
+/**
+ * Serves `/`, with links to the pages and documents: HTML if the client prefers it, else JSON (RFC 9110 section
+ * 12.4.1).
+ */
 function serveFrontPage(app: FastifyInstance, { version, explorer }: PagesOptions): void {
   const about = { name: info.title, version, description: info.description };
   // `/graphql` answers GET even without its page.

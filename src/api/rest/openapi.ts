@@ -20,8 +20,8 @@ export interface OpenApiOptions {
 }
 
 /**
- * Collects the routes' schemas into OpenAPI: `/v1/openapi.json` (3.1) and `/v1/openapi-3.0.json`, which need no key. Register
- * it before the routes.
+ * Collects the routes' schemas into OpenAPI: `/v1/openapi.json` (3.1) and `/v1/openapi-3.0.json`, which need no key.
+ * Register it before the routes.
  */
 export const openApi = fastifyPlugin<OpenApiOptions>(
   async (app: FastifyInstance, { tags }) => {

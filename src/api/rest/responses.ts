@@ -13,8 +13,8 @@ export function orNotFound<Item>(item: Item | null, noun: string, id: string): I
 }
 
 /**
- * Sends a page: a bare array, and `Link: <...>; rel="next"` (RFC 8288) when there are more items. The entity tag covers the
- * link, because a client that caches only tag and body would otherwise never see it.
+ * Sends a page: a bare array, and `Link: <...>; rel="next"` (RFC 8288) when there are more items. The entity tag covers
+ * the link, because a client that caches only tag and body would otherwise never see it.
  *
  * @param count counts the items on all pages, for a client that sends `Prefer: count=exact`
  */

@@ -48,7 +48,10 @@ interface Subscription {
   observers: readonly OperationObserver[];
 }
 
-/** How often (ms) keys are checked. Look-ups are cached for 900 ms (authenticator.ts); both together take under a second. */
+/**
+ * How often (ms) keys are checked. Look-ups are cached for 900 ms (authenticator.ts); both together take under a
+ * second.
+ */
 const interval = 50;
 
 /** The open subscriptions of this process. */
@@ -74,8 +77,8 @@ export class Subscriptions {
   /**
    * Opens a subscription.
    *
-   * @throws StoreError TOO_MANY_REQUESTS when the key has too many; SERVICE_UNAVAILABLE when the process has too many, or
-   *   is shutting down
+   * @throws StoreError TOO_MANY_REQUESTS when the key has too many; SERVICE_UNAVAILABLE when the process has too many,
+   *   or is shutting down
    */
   async open(subscription: Subscription): Promise<{ stream: EventStream } | { errors: readonly GraphQLError[] }> {
     const { schema, operation, variables, context, format, observers } = subscription;
@@ -189,7 +192,9 @@ export class Subscriptions {
     this.#timer = undefined;
   }
 
-  /** Checks a key once for all its subscriptions. While the database is unavailable, they stay open and get no items. */
+  /**
+   * Checks a key once for all its subscriptions. While the database is unavailable, they stay open and get no items.
+   */
   async #check(request: FastifyRequest): Promise<void> {
     const authorization = `${request.headers.authorization}`;
     if (this.#checking.has(authorization)) return;

@@ -47,9 +47,9 @@ export class Log {
   }
 
   /**
-   * `GET /log` and `PUT /log` on the operations port: `{"level":"debug","sample":0.1}`, or one of the two. The settings apply
-   * to all workers, until a restart. PUT and JSON need a preflight, which is not answered, so a web page in an operator's
-   * browser cannot change them.
+   * `GET /log` and `PUT /log` on the operations port: `{"level":"debug","sample":0.1}`, or one of the two. The settings
+   * apply to all workers, until a restart. PUT and JSON need a preflight, which is not answered, so a web page in an
+   * operator's browser cannot change them.
    */
   readonly page: FastifyPluginAsync = async (app) => {
     app.removeContentTypeParser('text/plain');

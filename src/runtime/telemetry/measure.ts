@@ -20,8 +20,8 @@ const maxKeys = 200;
 const pingTimeout = 1000;
 
 /**
- * Adds the metrics of a serving process. They have OpenTelemetry's stable names where those exist. Tests compare them with
- * `docs/observe.md`, and with the dashboard and the alerts in `operations/`.
+ * Adds the metrics of a serving process. They have OpenTelemetry's stable names where those exist. Tests compare them
+ * with `docs/observe.md`, and with the dashboard and the alerts in `operations/`.
  */
 export function measure(metrics: Metrics, observers: Observers): void {
   const zero = measureOperations(metrics, observers);

@@ -101,8 +101,8 @@ function operationSpans(tracer: Tracer, isTrusted: boolean): OperationObserver {
 }
 
 /**
- * One CLIENT span for each round trip that serves a sampled request, as a child of that request. When it serves several,
- * the span is a child of the first, and links connect it with all of them in both directions.
+ * One CLIENT span for each round trip that serves a sampled request, as a child of that request. When it serves
+ * several, the span is a child of the first, and links connect it with all of them in both directions.
  */
 function databaseSpans(tracer: Tracer): DatabaseObserver {
   return {

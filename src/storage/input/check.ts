@@ -4,8 +4,8 @@ import { StoreError } from '../../errors.ts';
 import { type Int64, int64, int64From, int64FromText } from './int64.ts';
 
 /**
- * A TypeBox schema describes each input once: OpenAPI shows it, `checker` validates by it, and TypeScript derives its type
- * from it. A schema with parts that cannot be validated is rejected at start.
+ * A TypeBox schema describes each input once: OpenAPI shows it, `checker` validates by it, and TypeScript derives its
+ * type from it. A schema with parts that cannot be validated is rejected at start.
  */
 
 declare const isChecked: unique symbol;
@@ -68,8 +68,8 @@ export function withDefault<Schema extends TSchema>(schema: Schema, value: Stati
 /**
  * Compiles the schema of an object.
  *
- * @param isLenient for query strings and GraphQL: integers may be decimal digits, and null in an optional member counts as
- *   absent
+ * @param isLenient for query strings and GraphQL: integers may be decimal digits, and null in an optional member counts
+ *   as absent
  * @returns a function that throws StoreError BAD_USER_INPUT, naming every fault. It drops members that the schema does
  *   not name, and applies defaults to absent ones.
  * @throws Error for a schema with parts that cannot be validated, or whose texts could make a page larger than 16 MiB

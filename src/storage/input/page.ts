@@ -57,8 +57,8 @@ export function idSchema<Name extends string>(name: Name, noun: string) {
 }
 
 /**
- * Maximum number of items that a list returns for this `limit`. The quota is charged before the input is validated: a limit
- * that is too large or not an integer is charged as the longest page, and then refused.
+ * Maximum number of items that a list returns for this `limit`. The quota is charged before the input is validated: a
+ * limit that is too large or not an integer is charged as the longest page, and then refused.
  */
 export function mostItems(limit: unknown): number {
   const count = limit === undefined || limit === null ? pageLimit.default : Number(limit);

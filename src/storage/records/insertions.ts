@@ -158,8 +158,8 @@ function compareDigits(a: string, b: string): number {
 }
 
 /**
- * Hashes the values that are not null, sorted by name. The result is the same in both APIs, for any order of members, and
- * in a release with more columns.
+ * Hashes the values that are not null, sorted by name. The result is the same in both APIs, for any order of members,
+ * and in a release with more columns.
  */
 function fingerprintOf({ inserted }: Table, item: object): string {
   const values = inserted

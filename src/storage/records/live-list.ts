@@ -28,8 +28,8 @@ export interface Addition<Item = Identified> {
  * Follows a list by polling for items after the last id. Ids become visible in ascending order, so no item is missed or
  * repeated, whichever server answers.
  *
- * All followers poll together, and those at the same position share one page: a thousand followers at the end of the list
- * cost one statement per poll.
+ * All followers poll together, and those at the same position share one page: a thousand followers at the end of the
+ * list cost one statement per poll.
  */
 export class LiveList<Item extends Identified> {
   readonly #list: GrowingList<Item>;

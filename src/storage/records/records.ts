@@ -167,8 +167,8 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
   }
 
   /**
-   * Reads one item more than requested, to detect a next page. Citus rejects several lists of a hash-distributed table in
-   * one statement ("complex joins are only supported when ..."); from then on each list is one statement.
+   * Reads one item more than requested, to detect a next page. Citus rejects several lists of a hash-distributed table
+   * in one statement ("complex joins are only supported when ..."); from then on each list is one statement.
    *
    * @returns one row per query, in order
    */

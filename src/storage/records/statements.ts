@@ -5,9 +5,9 @@ import { maxExactTotal } from '../input/page.ts';
 import type { Column, Table } from './table.ts';
 
 /**
- * The statements behind `Records`, each for a whole batch. They are SQL because hydrating entities costs several times as
- * much as the query (`bench/README.md`), and no query builder supports `unnest ... cross join lateral`. Names and types
- * come from the entity.
+ * The statements behind `Records`, each for a whole batch. They are SQL because hydrating entities costs several times
+ * as much as the query (`bench/README.md`), and no query builder supports `unnest ... cross join lateral`. Names and
+ * types come from the entity.
  */
 export interface Statements {
   listAll: Statement;
@@ -48,8 +48,8 @@ export function statementsFor(described: Table, filter?: Column): Statements {
   const filteredRows = `${rows} where ${filtered} = $1`;
   return {
     last: statement('last', `select max(id)::text from ${table}`),
-    // An insert holds this lock from drawing its ids until they are visible on every node. While this statement holds it,
-    // no id is drawn, so later statements see all rows up to the last id.
+    // An insert holds this lock from drawing its ids until they are visible on every node. While this statement holds
+    // it, no id is drawn, so later statements see all rows up to the last id.
     horizon: statement(
       'horizon',
       `with lock as materialized (select pg_advisory_xact_lock_shared(hashtext(${literal(unquoted)}))::text)
@@ -87,8 +87,8 @@ export function statementsFor(described: Table, filter?: Column): Statements {
     countFiltered: filterable('count_filtered', countOf(filteredRows)),
     estimateAll: statement('estimate', `explain (format json) ${rows}`),
     estimateFiltered: filterable('estimate_filtered', `explain (format json) ${filteredRows}`),
-    // The lock makes rows visible in the order of their ids, so a reader that has passed id 7 never misses a later 6. It is
-    // held from before the first id is drawn until the commit is visible.
+    // The lock makes rows visible in the order of their ids, so a reader that has passed id 7 never misses a later 6.
+    // It is held from before the first id is drawn until the commit is visible.
     insert: {
       isWrite: true,
       ...statement(
@@ -112,9 +112,9 @@ function countOf(rows: string): string {
 }
 
 /**
- * Selects a list as one row with one text per column. That costs PostgreSQL as much as separate rows, and this process a
- * third. Values that are safe to join are joined by commas, with an empty text for null; other columns are JSON arrays.
- * Aggregates without `order by` process rows in the order of the subquery (PostgreSQL's manual, section 9.21).
+ * Selects a list as one row with one text per column. That costs PostgreSQL as much as separate rows, and this process
+ * a third. Values that are safe to join are joined by commas, with an empty text for null; other columns are JSON
+ * arrays. Aggregates without `order by` process rows in the order of the subquery (PostgreSQL's manual, section 9.21).
  */
 function aggregated(columns: readonly Column[]): string {
   return columns
@@ -128,10 +128,11 @@ function aggregated(columns: readonly Column[]): string {
 /**
  * Inserts rows and their idempotency claims, if any, atomically.
  *
- * The last parameters are the claims' key ids, operations, hashes and fingerprints, all null for a row without a claim. It
- * returns one row per place (from 1): null and the generated values, as a JSON array of texts; for a known claim, its
- * fingerprint in hexadecimal and the values generated then. If another process stores the same claim after this
- * statement's snapshot, its place is missing in the result: its item was not inserted, and a repetition finds the claim.
+ * The last parameters are the claims' key ids, operations, hashes and fingerprints, all null for a row without a claim.
+ * It returns one row per place (from 1): null and the generated values, as a JSON array of texts; for a known claim,
+ * its fingerprint in hexadecimal and the values generated then. If another process stores the same claim after this
+ * statement's snapshot, its place is missing in the result: its item was not inserted, and a repetition finds the
+ * claim.
  */
 function insertOnceFor({ name, inserted, generated }: Table): Statement {
   const table = quoted(name);
