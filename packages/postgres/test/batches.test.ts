@@ -1,5 +1,4 @@
 import { Batches, type BatchOptions, type Deadline } from '../src/batches.ts';
-import { busy, type DatabaseUnavailable, late, outcomeUnknown } from '../src/postgres-errors.ts';
 import { describe, expect, test } from './support.ts';
 
 /** A round trip that answers when the test says so. */
@@ -48,74 +47,56 @@ async function until(isTrue: () => boolean): Promise<void> {
 const names = (inputs: number[]) => inputs.map((input) => `pet ${input}`);
 
 /** What an input was told: its answer, or why there is none and whether it may be asked again. */
-const told = (answer: Promise<string>): Promise<unknown> => answer.catch(refusalOf);
-const refusalOf = ({ name, message, isOutcomeUnknown }: DatabaseUnavailable) => ({ name, message, isOutcomeUnknown });
+const told = (answer: Promise<string>): Promise<unknown> =>
+  answer.catch(({ name, message, isOutcomeUnknown }) => ({ name, message, isOutcomeUnknown }));
+const refusal = (message: string, isOutcomeUnknown = false) => ({
+  name: 'DatabaseUnavailable',
+  message,
+  isOutcomeUnknown,
+});
+const busy = refusal('Too many requests wait for the database; try again shortly.');
+const late = refusal('The database did not answer in time; try again shortly.');
+const unknown = refusal(
+  'The database did not say whether this was stored: it may have been. Look for it before you send it again.',
+  true,
+);
 
-test('inputs that arrive together share a batch up to its bound, and never join one that was sent', async () => {
+test('a batch waits for the one in flight unless it is full, and nothing joins one that was sent', async () => {
   const { ask, inputs, answerFrom } = withTrips({ maxBatch: 2, maxInFlight: 4 });
-  const early = ask(1);
+  const answers = [ask(1)];
   await departures();
-  const others = [2, 3, 4].map((input) => ask(input));
+  answers.push(ask(2));
   await departures();
-  // A full batch does not wait for the one before.
+  expect(inputs()).toEqual([[1]]);
+  answers.push(ask(3), ask(4));
+  await departures();
   expect(inputs()).toEqual([[1], [2, 3]]);
   await answerFrom(0, 3);
-  expect(await Promise.all([early, ...others])).toEqual(names([1, 2, 3, 4]));
+  expect(await Promise.all(answers)).toEqual(names([1, 2, 3, 4]));
   expect(inputs()).toEqual([[1], [2, 3], [4]]);
 });
 
-test('a batch waits for the one in flight', async () => {
-  const { ask, inputs, answerFrom } = withTrips({ maxInFlight: 4 });
-  const answers = [ask(1)];
+test('inputs of a failed batch are tried again alone, side by side, before later ones: the bad one fails alone', async () => {
+  const { trips, ask, inputs, answerFrom } = withTrips({ maxInFlight: 4 });
+  const [good, bad] = [ask(1), ask(2)];
+  const refused = bad.catch((reason) => reason);
   await departures();
-  answers.push(ask(2), ask(3));
-  await departures();
-  expect(inputs()).toEqual([[1]]);
-  await answerFrom(0, 2);
-  expect(inputs()).toEqual([[1], [2, 3]]);
-  expect(await Promise.all(answers)).toEqual(names([1, 2, 3]));
-});
-
-test('an error in the answer fails its own input alone', async () => {
-  const { trips, ask } = withTrips();
-  const answers = Promise.allSettled([ask(1), ask(2)]);
-  await departures();
-  const reason = new Error('no such pet');
-  trips[0]?.answer(['pet 1', reason]);
-  expect(await answers).toEqual([
-    { status: 'fulfilled', value: 'pet 1' },
-    { status: 'rejected', reason },
-  ]);
-});
-
-test('inputs of a failed batch are tried again alone, before later ones: the bad one fails alone', async () => {
-  const { trips, ask, inputs, answerFrom } = withTrips();
-  const answers = Promise.allSettled([ask(1), ask(2)]);
-  await departures();
-  const later = Promise.all([ask(3), ask(4)]);
+  const later = Promise.allSettled([ask(3), ask(4)]);
   const reason = new Error('2 is bad');
   trips[0]?.fail(reason);
-  await answerFrom(1);
+  await departures();
+  expect(inputs()).toEqual([[1, 2], [1], [2]]);
   trips[2]?.fail(reason);
-  await answerFrom(3);
-  expect(await answers).toEqual([
-    { status: 'fulfilled', value: 'pet 1' },
+  expect(await refused).toBe(reason);
+  await answerFrom(1);
+  expect(await good).toBe('pet 1');
+  // An error in the answer fails its own input alone, too.
+  trips[3]?.answer(['pet 3', reason]);
+  expect(await later).toEqual([
+    { status: 'fulfilled', value: 'pet 3' },
     { status: 'rejected', reason },
   ]);
-  expect(await later).toEqual(names([3, 4]));
   expect(inputs()).toEqual([[1, 2], [1], [2], [3, 4]]);
-});
-
-test('inputs that are retried alone do not wait for each other', async () => {
-  const { trips, ask, inputs, answerFrom } = withTrips({ maxInFlight: 4 });
-  const [slow, other] = [ask(1), ask(2)];
-  await departures();
-  trips[0]?.fail(new Error('it took too long'));
-  await answerFrom(2);
-  expect(await other).toBe('pet 2');
-  expect(inputs()).toEqual([[1, 2], [1], [2]]);
-  await answerFrom(1);
-  expect(await slow).toBe('pet 1');
 });
 
 test('a batch that fails by no input’s fault fails as a whole, is not repeated, and holds up no other', async () => {
@@ -141,7 +122,7 @@ describe('what waits is bounded; beyond it inputs are refused', () => {
     await departures();
     const second = ask(2);
     await until(() => batches.isStuck);
-    expect(await told(ask(3))).toEqual(refusalOf(busy()));
+    expect(await told(ask(3))).toEqual(busy);
     await answerFrom(0);
     expect(batches.isStuck).toBe(false);
     const fourth = ask(4);
@@ -172,21 +153,21 @@ describe('an input has a deadline', () => {
     const gone = { at: Number.POSITIVE_INFINITY, isOver: false };
     const refused = [told(ask(2, gone)), told(ask(3, patientFor(20)))];
     const last = ask(4);
-    expect(await refused[1]).toEqual(refusalOf(late()));
+    expect(await refused[1]).toEqual(late);
     gone.isOver = true;
     await answerFrom(0, 2);
-    expect(await refused[0]).toEqual(refusalOf(late()));
+    expect(await refused[0]).toEqual(late);
     expect(await Promise.all([first, last])).toEqual(names([1, 4]));
     expect(inputs()).toEqual([[1], [4]]);
   });
 
   test.each([
-    ['a read is under way, the read was late', {}, late()],
-    ['a write is under way, the outcome is unknown', { isWrite: true }, outcomeUnknown()],
-  ])('when it passes while %s, and others of the batch get their answers', async (_, options, refusal) => {
+    ['a read is under way, the read was late', {}, late],
+    ['a write is under way, the outcome is unknown', { isWrite: true }, unknown],
+  ])('when it passes while %s, and others of the batch get their answers', async (_, options, refused) => {
     const { ask, answerFrom } = withTrips(options);
     const [impatient, patient] = [ask(1, patientFor(20)), ask(2)];
-    expect(await told(impatient)).toEqual(refusalOf(refusal));
+    expect(await told(impatient)).toEqual(refused);
     await answerFrom(0);
     expect(await patient).toBe('pet 2');
   });

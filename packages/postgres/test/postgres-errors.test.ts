@@ -1,11 +1,8 @@
 import {
-  busy,
   DatabaseUnavailable,
   isWorthAnotherServer,
   isWorthAnotherTry,
-  late,
   leavesOutcomeUnknown,
-  outcomeUnknown,
   unavailable,
 } from '../src/postgres-errors.ts';
 import { describe, expect, test } from './support.ts';
@@ -21,7 +18,9 @@ const stalePlan = thrown('0A000', 'cached plan must not change result type');
 describe('what passes is no fault of ours', () => {
   test.each([
     ...['EMFILE', 'ENFILE', 'ECONNREFUSED', 'EAI_AGAIN'].map((code) => thrown(code)),
-    ...['08006', '25006', '26000', '28P01', '3D000', '40001', '53300', '55P03', '57014'].map((code) => thrown(code)),
+    ...['08006', '25006', '26000', '28000', '28P01', '3D000', '40001', '53300', '55P03', '57014'].map((code) =>
+      thrown(code),
+    ),
     ...[stalePlan, lostWorker],
   ])('$code is temporary: it is worth another try', (cause) => {
     const message = 'The database cannot be reached; try again shortly.';
@@ -52,16 +51,6 @@ describe('whether a write that failed may have been carried out', () => {
     thrown(undefined, 'Client has encountered a connection error and is not queryable'),
     ...['23505', '40001', '57014', 'XX000'].map((code) => thrown(code)),
   ])('it was not after $code', (error) => expect(leavesOutcomeUnknown(error)).toBe(false));
-});
-
-const unknown =
-  'The database did not say whether this was stored: it may have been. Look for it before you send it again.';
-test.each([
-  [busy(), false, 'Too many requests wait for the database; try again shortly.'],
-  [late(), false, 'The database did not answer in time; try again shortly.'],
-  [outcomeUnknown(), true, unknown],
-])('only a write with an unknown outcome is not to be repeated (%#)', (failure, isOutcomeUnknown, message) => {
-  expect(failure).toMatchObject({ isOutcomeUnknown, message });
 });
 
 describe('whether a read that failed as one of a batch is tried again alone', () => {
