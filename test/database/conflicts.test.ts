@@ -9,22 +9,20 @@ const where = citusLayout ? describe.skip : describe;
 
 where('conflicts in the database (not on Citus: it has no triggers to cause them)', () => {
   const store = storeForAll({}, async () => {
-    await sql(store.database, 'create sequence attempt');
-    await sql(store.database, 'create table plan (failures int, state text)');
-    await sql(
-      store.database,
+    for (const statement of [
+      'create sequence attempt',
+      'create table plan (failures int, state text)',
       `create function failing() returns boolean language plpgsql volatile as $$ begin
         if nextval('attempt') <= (select failures from plan) then
           raise exception 'this is a test' using errcode = (select state from plan);
         end if;
         return true;
       end $$`,
-    );
-    await sql(
-      store.database,
       'create function fail() returns trigger language plpgsql as $$ begin perform failing(); return null; end $$',
-    );
-    await sql(store.database, 'create trigger fail before insert on pet for each statement execute function fail()');
+      'create trigger fail before insert on pet for each statement execute function fail()',
+    ]) {
+      await sql(store.database, statement);
+    }
   });
   beforeEach(() => store.empty());
 
@@ -40,35 +38,26 @@ where('conflicts in the database (not on Citus: it has no triggers to cause them
     (await sql<[string]>(store.database, 'select name from pet order by id')).map(([name]) => name);
   const rex = { name: 'Rex', categoryId: 5 };
   const refusal = { code: 'SERVICE_UNAVAILABLE', status: 503, message: expect.any(String) };
+  const stored = { outcome: expect.objectContaining({ name: 'Rex' }), retryAfter: undefined, replayed: undefined };
+  const refused = { outcome: refusal, retryAfter: 1, replayed: undefined };
+  // Neither is it repeated, nor is its client to send it again.
+  const message =
+    'The database did not say whether this was stored: it may have been. Look for it before you send it again.';
+  const lost = { outcome: { ...refusal, message }, retryAfter: undefined, replayed: undefined };
 
   describe.each(creators)('by $name', ({ create }) => {
-    test.each(['40001', '40P01'])(
-      'a creation that PostgreSQL undid (%s) is repeated up to three times',
-      async (state) => {
-        await fail(3, state);
-        expect(await create(store, rex)).toMatchObject({ outcome: { name: 'Rex' } });
-        expect([await attempts(), await names()]).toEqual([4, ['Rex']]);
-      },
-    );
-
-    test.each(['40001', '40P01'])(
-      'then it is 503, which says when to try again, and nothing is stored (%s)',
-      async (state) => {
-        await fail(100, state);
-        expect(await create(store, rex)).toEqual({ outcome: refusal, retryAfter: 1, replayed: undefined });
-        expect([await attempts(), await names()]).toEqual([4, []]);
-      },
-    );
-
-    test.each(['08006', '40003'])(
-      'a creation with an unknown outcome (%s) is never repeated, nor by its client',
-      async (state) => {
-        await fail(1, state);
-        const message =
-          'The database did not say whether this was stored: it may have been. Look for it before you send it again.';
-        const outcome = { ...refusal, message };
-        expect(await create(store, rex)).toEqual({ outcome, retryAfter: undefined, replayed: undefined });
-        expect(await attempts()).toBe(1);
+    test.each([
+      ...['40001', '40P01'].flatMap((undone) => [
+        { state: undone, times: 3, told: stored, tried: 4, names: ['Rex'] },
+        { state: undone, times: 100, told: refused, tried: 4, names: [] },
+      ]),
+      ...['08006', '40003'].map((unknown) => ({ state: unknown, times: 1, told: lost, tried: 1, names: [] })),
+    ])(
+      'a creation that fails $times times with $state is tried $tried times',
+      async ({ state, times, ...expected }) => {
+        await fail(times, state);
+        const told = await create(store, rex);
+        expect({ told, tried: await attempts(), names: await names() }).toEqual(expected);
       },
     );
 

@@ -17,10 +17,6 @@ test('every migration in the folder is listed by its name', () => {
   expect(modelOf(modules).migrations.map(({ name }) => `${name}.ts`)).toEqual(files.sort());
 });
 
-test('migrations that were applied are not applied again', async () => {
-  expect(await store.database.migrate()).toEqual([]);
-});
-
 test('a list by status is served by an index', async () => {
   const indexes = await sql(store.database, `select indexdef from pg_indexes where tablename = 'pet'`);
   expect(indexes).toContainEqual([expect.stringContaining('(status, id)')]);

@@ -1,7 +1,7 @@
 import { hostname, userInfo } from 'node:os';
-import { createOwnDatabase, type TestDatabase } from '../../support/database.ts';
+import { createOwnDatabase } from '../../support/database.ts';
 import { databaseForAll } from '../../support/each.ts';
-import { beforeAll, describe, expect, test } from '../../support/jest.ts';
+import { beforeAll, expect, test } from '../../support/jest.ts';
 import { cli, type Env, eventually, onPostgres, type ServerProcess, startServer } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 
@@ -9,76 +9,95 @@ import { rest } from '../../support/rest.ts';
 const database = databaseForAll();
 let server: ServerProcess;
 beforeAll(async () => {
-  server = await startServer({
-    ...database.env,
-    BOOTSTRAP_API_KEY: 'commands-0123456789abcdef0123456789',
-    LOG_LEVEL: 'warn',
-  });
+  const BOOTSTRAP_API_KEY = 'commands-0123456789abcdef0123456789';
+  server = await startServer({ ...database.env, BOOTSTRAP_API_KEY, LOG_LEVEL: 'warn' });
 });
 
-const cliOf = (of: Pick<TestDatabase, 'env'>, args: string[], env: Env = {}) =>
-  cli(['keys', ...args], { ...of.env, ...env });
-const keys = (...args: string[]) => cliOf(database, args);
+const keys = (...args: string[]) => cli(['keys', ...args], database.env);
 
 /** Runs with `--json` and reads what is printed, which must be one line of JSON and nothing else. */
-async function jsonOf(of: Pick<TestDatabase, 'env'>, args: string[], env: Env = {}): Promise<any> {
-  const { code, stdout, stderr } = await cliOf(of, [...args, '--json'], env);
+async function jsonOf(env: Env, ...args: string[]): Promise<any> {
+  const { code, stdout, stderr } = await cli(['keys', ...args, '--json'], env);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toMatch(/^[[{].*[\]}]\n$/);
   return JSON.parse(stdout);
 }
-const keysJson = (...args: string[]) => jsonOf(database, args);
+const keysJson = (...args: string[]) => jsonOf(database.env, ...args);
 
 const isoDate = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+const key = expect.stringMatching(/^ask_[0-9A-Za-z]{49}$/);
+const moment = '\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\dZ';
 const me = { user: userInfo().username, host: hostname() };
-const hintOf = (key: string) => `${key.slice(0, 8)}...`;
-const status = async (key: string) => (await rest(server, '/v1/pets', { key })).status;
+const hintOf = (secret: string) => `${secret.slice(0, 8)}...`;
+const status = async (secret: string) => (await rest(server, '/v1/pets', { key: secret })).status;
 
-describe('with --json', () => {
-  test('issue, list, rotate and revoke print exactly what they promise, and the running service obeys', async () => {
-    const issued = await keysJson('issue', '--name', 'shop frontend', '--scope', 'read', '--expires', '90d');
-    const members = { id: expect.any(Number), name: 'shop frontend', scope: 'read', expiresAt: isoDate };
-    expect(issued).toEqual({ ...members, key: expect.stringMatching(/^ask_[0-9A-Za-z]{49}$/) });
-    expect(Date.parse(issued.expiresAt) - Date.now()).toBeGreaterThan(89.9 * 86_400_000);
+test('with --json the commands print exactly what they promise, the running service obeys, and each change is recorded', async () => {
+  const before = Date.now();
+  const flags = ['--name', 'shop frontend', '--scope', 'read', '--expires', '90d'];
+  const issued = await jsonOf({ ...database.env, SUDO_USER: 'eve\u001b[2J' }, 'issue', ...flags);
+  const members = { id: expect.any(Number), name: 'shop frontend', scope: 'read', expiresAt: isoDate };
+  expect(issued).toEqual({ ...members, key });
+  expect(Date.parse(issued.expiresAt) - before).toBeGreaterThan(89.9 * 86_400_000);
 
-    const row = { ...members, hint: hintOf(issued.key), createdAt: isoDate, lastUsedAt: null, revokedAt: null };
-    expect(await keysJson('list')).toEqual([row]);
-    expect(await status(issued.key)).toBe(200);
+  const row = { ...members, hint: hintOf(issued.key), createdAt: isoDate, lastUsedAt: null, revokedAt: null };
+  expect(await keysJson('list')).toEqual([row]);
+  expect(await status(issued.key)).toBe(200);
 
-    const rotated = await keysJson('rotate', `${issued.id}`, '--overlap', '30m');
-    const key = expect.stringMatching(/^ask_[0-9A-Za-z]{49}$/);
-    expect(rotated).toEqual({ ...issued, key, previousExpiresAt: isoDate });
-    expect(rotated.key).not.toBe(issued.key);
-    expect([await status(issued.key), await status(rotated.key)]).toEqual([200, 200]);
+  const rotated = await keysJson('rotate', `${issued.id}`, '--overlap', '30m');
+  expect(rotated).toEqual({ ...issued, key, previousExpiresAt: isoDate });
+  expect(rotated.key).not.toBe(issued.key);
+  expect([await status(issued.key), await status(rotated.key)]).toEqual([200, 200]);
 
-    const revoked = await keysJson('revoke', `${issued.id}`);
-    const after = { ...row, hint: hintOf(rotated.key), revokedAt: isoDate };
-    expect({ ...revoked, lastUsedAt: null }).toEqual(after);
-    for (const key of [issued.key, rotated.key]) await eventually(async () => (await status(key)) === 401);
-  });
+  const revoked = await keysJson('revoke', `${issued.id}`);
+  const after = { ...row, hint: hintOf(rotated.key), revokedAt: isoDate };
+  expect({ ...revoked, lastUsedAt: null }).toEqual(after);
+  for (const secret of [issued.key, rotated.key]) await eventually(async () => (await status(secret)) === 401);
 
-  test('a key without an end has the expiresAt null, and the scope write; the end may be a date', async () => {
-    expect(await keysJson('issue', '--name', 'plain')).toMatchObject({ scope: 'write', expiresAt: null });
-    for (const date of ['2099-01-31', '2099-01-31T00:00Z']) {
-      const expiresAt = '2099-01-31T00:00:00.000Z';
-      expect(await keysJson('issue', '--name', 'dated', '--expires', date)).toMatchObject({ expiresAt });
-    }
-  });
-
-  test('deprecations is an array', async () => {
-    expect(await keysJson('deprecations')).toEqual([]);
-  });
+  // When, which key, by whom, where and through which command.
+  const common = { id: expect.any(Number), at: isoDate, key: issued.id, sudoUser: null, ...me };
+  const events = await keysJson('history');
+  expect(events).toEqual([
+    { ...common, change: 'issued', hint: hintOf(issued.key), sudoUser: 'eve\u001b[2J', command: 'keys issue' },
+    { ...common, change: 'rotated', hint: hintOf(rotated.key), command: 'keys rotate' },
+    { ...common, change: 'revoked', hint: hintOf(rotated.key), command: 'keys revoke' },
+  ]);
+  for (const { at } of events) expect(Math.abs(Date.parse(at) - before)).toBeLessThan(600_000);
+  // What changes nothing leaves nothing.
+  expect((await keys('revoke', `${issued.id}`)).code).toBe(0);
+  expect((await keys('rotate', `${issued.id}`)).code).toBe(1);
+  expect(await keysJson('history')).toEqual(events);
 });
 
-test('without --json issue prints the secret once, list a table without it', async () => {
-  const { stdout } = await keys('issue', '--name', 'for people', '--scope', 'read');
-  const [, id, secret = ''] = /^key (\d+) \(for people, read\): (ask_\w{49})\n$/.exec(stdout) ?? [];
-  const list = (await keys('list')).stdout.split('\n');
-  expect(list[0]).toMatch(/^id +name +scope +hint +createdAt +expiresAt +lastUsedAt +revokedAt$/);
-  const moment = '\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\dZ';
-  const line = list.find((text) => text.startsWith(`${id} `));
-  expect(line).toMatch(new RegExp(`^${id} +for people +read +${secret.slice(0, 8)}\\.\\.\\. +${moment} +- +- +-$`));
-  expect(list.join('\n')).not.toContain(secret);
+test('for people keys and their history are tables, without any secret, and without what a terminal would obey', async () => {
+  const { stdout: printed } = await keys('issue', '--name', 'for people', '--scope', 'read');
+  const [, id, secret = ''] = /^key (\d+) \(for people, read\): (ask_\w{49})\n$/.exec(printed) ?? [];
+  for (const [command, head, line] of [
+    [
+      'list',
+      /^id +name +scope +hint +createdAt +expiresAt +lastUsedAt +revokedAt\n/,
+      `^${id} +for people +read +${secret.slice(0, 8)}\\.\\.\\. +${moment} +- +- +-$`,
+    ],
+    [
+      'history',
+      /^id +at +change +key +hint +user +sudoUser +host +command\n/,
+      `^\\d+ +${moment} +issued +\\d+ +ask_\\w{4}\\.\\.\\. +\\S+ +eve\\?\\[2J +\\S+ +keys issue$`,
+    ],
+  ] as const) {
+    const { stdout, ...ended } = await keys(command);
+    expect(ended).toMatchObject({ code: 0, stderr: '' });
+    expect(stdout).toMatch(head);
+    expect(stdout).toMatch(new RegExp(line, 'm'));
+    expect(stdout).not.toMatch(/ask_\w{5}/);
+  }
+});
+
+test('a key without an end has the expiresAt null, and the scope write; the end may be a date', async () => {
+  expect(await keysJson('issue', '--name', 'plain')).toMatchObject({ scope: 'write', expiresAt: null });
+  for (const date of ['2099-01-31', '2099-01-31T00:00Z']) {
+    const expiresAt = '2099-01-31T00:00:00.000Z';
+    expect(await keysJson('issue', '--name', 'dated', '--expires', date)).toMatchObject({ expiresAt });
+  }
+  expect(await keysJson('deprecations')).toEqual([]);
 });
 
 test.each([
@@ -90,6 +109,7 @@ test.each([
   [['rotate', 'one'], /It must be a whole number/],
   [['rotate', '1', '--overlap', '1 hour'], /It must be a time like/],
   [['rotate', '999999'], /^animal-store: There is no key with the id 999999\.\n$/],
+  [['revoke', '999999'], /^animal-store: There is no key with the id 999999\.\n$/],
   [['list', 'all'], /too many arguments/],
 ])('keys %j is refused on standard error, with nothing on standard output', async (args, message) => {
   const { code, stdout, stderr } = await keys(...args, '--json');
@@ -101,54 +121,22 @@ test.each([
 test('what a key is called is text, whatever it looks like to the shell, to PostgreSQL and to the embedded one', async () => {
   for (const name of ["'; copy pet from stdin; --", 'käse 🐕 ?; select 1\n$$ \\']) {
     const issued = await keysJson('issue', '--name', name);
-    expect(issued).toMatchObject({ name, key: expect.stringMatching(/^ask_\w{49}$/) });
+    expect(issued).toMatchObject({ name, key });
     expect(await status(issued.key)).toBe(200);
     expect(await keysJson('list')).toContainEqual(expect.objectContaining({ id: issued.id, name }));
   }
-});
-
-test('issue, rotation and revocation are recorded: when, which key, by whom, where and through which command', async () => {
-  const before = Date.now();
-  const issued = await jsonOf(database, ['issue', '--name', 'audited'], { SUDO_USER: 'eve\u001b[2J' });
-  const rotated = await keysJson('rotate', `${issued.id}`);
-  await keysJson('revoke', `${issued.id}`);
-  const ofIt = async () => (await keysJson('history')).filter(({ key }: { key: number }) => key === issued.id);
-  const events = await ofIt();
-  const id = expect.any(Number);
-  const common = { id, at: isoDate, key: issued.id, sudoUser: null, ...me };
-  expect(events).toEqual([
-    { ...common, change: 'issued', hint: hintOf(issued.key), sudoUser: 'eve\u001b[2J', command: 'keys issue' },
-    { ...common, change: 'rotated', hint: hintOf(rotated.key), command: 'keys rotate' },
-    { ...common, change: 'revoked', hint: hintOf(rotated.key), command: 'keys revoke' },
-  ]);
-  for (const { at } of events) expect(Math.abs(Date.parse(at) - before)).toBeLessThan(600_000);
-
-  // What changes nothing leaves nothing.
-  expect((await keys('revoke', `${issued.id}`)).code).toBe(0);
-  expect((await keys('rotate', `${issued.id}`)).code).toBe(1);
-  expect(await ofIt()).toEqual(events);
-
-  // For people it is a table, without any secret, and without what a terminal would obey.
-  const { stdout, stderr, code } = await keys('history');
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  const [head = '', ...lines] = stdout.split('\n');
-  expect(head).toMatch(/^id +at +change +key +hint +user +sudoUser +host +command$/);
-  expect(lines.find((line) => line.includes('eve'))).toMatch(
-    /^\d+ +\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ +issued +\d+ +ask_\w{4}\.\.\. +\S+ +eve\?\[2J +\S+ +keys issue$/,
-  );
-  expect(stdout).not.toMatch(/ask_\w{5}/);
 });
 
 (onPostgres ? test.skip : test)(
   'the first key of an embedded store is recorded, too (embedded store only)',
   async () => {
     const own = await createOwnDatabase();
-    expect((await cliOf(own, ['history'])).stdout).toBe('No key has been changed.\n');
+    expect((await cli(['keys', 'history'], own.env)).stdout).toBe('No key has been changed.\n');
     const server = await startServer(own.env);
     await eventually(async () => server.output.stdout.includes('Explore:'));
-    const [key = ''] = /ask_\w{49}/.exec(server.output.stdout) ?? [];
-    expect(await jsonOf(own, ['history'])).toEqual([
-      { id: 1, at: isoDate, change: 'issued', key: 1, hint: hintOf(key), sudoUser: null, ...me, command: 'start' },
+    const [secret = ''] = /ask_\w{49}/.exec(server.output.stdout) ?? [];
+    expect(await jsonOf(own.env, 'history')).toEqual([
+      { id: 1, at: isoDate, change: 'issued', key: 1, hint: hintOf(secret), sudoUser: null, ...me, command: 'start' },
     ]);
     expect((await server.stop()).stdout).toContain('"key":1,"msg":"first key issued"');
     await own.drop();

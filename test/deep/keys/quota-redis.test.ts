@@ -1,22 +1,28 @@
-import { createServer, type Server } from 'node:net';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { stock } from '../../support/database-access.ts';
 import { graphqlText } from '../../support/graphql.ts';
 import { send } from '../../support/http.ts';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../../support/jest.ts';
+import { afterEach, beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { eventually } from '../../support/process.ts';
 import { createRedis, hasRedis, type TestRedis } from '../../support/redis.ts';
 import { rest } from '../../support/rest.ts';
 import { Road } from '../../support/road.ts';
-import { onNode, type ServiceNode, type Store, startNode, startStore } from '../../support/store.ts';
+import { onNode, type ServiceNode, startNode, storeForAll } from '../../support/store.ts';
+
+const store = storeForAll({}, () => stock(store.database, 9));
+const left = ({ headers }: { headers: Record<string, unknown> }) => Number(/r=(\d+)/.exec(`${headers.ratelimit}`)?.[1]);
+const ready = async ({ origin }: ServiceNode) => {
+  const { status, text } = await send(origin, { path: '/readyz' });
+  return { status, body: JSON.parse(text) };
+};
+const perNode = { status: 200, body: { status: 'ok', quotas: 'per node: Redis cannot be used' } };
+const isPerNode = async (node: ServiceNode) => 'quotas' in (await ready(node)).body;
+const isShared = async (node: ServiceNode) => JSON.stringify((await ready(node)).body) === '{"status":"ok"}';
 
 (hasRedis ? describe : describe.skip)('a quota in Redis (skipped without redis-server)', () => {
-  let store: Store;
   let redis: TestRedis;
   const nodes: ServiceNode[] = [];
-  beforeAll(async () => {
-    store = await startStore();
-    await stock(store.database, 9);
-  });
   beforeEach(async () => {
     redis = await createRedis();
     await redis.start();
@@ -25,7 +31,6 @@ import { onNode, type ServiceNode, type Store, startNode, startStore } from '../
     for (const node of nodes.splice(0)) await node.close();
     await redis.kill();
   });
-  afterAll(() => store.close());
 
   const env = (quota: number) => ({ QUOTA_PER_MINUTE: `${quota}`, REDIS_URL: redis.url });
   async function two(quota: number): Promise<[ServiceNode, ServiceNode]> {
@@ -33,15 +38,6 @@ import { onNode, type ServiceNode, type Store, startNode, startStore } from '../
     for (const node of nodes) await eventually(() => isShared(node));
     return nodes as [ServiceNode, ServiceNode];
   }
-  const ready = async ({ origin }: ServiceNode) => {
-    const { status, text } = await send(origin, { path: '/readyz' });
-    return { status, body: JSON.parse(text) };
-  };
-  const perNode = { status: 200, body: { status: 'ok', quotas: 'per node: Redis cannot be used' } };
-  const isShared = async (node: ServiceNode) => JSON.stringify((await ready(node)).body) === '{"status":"ok"}';
-  const isPerNode = async (node: ServiceNode) => 'quotas' in (await ready(node)).body;
-  const left = ({ headers }: { headers: Record<string, unknown> }) =>
-    Number(/r=(\d+)/.exec(`${headers.ratelimit}`)?.[1]);
   const list = (node: ServiceNode) => rest(node, '/v1/pets');
   const query = (node: ServiceNode) => graphqlText(node, { query: '{ pets { id } }' });
 
@@ -87,24 +83,16 @@ import { onNode, type ServiceNode, type Store, startNode, startStore } from '../
         expect([left(await list(node)), left(await query(node))]).toEqual([950, 940]);
         expect(await ready(node)).toEqual(perNode);
       }
+      // It keeps no other from starting, serving and closing.
+      await onNode(store, env(1000), async (node) => {
+        expect([left(await list(node)), left(await query(node))]).toEqual([990, 980]);
+        expect(await ready(node)).toEqual(perNode);
+      });
       if (how === 'gone') await redis.start();
       else redis.resume();
       for (const node of nodes) await eventually(() => isShared(node));
       const together = left(await list(one));
       expect([left(await query(other)), left(await list(other))]).toEqual([together - 10, together - 20]);
-    },
-  );
-
-  test.each(['gone', 'silent'])(
-    'does not, while Redis is %s, keep a service from starting, serving and closing',
-    async (how) => {
-      if (how === 'gone') await redis.kill();
-      else redis.pause();
-      await onNode(store, env(1000), async (node) => {
-        expect(left(await list(node))).toBe(990);
-        expect(left(await query(node))).toBe(980);
-        expect(await ready(node)).toEqual(perNode);
-      });
     },
   );
 
@@ -148,9 +136,12 @@ import { onNode, type ServiceNode, type Store, startNode, startStore } from '../
 });
 
 describe('a Redis whose answers are no counts', () => {
-  /** Answers what a client asks at first, and every count with these two values. */
-  function startLiar(values: string): Promise<Server> {
-    const server = createServer((socket) => {
+  test.each([
+    ['texts', '$1\r\na\r\n$1\r\nb\r\n'],
+    ['counts beyond every number', ':9007199254740993\r\n:60000\r\n'],
+  ])('(%s) is a failed Redis: the node counts for itself, and says so', async (_what, values) => {
+    // Answers what a client asks at first, and every count with these two values.
+    const liar = createServer((socket) => {
       socket
         .on('error', () => undefined)
         .on('data', (data) => {
@@ -160,23 +151,16 @@ describe('a Redis whose answers are no counts', () => {
           }
         });
     });
-    return new Promise((listening) => server.listen(0, '127.0.0.1', () => listening(server)));
-  }
-
-  test.each([
-    ['texts', '$1\r\na\r\n$1\r\nb\r\n'],
-    ['counts beyond every number', ':9007199254740993\r\n:60000\r\n'],
-  ])('(%s) is a failed Redis: the node counts for itself, and says so', async (_what, values) => {
-    const server = await startLiar(values);
-    const { port } = server.address() as { port: number };
-    const store = await startStore({ QUOTA_PER_MINUTE: '100', REDIS_URL: `redis://127.0.0.1:${port}` });
-    for (const remaining of [99, 98]) {
-      const { status, headers } = await rest(store, '/v1/pets/999');
-      expect([status, headers.ratelimit]).toEqual([404, expect.stringMatching(`^"key";r=${remaining};t=\\d+$`)]);
-    }
-    const { text } = await send(store.origin, { path: '/readyz' });
-    expect(JSON.parse(text)).toMatchObject({ quotas: 'per node: Redis cannot be used' });
-    await store.close();
-    server.close();
+    await once(liar.listen(0, '127.0.0.1'), 'listening');
+    const { port } = liar.address() as AddressInfo;
+    const env = { QUOTA_PER_MINUTE: '100', REDIS_URL: `redis://127.0.0.1:${port}` };
+    await onNode(store, env, async (node) => {
+      for (const remaining of [99, 98]) {
+        const answer = await rest(node, '/v1/pets/999');
+        expect([answer.status, left(answer)]).toEqual([404, remaining]);
+      }
+      expect(await ready(node)).toEqual(perNode);
+    });
+    liar.close();
   });
 });
