@@ -17,21 +17,17 @@ const secret = (place: string) => `SECRET-${place}`;
 function requests(key: string): HttpRequest[] {
   const wrong = `${key.slice(0, -1)}!`;
   const authorization = `Bearer ${key}`;
-  const json = { authorization, 'content-type': 'application/json' };
-  const get = (path: string, headers: Record<string, string> = {}) => ({
-    path,
-    headers: { authorization, ...headers },
-  });
-  const list = (headers: Record<string, string> = {}) => get('/v1/pets', headers);
+  const get = (path: string, headers = {}) => ({ path, headers: { authorization, ...headers } });
+  const list = (headers: object) => get('/v1/pets', headers);
   const post = (path: string, body: string, headers = {}) => ({
+    ...get(path, { 'content-type': 'application/json', ...headers }),
     method: 'POST',
-    path,
-    headers: { ...json, ...headers },
     body,
   });
   const create = (members: object) => post('/v1/pets', JSON.stringify(members));
   const graphql = (query: string, variables: unknown = {}, more = {}) =>
     post('/graphql', JSON.stringify({ query, variables, ...more }));
+  const page = 'query ($after: ID) { pets(after: $after) { id } }';
   const add = 'mutation ($input: NewPet!) { createPet(input: $input) { id } }';
   const field = secret('field').replace('-', '_');
   return [
@@ -51,7 +47,7 @@ function requests(key: string): HttpRequest[] {
     get(`/graphql?query={${field}}&variables={%22key%22:%22${key}%22}`, { 'apollo-require-preflight': '1' }),
     { path: `/v1/pets?access_token=${key}` },
     { path: '/graphql', headers: { accept: 'text/html', cookie: secret('page') } },
-    { method: 'PUT', path: '/v1/pets', headers: json, body: secret('put') },
+    { ...post('/v1/pets', secret('put')), method: 'PUT' },
     create({ name: secret('name'), categoryId: 1, key }),
     create({ name: secret('refused'), categoryId: key }),
     post('/v1/pets', `{"${secret('broken')}": ${key}`),
@@ -63,8 +59,8 @@ function requests(key: string): HttpRequest[] {
     graphql(`query Shop_${key} { pets { id } }`),
     graphql('{', {}, { operationName: key }),
     graphql('{', {}, { operationName: secret('operation') }),
-    graphql('query ($after: ID) { pets(after: $after) { id } }', { after: secret('variable') }),
-    graphql('query ($after: ID) { pets(after: $after) { id } }', { after: key }),
+    graphql(page, { after: secret('variable') }),
+    graphql(page, { after: key }),
     graphql('query ($status: PetStatus) { pets(status: $status) { id } }', { status: secret('coerced') }),
     graphql(`{ pets(after: "${secret('literal')}") { id } }`),
     graphql(`{ pets { ${field} } }`),

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { beforeAll, describe, expect, test } from '../../support/jest.ts';
+import { describe, expect, test } from '../../support/jest.ts';
 import { rest } from '../../support/rest.ts';
 import { startNode, storeForAll } from '../../support/store.ts';
 
@@ -8,52 +8,45 @@ import { startNode, storeForAll } from '../../support/store.ts';
 const store = storeForAll({ REQUEST_TIMEOUT_MS: '400', KEEP_ALIVE_TIMEOUT_MS: '300' });
 
 /** Sends the beginning, then a byte now and then, until the server hangs up; returns what it said. */
-function trickle(
+async function trickle(
   beginning: string,
   drip = '',
   allowHalfOpen = false,
   { origin } = store as { origin: string },
 ): Promise<string> {
-  return new Promise((resolve) => {
-    let said = '';
-    const socket = connect({ port: Number(new URL(origin).port), host: '127.0.0.1', allowHalfOpen });
-    const timer = drip ? setInterval(() => socket.writable && socket.write(drip), 50) : undefined;
-    socket.write(beginning);
-    socket.setEncoding('utf8').on('data', (text) => {
-      said += text;
-    });
-    socket.on('error', () => undefined);
-    socket.on('close', () => {
-      clearInterval(timer);
-      resolve(said);
-    });
+  const socket = connect({ port: Number(new URL(origin).port), host: '127.0.0.1', allowHalfOpen });
+  const timer = drip ? setInterval(() => socket.writable && socket.write(drip), 50) : undefined;
+  socket.write(beginning);
+  let said = '';
+  socket.setEncoding('utf8').on('data', (text) => {
+    said += text;
   });
+  socket.on('error', () => undefined);
+  await new Promise((closed) => socket.once('close', closed));
+  clearInterval(timer);
+  return said;
 }
 
 const authorized = () => `Host: a\r\nAuthorization: Bearer ${store.key}\r\n`;
 const body = () => `POST /v1/pets HTTP/1.1\r\n${authorized()}Content-Type: application/json\r\n`;
 
-describe('a connection is closed with 408 when', () => {
-  const clients: Array<[string, () => string, string]> = [
-    ['headers come slowly (slowloris)', () => 'GET /v1/pets HTTP/1.1\r\nHost: a\r\n', 'X-A: b\r\n'],
-    ['the request line comes slowly', () => 'GET /v1/', 'p'],
-    ['headers do not end', () => 'GET /v1/pets HTTP/1.1\r\nHost: a\r\n', ''],
-    ['a body comes slowly (R.U.D.Y.)', () => `${body()}Content-Length: 100000\r\n\r\n{`, ' '],
-    ['a body does not come', () => `${body()}Content-Length: 100\r\n\r\n`, ''],
-    ['chunks come slowly', () => `${body()}Transfer-Encoding: chunked\r\n\r\n`, '1\r\n \r\n'],
-  ];
+test('a connection is closed with 408 when headers, the request line, a body or chunks come slowly, or not at all', async () => {
   // All at once: each of them waits for a second.
-  const ends: Array<Promise<string>> = [];
-  beforeAll(() => {
-    ends.push(...clients.map(([_what, beginning, drip]) => trickle(beginning(), drip)));
-  });
-
-  test.each(clients.map(([what], at) => [what, at] as const))('%s', async (_what, at) => {
-    const said = await ends[at];
+  const ends = [
+    // Slowloris.
+    trickle('GET /v1/pets HTTP/1.1\r\nHost: a\r\n', 'X-A: b\r\n'),
+    trickle('GET /v1/', 'p'),
+    trickle('GET /v1/pets HTTP/1.1\r\nHost: a\r\n'),
+    // R.U.D.Y.
+    trickle(`${body()}Content-Length: 100000\r\n\r\n{`, ' '),
+    trickle(`${body()}Content-Length: 100\r\n\r\n`),
+    trickle(`${body()}Transfer-Encoding: chunked\r\n\r\n`, '1\r\n \r\n'),
+  ];
+  for (const said of await Promise.all(ends)) {
     expect(said).toMatch(/^HTTP\/1\.1 408 /);
     expect(said).toContain('"code":"REQUEST_TIMEOUT"');
     expect(said).toMatch(/^connection: close/im);
-  });
+  }
 });
 
 test('a connection that says nothing, or nothing more after an answer, is closed', async () => {
