@@ -5,7 +5,7 @@ import { modelOf } from '../../../src/mikro-orm.config.ts';
 import { modules } from '../../../src/modules.ts';
 import { send } from '../../support/http.ts';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../../support/jest.ts';
-import { eventually, onPlainPostgres, type ServerProcess, startServer } from '../../support/process.ts';
+import { eventually, killAll, onPlainPostgres, type ServerProcess, startServer } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 import { Road } from '../../support/road.ts';
 import { hasPgBouncer, startPgBouncer, type TestPgBouncer } from '../../support/servers/pgbouncer.ts';
@@ -18,7 +18,6 @@ where(
   () => {
     let postgres: TestPostgres;
     let bouncer: TestPgBouncer | undefined;
-    let servers: ServerProcess[];
     let count = 0;
     let database: string;
 
@@ -27,23 +26,19 @@ where(
     });
     afterAll(() => postgres.remove());
     beforeEach(async () => {
-      servers = [];
       count += 1;
       database = `shop_${count}`;
       await postgres.query(`create database ${database}`);
     });
     afterEach(async () => {
-      await Promise.all(servers.map((server) => server.stop()));
+      await killAll();
       await bouncer?.stop();
       bouncer = undefined;
     });
 
-    async function start(env: Record<string, string> = {}): Promise<ServerProcess> {
+    function start(env: Record<string, string> = {}): Promise<ServerProcess> {
       const url = (bouncer ?? postgres).url(database);
-      const BOOTSTRAP_API_KEY = 'a-key-for-the-tests-of-the-poolers';
-      const server = await startServer({ DATABASE_URL: url, BOOTSTRAP_API_KEY, ...env });
-      servers.push(server);
-      return server;
+      return startServer({ DATABASE_URL: url, BOOTSTRAP_API_KEY: 'a-key-for-the-tests-of-the-poolers', ...env });
     }
     const pool = async (settings = {}) => {
       bouncer = await startPgBouncer(postgres, { pool_mode: 'transaction', ...settings });
@@ -51,9 +46,6 @@ where(
     };
 
     const said = ({ output }: ServerProcess, text: string) => output.stdout.includes(text);
-
-    const hasPrepared = () =>
-      new RegExp(`^${database} LOG:  execute find_pet: `, 'm').test(readFileSync(postgres.log, 'utf8'));
 
     /** More at a time than the pooler has connections. */
     async function useHard(nodes: ServerProcess[]): Promise<void> {
@@ -68,16 +60,18 @@ where(
     }
 
     test.each([
-      ['that swallows session settings', { ignore_startup_parameters: 'options', default_pool_size: 5 }],
-      ['in session mode', { pool_mode: 'session', max_client_conn: 200, default_pool_size: 100 }],
+      ['with a pooler that swallows session settings', { ignore_startup_parameters: 'options', default_pool_size: 5 }],
+      ['with one in session mode', { pool_mode: 'session', max_client_conn: 200, default_pool_size: 100 }],
+      ['without one, by prepared statements', undefined],
     ])('%s: two nodes migrate, serve and are ready, without an error', async (_, settings) => {
-      await pool(settings);
+      if (settings) await pool(settings);
       const nodes = await Promise.all([start(), start()]);
       // The pools are as small as the pooler's: what counts is how often sessions change hands.
       await useHard(nodes);
       for (const node of nodes) expect((await send(node.origin, { path: '/readyz' })).status).toBe(200);
       expect(nodes.map(({ output }) => output.stdout).join('')).not.toContain('"err"');
-      expect(hasPrepared()).toBe(false);
+      const prepared = new RegExp(`^${database} LOG:  execute find_pet: `, 'm');
+      expect(prepared.test(readFileSync(postgres.log, 'utf8'))).toBe(!settings);
     });
 
     test('what an operator should set on the role is said once, and no more when it is set', async () => {
@@ -94,12 +88,6 @@ where(
       await useHard([after]);
       expect(said(after, 'a pooler')).toBe(false);
       await postgres.query('alter role postgres reset all');
-    });
-
-    test('statements are prepared once per session where sessions are one’s own', async () => {
-      const server = await start();
-      await useHard([server]);
-      expect(hasPrepared()).toBe(true);
     });
 
     test('prepared statements that are configured and do not survive are given up at the first error', async () => {
