@@ -1,98 +1,95 @@
 import { type Face, faces, type Outcome, type SeenPet } from '../support/faces.ts';
-import { toJson } from '../support/http.ts';
+import { graphqlText } from '../support/graphql.ts';
+import { expect } from '../support/jest.ts';
+import { rest } from '../support/rest.ts';
 import type { Store } from '../support/store.ts';
-import { assertAgrees, type KeyKind, Model } from './model.ts';
-import type { Operation } from './operations.ts';
-import { resolved } from './values.ts';
-import { walks } from './walks.ts';
+import { type KeyKind, Model } from './model.ts';
+import { type Operation, resolved } from './operations.ts';
 
-type FaceName = Face['name'];
-const through = Object.fromEntries(faces.map((face) => [face.name, face])) as Record<FaceName, Face>;
-const filters = [undefined, 'available', 'pending', 'sold'];
+const through = Object.fromEntries(faces.map((face) => [face.name, face])) as Record<Face['name'], Face>;
 
-/** Plays calls on a store and, beside it, on the model; as text it is the script of what happened. */
+/** A way through all pages of a list, which fails where one ends too early or too late. */
+type Walk = (store: Store, status: string | undefined, limit: number, length: number) => Promise<SeenPet[]>;
+
+const walks: Record<string, Walk> = {
+  async 'by Link'(store, status, limit, length) {
+    const pets: SeenPet[] = [];
+    for (let path = `/v1/pets?limit=${limit}${status ? `&status=${status}` : ''}`; path !== ''; ) {
+      const { json, headers } = await rest(store, path);
+      for (const pet of json) pets.push({ ...pet, id: `${pet.id}`, categoryId: `${pet.categoryId}` });
+      const [, origin, next = ''] = /^<(http:\/\/[^/]+)(.*)>; rel="next"$/.exec(`${headers.link ?? ''}`) ?? [];
+      const hasNext = pets.length < length;
+      expect([path, origin, next !== '']).toEqual([path, hasNext ? store.origin : undefined, hasNext]);
+      path = next;
+    }
+    return pets;
+  },
+
+  async 'by cursor'(store, status, first, length) {
+    const query = `query ($first: Int, $after: String, $status: PetStatus) {
+      petsConnection(first: $first, after: $after, status: $status) {
+        edges { cursor node { id name categoryId status } }
+        pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
+      }
+    }`;
+    const pets: SeenPet[] = [];
+    for (let after: string | undefined; ; ) {
+      const { data } = await graphqlText(store, { query, variables: { first, after, status } });
+      const { edges, pageInfo } = data.petsConnection;
+      for (const { node } of edges) pets.push(node);
+      const [startCursor = null, endCursor = null] = [edges.at(0)?.cursor, edges.at(-1)?.cursor];
+      const hasNextPage = pets.length < length;
+      expect({ after, ...pageInfo }).toEqual({ after, hasNextPage, hasPreviousPage: false, startCursor, endCursor });
+      if (!hasNextPage) return pets;
+      after = endCursor;
+    }
+  },
+};
+
+/** Plays calls on a store and, beside it, on the model. */
 export class History {
   readonly #model = new Model();
-  readonly #lines: string[] = [];
 
   constructor(
     readonly store: Store,
     readonly keys: Record<KeyKind, string | null>,
-    readonly calls: Record<FaceName | 'refused', number>,
   ) {}
 
-  toString(): string {
-    return this.#lines.join('\n');
+  async play(operations: Operation[]): Promise<void> {
+    for (const operation of operations) {
+      if (operation.call === 'burst') await this.#create('write', operation.creations);
+      else if (operation.call === 'create') await this.#create(operation.key, [operation]);
+      else {
+        const { call, face, key } = operation;
+        const input = resolved(call === 'list' ? operation.query : operation.id, this.#model);
+        const answer = await through[face][call](this.store, input as never, this.keys[key]);
+        const expected = this.#model[call](face, key, input as never);
+        expect({ face, call, key, input, answer }).toEqual({ face, call, key, input, answer: expected });
+      }
+    }
   }
 
-  /** @throws Error when the answer is not the model's */
-  async play(operation: Operation): Promise<void> {
-    if (operation.call === 'burst') return this.#burst(operation.creations);
-    const { call, face, key } = operation;
-    const given = call === 'list' ? operation.query : call === 'create' ? operation.newPet : operation.id;
-    const input = resolved(given, this.#model);
-    const expected = this.#model[call](face, key, input as never);
-    this.#lines.push(`${face} ${call} ${toJson(input)}${key === 'write' ? '' : ` with key: ${key}`}`);
-    const answer = await this.#call(face, call, input, this.keys[key]);
-    this.#lines.push(`${this.#lines.pop()} -> ${toJson(answer)}`);
-    if (call !== 'create' || !('data' in answer) || !('data' in expected)) return assertAgrees(answer, expected);
-    const pet = answer.data as SeenPet;
-    assertAgrees(answer, { data: { ...(expected.data as SeenPet), id: pet.id } });
-    this.#model.created(pet);
-  }
-
-  async #call(face: FaceName, call: 'list' | 'create' | 'find', input: unknown, key: string | null) {
-    this.calls[face] += 1;
-    const answer: Outcome<unknown> = await through[face][call](this.store, input as never, key);
-    if (!('data' in answer)) this.calls.refused += 1;
-    return answer;
-  }
-
-  async #burst(creations: Array<{ face: FaceName; newPet: unknown }>): Promise<void> {
-    this.#lines.push(...creations.map(({ face, newPet }) => `  at once: ${face} create ${toJson(newPet)}`));
+  /** All at once. */
+  async #create(key: KeyKind, creations: Array<{ face: Face['name']; newPet: unknown }>): Promise<void> {
     const answers = await Promise.all(
-      creations.map(({ face, newPet }) => this.#call(face, 'create', newPet, this.keys.write)),
+      creations.map(({ face, newPet }) => through[face].create(this.store, newPet, this.keys[key])),
     );
-    const newcomers = answers.map((answer, index) => {
-      const { face, newPet } = creations[index] as { face: FaceName; newPet: unknown };
-      const expected = this.#model.create(face, 'write', newPet) as { data: SeenPet };
-      const id = 'data' in answer ? (answer.data as SeenPet).id : '';
-      assertAgrees(answer, { data: { ...expected.data, id } });
-      return { ...expected.data, id };
-    });
-    this.#lines.push(`  -> ids ${newcomers.map(({ id }) => id).join(', ')}`);
-    this.#model.created(...newcomers);
+    const expected = creations.map(({ face, newPet }) => this.#model.create(face, key, newPet));
+    expect({ key, creations, answers }).toEqual({ key, creations, answers: expected });
+    this.#model.created(...answers.flatMap((answer: Outcome<SeenPet>) => ('data' in answer ? [answer.data] : [])));
   }
 
   /** Both faces show every animal, every filter and every page as the model does. */
   async agree(pageSize: number): Promise<void> {
-    this.#lines.push(`afterwards, in pages of ${pageSize}:`);
-    const lists = filters.flatMap((status) =>
-      Object.entries(walks).map(([what, walk]) => {
-        const data = this.#model.page(status, 1_000_000n, undefined);
-        return this.#shown(`${what} ${status ?? 'all'}`, { data }, walk(this.store, status, pageSize, data.length));
-      }),
-    );
-    const finds = this.#model.pets.flatMap((pet) =>
-      faces.map(({ name }) => this.#shown(`${name} find ${pet.id}`, { data: pet }, this.#find(name, pet.id))),
-    );
-    await Promise.all([...lists, ...finds]);
-  }
-
-  #find(face: FaceName, id: string) {
-    return this.#call(face, 'find', id, this.keys.write);
-  }
-
-  async #shown(
-    what: string,
-    expected: { data: SeenPet | SeenPet[] },
-    answer: Promise<Outcome<unknown>>,
-  ): Promise<void> {
-    const seen = await answer;
-    try {
-      assertAgrees(seen, expected);
-    } catch (error) {
-      throw new Error(`${what}: ${(error as Error).message}`);
+    const { pets } = this.#model;
+    for (const status of [undefined, 'available', 'pending', 'sold']) {
+      const page = this.#model.page(status, pets.length);
+      for (const [how, walk] of Object.entries(walks)) {
+        const walked = await walk(this.store, status, pageSize, page.length);
+        expect({ how, status, pageSize, walked }).toEqual({ how, status, pageSize, walked: page });
+      }
     }
+    const found = faces.flatMap((face) => pets.map(({ id }) => face.find(this.store, id)));
+    expect(await Promise.all(found)).toEqual(faces.flatMap(() => pets.map((data) => ({ data }))));
   }
 }

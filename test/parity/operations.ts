@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import type { Face } from '../support/faces.ts';
-import type { KeyKind } from './model.ts';
-import { int64, integer, mostly, name, oddJson, oddStatus, oddText, reference, status, validName } from './values.ts';
+import type { KeyKind, Model } from './model.ts';
 
 /** One call through one face; `burst` is many valid creations at once, through both. */
 export type Operation =
@@ -10,52 +9,87 @@ export type Operation =
   | { call: 'find'; face: Face['name']; key: KeyKind; id: unknown }
   | { call: 'burst'; creations: Array<{ face: Face['name']; newPet: unknown }> };
 
+/** "The id of the nth animal there is then, or one beside it": ids are not known before the service has given them. */
+class Reference {
+  constructor(
+    readonly nth: number,
+    readonly plus: number,
+    readonly as: 'text' | 'integer',
+  ) {}
+
+  in({ pets }: Model): unknown {
+    const id = BigInt(pets[this.nth % Math.max(pets.length, 1)]?.id ?? 1) + BigInt(this.plus);
+    return this.as === 'text' ? `${id}` : id;
+  }
+}
+
+/** Puts ids in the place of references. */
+export function resolved(value: unknown, model: Model): unknown {
+  if (value instanceof Reference) return value.in(model);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, resolved(one, model)]));
+}
+
+const any = (...values: unknown[]): fc.Arbitrary<unknown> => fc.constantFrom(...values);
+const weighted = (...parts: Array<[weight: number, arbitrary: fc.Arbitrary<unknown>]>) =>
+  fc.oneof(...parts.map(([weight, arbitrary]) => ({ weight, arbitrary })));
+const mostly = (usual: fc.Arbitrary<unknown>, ...odd: fc.Arbitrary<unknown>[]) =>
+  weighted([6, usual], ...odd.map((arbitrary): [number, fc.Arbitrary<unknown>] => [1, arbitrary]));
+
+const edges = [0n, 1n, 2n ** 31n, 2n ** 53n - 1n, 2n ** 53n, 2n ** 53n + 1n, 2n ** 63n - 1n, 2n ** 63n]
+  .flatMap((edge) => [edge, -edge])
+  .concat(-(2n ** 63n) - 1n, 2n ** 64n, 10n ** 39n);
+const int64 = weighted(
+  [3, fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })],
+  [2, any(...edges.filter((edge) => BigInt.asIntN(64, edge) === edge))],
+);
+const integer = fc.oneof(int64, any(...edges), fc.integer());
+const oddText = any('', ' ', 'rex', '007', '+7', '-0', '7.0', '1e1', ' 7', '7 ', '0x7', '٧', '__proto__');
+const oddJson = any(null, true, false, 1.5, -0.5, 1e21, '5');
+const reference = fc
+  .record({ nth: fc.nat(30), plus: fc.constantFrom(0, 0, 0, 1, -1), as: fc.constantFrom('text', 'integer') })
+  .map(({ nth, plus, as }) => new Reference(nth, plus, as as 'text'));
+
+/** Mostly one that the store must keep to the last character; sometimes one that it must refuse. */
+const name = weighted(
+  [4, fc.string({ unit: 'grapheme', maxLength: 12 })],
+  [4, fc.string({ unit: 'binary', maxLength: 12 })],
+  [1, fc.string({ unit: fc.nat(0xffff).map((unit) => String.fromCharCode(unit)), maxLength: 6 })],
+  [2, any('', '\u0000', '\ud800', 'a\udc00b', '\ufeffRex', 'e\u0301', '\u2028', '\\', '"')],
+  [1, any('{}', '{"a",null}', 'NULL', "'; drop table pet;--", '\u{10ffff}', 'x'.repeat(1000))],
+);
+const validName = name.filter((text) => `${text}`.isWellFormed() && !`${text}`.includes('\u0000'));
+const status = any('available', 'pending', 'sold');
+const oddStatus = any('Sold', '', ' sold', 'lost', 'toString', '__proto__', null, 1, true);
+
 const face = fc.constantFrom<Face['name'][]>('REST', 'GraphQL');
-const key = fc.oneof(
-  { weight: 20, arbitrary: fc.constant<KeyKind>('write') },
-  { weight: 1, arbitrary: fc.constantFrom<KeyKind[]>('read', 'none', 'unknown', 'revoked') },
-);
+const key = weighted([20, any('write')], [1, any('read', 'none', 'unknown', 'revoked')]) as fc.Arbitrary<KeyKind>;
 const id = mostly(reference, integer, oddText, oddJson);
-const limit = mostly(
-  fc.integer({ min: 1, max: 6 }),
-  fc.constantFrom(0, 1, 20, 99, 100, 101),
-  integer,
-  oddText,
-  oddJson,
-);
+const limit = mostly(fc.integer({ min: 1, max: 6 }), any(0, 1, 20, 99, 100, 101), integer, oddText, oddJson);
 const query = fc.record({ limit, status: mostly(status, oddStatus), after: id }, { requiredKeys: [] });
-const validNewPet = fc.record({ name: validName, categoryId: int64, status }, { requiredKeys: ['name', 'categoryId'] });
+const validNewPet: fc.Arbitrary<unknown> = fc.record(
+  { name: validName, categoryId: int64, status },
+  { requiredKeys: ['name', 'categoryId'] },
+);
 const wildNewPet = fc.record(
   {
-    name: mostly(name, oddJson, fc.constant(5)),
+    name: mostly(name, oddJson, any(5)),
     categoryId: mostly(int64, integer, oddJson, oddText),
     status: mostly(status, oddStatus),
-    id: fc.constant(7),
-    colour: fc.constant('red'),
+    id: any(7),
+    colour: any('red'),
   },
   { requiredKeys: [] },
 );
-const newPet = fc.oneof(
-  { weight: 6, arbitrary: validNewPet as fc.Arbitrary<unknown> },
-  { weight: 3, arbitrary: wildNewPet },
-  { weight: 1, arbitrary: fc.constantFrom<unknown[]>(null, [], 'Rex', 5, true, {}) },
-);
+const newPet = weighted([6, validNewPet], [3, wildNewPet], [1, any(null, [], 'Rex', 5, true, {})]);
+const creations = fc.array(fc.record({ face, newPet: validNewPet }), { minLength: 1, maxLength: 24 });
 
-const operation = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ call: fc.constant('create' as const), face, key, newPet }) },
-  { weight: 4, arbitrary: fc.record({ call: fc.constant('list' as const), face, key, query }) },
-  { weight: 3, arbitrary: fc.record({ call: fc.constant('find' as const), face, key, id }) },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      call: fc.constant('burst' as const),
-      creations: fc.array(fc.record({ face, newPet: validNewPet as fc.Arbitrary<unknown> }), {
-        minLength: 1,
-        maxLength: 24,
-      }),
-    }),
-  },
-);
+const operation = weighted(
+  [6, fc.record({ call: any('create'), face, key, newPet })],
+  [4, fc.record({ call: any('list'), face, key, query })],
+  [3, fc.record({ call: any('find'), face, key, id })],
+  [1, fc.record({ call: any('burst'), creations })],
+) as fc.Arbitrary<Operation>;
 
 /** A short history of a store. */
-export const operations: fc.Arbitrary<Operation[]> = fc.array(operation, { minLength: 1, maxLength: 10 });
+export const operations = fc.array(operation, { minLength: 1, maxLength: 10 });
