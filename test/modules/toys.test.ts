@@ -3,7 +3,7 @@ import { DeprecationUsage } from '../../src/access/deprecations/usage.ts';
 import { contracts } from '../../src/contracts.ts';
 import { modules } from '../../src/modules.ts';
 import { citusLayout } from '../support/citus.ts';
-import { sentDuring, sql } from '../support/database-access.ts';
+import { sql } from '../support/database-access.ts';
 import { openStream } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
@@ -63,24 +63,6 @@ describe('on both faces', () => {
       const { data } = await graphqlText(store, { query: `{ toy(id: ${toy.id}) { ${fields} } }` });
       expect(data.toy).toEqual(asText[at]);
     }
-  });
-
-  test('many lists, and many toys, at a time are right, whatever is null', async () => {
-    await stock(250);
-    const sent = await sentDuring(store.database, async () => {
-      const kinds = ['ball', 'bone', 'mouse'];
-      const lists = await Promise.all(kinds.map((kind) => list(`?kind=${kind}&limit=5`)));
-      lists.forEach(({ json }, at) => {
-        expect(json.map((toy: { kind: string }) => toy.kind)).toEqual(Array(5).fill(kinds[at]));
-      });
-      // The next pages, at the same time: the third of each three is of the same kind.
-      const next = lists.map(({ json }, at) => list(`?kind=${kinds[at]}&limit=1&after=${json[4].id}`));
-      expect((await Promise.all(next)).map(({ json }) => json[0].id)).toEqual(lists.map(({ json }) => json[4].id + 3));
-      const notes = Array.from({ length: 60 }, (_, at) => (at % 2 ? `${at}` : null));
-      const added = await Promise.all(notes.map((note) => add({ ...plain, note })));
-      expect(added.map(({ json }) => json.note)).toEqual(notes);
-    });
-    expect(sent.filter(({ name }) => name === 'insert_toy').length).toBeLessThan(60);
   });
 
   // A list of a sharded table ends at the last id that was generated.

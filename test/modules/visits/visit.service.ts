@@ -10,7 +10,7 @@ import { type Page, pageQueryMembers } from '../../../src/storage/input/page.ts'
 import type { IdempotencyClaim } from '../../../src/storage/records/insertions.ts';
 import { Records, type Row } from '../../../src/storage/records/records.ts';
 
-export const VisitStatus = { planned: 'planned', done: 'done' } as const;
+const VisitStatus = { planned: 'planned', done: 'done' } as const;
 
 const schema = defineEntity({
   name: 'Visit',

@@ -1,11 +1,8 @@
-import { Arg, Field, InputType, Mutation, ObjectType, Resolver, registerEnumType } from 'type-graphql';
-import { ID } from '../../../src/api/graphql/types.ts';
 import type { Routes } from '../../../src/api/http/input.ts';
 import { failure, pageOf, success } from '../../../src/api/rest/documented-responses.ts';
 import { sendPage } from '../../../src/api/rest/responses.ts';
 import type { Module } from '../../../src/module.ts';
-import { checker } from '../../../src/storage/input/check.ts';
-import { type Int64, int64FromText } from '../../../src/storage/input/int64.ts';
+import { int64FromText } from '../../../src/storage/input/int64.ts';
 import { idSchema } from '../../../src/storage/input/page.ts';
 import { migrationOf } from '../../support/migrations.ts';
 import {
@@ -13,7 +10,6 @@ import {
   type VisitChange,
   VisitEntity,
   VisitService,
-  VisitStatus,
   visitChangeSchema,
   visitQuerySchema,
   visitSchema,
@@ -51,43 +47,6 @@ function visitRoutes(app: Routes, visits: VisitService): void {
   });
 }
 
-registerEnumType(VisitStatus, { name: 'VisitStatus' });
-
-@ObjectType('Visit')
-class VisitType {
-  @Field(() => ID) readonly id!: Int64;
-  @Field(() => ID) readonly petId!: Int64;
-  @Field(() => String) readonly reason!: string;
-  @Field(() => VisitStatus) readonly status!: keyof typeof VisitStatus;
-}
-
-@InputType('VisitChange')
-class VisitChangeInput {
-  @Field(() => String, { nullable: true }) readonly reason?: string | null;
-  @Field(() => VisitStatus, { nullable: true }) readonly status?: keyof typeof VisitStatus | null;
-}
-
-const changeOf = checker(visitChangeSchema, { isLenient: true });
-
-@Resolver()
-class VisitResolver {
-  constructor(private readonly visits: VisitService) {}
-
-  @Mutation(() => VisitType)
-  async changeVisit(
-    @Arg('id', () => ID) id: string,
-    @Arg('change', () => VisitChangeInput) change: VisitChangeInput,
-  ): Promise<VisitType> {
-    return this.visits.change(int64FromText(id), changeOf(change));
-  }
-
-  @Mutation(() => Boolean)
-  async removeVisit(@Arg('id', () => ID) id: string): Promise<boolean> {
-    await this.visits.remove(int64FromText(id));
-    return true;
-  }
-}
-
 export const visitsModule: Module = {
   tag: { name: 'Visits', description: 'Visits of animals at the vet.' },
   entities: [VisitEntity],
@@ -104,6 +63,6 @@ export const visitsModule: Module = {
   ],
   open({ database }) {
     const visits = new VisitService(database);
-    return { routes: (app) => visitRoutes(app, visits), resolvers: [new VisitResolver(visits)] };
+    return { routes: (app) => visitRoutes(app, visits) };
   },
 };
