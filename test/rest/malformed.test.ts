@@ -4,11 +4,15 @@ import { closing, exchange, requestText } from '../support/raw.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
 
-/** Bytes that are no HTTP request, or two that want to be taken for one. There is no key to ask for yet. */
+/** Bytes that are no HTTP request, or two that want to be taken for one; and requests that are refused before their body has come. */
 
 let key: string;
-const store = storeForAll({}, async () => {
+let reader: string;
+// A connection that is kept open by mistake is answered a second time when this has passed.
+const store = storeForAll({ REQUEST_TIMEOUT_MS: '5000' }, async () => {
   key = `Authorization: Bearer ${store.key}\r\n`;
+  const issued = await store.keys.issue({ name: 'reader', scope: 'read' });
+  reader = `Authorization: Bearer ${issued.key}\r\n`;
 });
 
 const refusal = { code: 'BAD_USER_INPUT', message: 'This is not a well-formed HTTP/1.1 request.', status: 400 };
@@ -17,6 +21,7 @@ const rex = '{"name":"Rex","categoryId":1}';
 const head = 'POST /v1/pets HTTP/1.1\r\nHost: a\r\n';
 const length = (...values: string[]) => `${head}${values.map((value) => `Content-Length: ${value}\r\n`).join('')}\r\n`;
 const coded = (value: string) => `${head}Transfer-Encoding: ${value}\r\n\r\n`;
+const creation = () => `${head}${key}Content-Type: application/json\r\nContent-Length: ${rex.length}\r\n\r\n${rex}`;
 const chunked = (body: string) => coded('chunked') + body;
 
 describe.each([
@@ -52,12 +57,11 @@ describe.each([
     ['a chunk size that overflows', chunked('10000000000000000\r\n\r\n')],
     ['a bare line feed after a chunk size', chunked('0\n\n')],
   ])('%s is answered once, and what stands behind it is not run', async (what, bytes) => {
-    const hidden = `${head}${key}Content-Type: application/json\r\nContent-Length: ${rex.length}\r\n\r\n${rex}`;
     const first = bytes.replace('Host: a\r\n', `Host: a\r\n${authorization()}`);
     const [response, ...others] = await withClock(async () => {
       // The parser would be first while a key is looked up.
       await rest(store, '/v1/pets');
-      return exchange(store, Buffer.from(first + hidden, 'latin1'));
+      return exchange(store, Buffer.from(first + creation(), 'latin1'));
     });
     const body = JSON.parse(response?.text ?? '');
     expect(others).toEqual([]);
@@ -89,13 +93,13 @@ test.each([
 });
 
 describe('a request', () => {
-  const chunked = 'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n';
+  const inChunks = 'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n';
 
   test.each([
     ['a chunk of another size', `5\r\n${rex}\r\n0\r\n\r\n`],
     ['a chunk of a size beyond 2^64', `${'f'.repeat(17)}\r\n`],
   ])('with %s is refused and adds nothing', async (_what, body) => {
-    const [response] = await exchange(store, requestText('POST /v1/pets', key + chunked, body));
+    const [response] = await exchange(store, requestText('POST /v1/pets', key + inChunks, body));
     expect(JSON.parse(response?.text ?? '')).toEqual(refusal);
     expect((await rest(store, '/v1/pets')).json).toEqual([]);
   });
@@ -110,18 +114,71 @@ describe('a request', () => {
   test('to be a proxy ends the connection', async () => {
     expect(await exchange(store, 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n')).toEqual([]);
   });
+});
 
-  test('behind another on one connection is its own, with a key of its own', async () => {
-    const first = `POST /v1/pets HTTP/1.1\r\nHost: x\r\n${key}Content-Type: application/json\r\nContent-Length: 29\r\n\r\n${rex}`;
-    const responses = await exchange(store, `${first}GET /v1/pets HTTP/1.1\r\n${closing}\r\n`);
-    expect(responses.map(({ status }) => status)).toEqual([201, 401]);
-  });
+const get = (path: string, headers = '') => `GET ${path} HTTP/1.1\r\nHost: a\r\n${headers}\r\n`;
 
-  test('hidden in an unread body is not answered', async () => {
-    const hidden = `GET /livez HTTP/1.1\r\n${closing}\r\n`;
-    for (const line of ['GET /v1/pets', 'POST /v1/nothing', 'PUT /v1/pets']) {
-      const length = `Content-Length: ${hidden.length}\r\n`;
-      expect(await exchange(store, requestText(line, key + length, hidden))).toHaveLength(1);
-    }
-  });
+/** What is left of the body must be neither waited for nor answered. */
+test.each<[status: number, what: string, line: string, authorization?: () => string]>([
+  [401, 'no key', 'POST /v1/pets'],
+  [401, 'a wrong key', 'POST /v1/pets', () => 'Authorization: Bearer wrong\r\n'],
+  [401, 'no key, for GraphQL', 'POST /graphql'],
+  [401, 'no key, with a path that cannot be read', 'POST /v1/pets/%ff'],
+  [403, 'a key that may only read', 'POST /v1/pets', () => reader],
+  [404, 'an address where nothing is', 'POST /v1/nothing', () => key],
+  [404, 'a path that cannot be read', 'POST /v1/pets/%ff', () => key],
+  [405, 'a method that is not allowed', 'PUT /v1/pets', () => key],
+  [413, 'a body that is too large', 'POST /v1/pets', () => key],
+  [415, 'a body that is no JSON', 'POST /v1/pets', () => key],
+])('%i for %s is the only answer, and closes the connection', async (status, _what, line, authorization) => {
+  const type = `Content-Type: ${status === 415 ? 'text/plain' : 'application/json'}\r\n`;
+  const first = `${line} HTTP/1.1\r\nHost: a\r\n${authorization?.() ?? ''}${type}`;
+  const hidden = get('/livez');
+  const bodies = [`Content-Length: ${status === 413 ? 9_999_999 : 1000}\r\n\r\n${hidden}`];
+  // How large a body in chunks is, is not known before.
+  if (status !== 413)
+    bodies.push('Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n', `Content-Length: ${hidden.length}\r\n\r\n${hidden}`);
+  for (const body of bodies) {
+    expect(await exchange(store, first + body)).toEqual([
+      { status, headers: expect.objectContaining({ connection: 'close' }), text: expect.stringContaining(`${status}`) },
+    ]);
+  }
+});
+
+test.each([
+  ['GET', '/v1/pets'],
+  ['OPTIONS', '/v1/pets'],
+  ['GET', '/graphql?query={__typename}'],
+])('%s %s that succeeds without its body is answered once, too', async (method, path) => {
+  const first = `${method} ${path} HTTP/1.1\r\nHost: a\r\n${key}Content-Type: application/json\r\n`;
+  const responses = await exchange(store, `${first}Content-Length: 1000\r\n\r\n{`, method);
+  expect(responses).toMatchObject([{ status: method === 'OPTIONS' ? 204 : 200, headers: { connection: 'close' } }]);
+});
+
+/** The parser notices what breaks in the middle of a request, or after one, when the request is under way already. */
+test.each<[what: string, bytes: () => string, answers: number[]]>([
+  ['an encoding that says nothing', () => get('/livez', 'Transfer-Encoding: identity\r\n'), [400]],
+  [
+    'an encoding that says nothing, of what is refused at once',
+    () => `GET /v1/pets HTTP/1.1\r\nHost: a b\r\n${key}Transfer-Encoding: identity\r\n\r\n`,
+    [400],
+  ],
+  ['a chunk that is none, without a key', () => `${get('/v1/pets', 'Transfer-Encoding: chunked\r\n')}z\r\n`, [401]],
+  ['what follows a creation', () => `${creation()}\0\r\n\r\n`, [201, 400]],
+  ['what follows two creations', () => `${creation()}${creation()}\0\r\n\r\n`, [201, 201, 400]],
+  [
+    'a request behind another, with no key of its own',
+    () => `${creation()}GET /v1/pets HTTP/1.1\r\n${closing}\r\n`,
+    [201, 401],
+  ],
+  // What leaves nothing unread keeps the connection.
+  [
+    'each of three refusals',
+    () => `${get('/v1/pets')}${get('/v1/pets/%ff')}GET /v1/nothing HTTP/1.1\r\n${closing}\r\n`,
+    [401, 401, 401],
+  ],
+])('%s is answered once, and after what came before it', async (_what, bytes, answers) => {
+  // The key is known from here on: what needs no database is refused at once.
+  await exchange(store, get('/v1/pets', `${key}Connection: close\r\n`));
+  expect((await exchange(store, bytes())).map(({ status }) => status)).toEqual(answers);
 });
