@@ -1,7 +1,6 @@
 import { stockNames } from '../support/database-access.ts';
 import { faces } from '../support/faces.ts';
 import { graphqlText } from '../support/graphql.ts';
-import { send } from '../support/http.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
@@ -36,14 +35,4 @@ test('the last page says that it is, and the one before it that it is not, howev
   expect((await graphqlText(store, { query })).data).toEqual({
     petsConnection: { edges: ids.slice(0, 2).map((id) => ({ node: { id } })), pageInfo: { hasNextPage: true } },
   });
-});
-
-test('both contracts and the decisions say how long a name may be', async () => {
-  const { text } = await send(store.origin, { path: '/v1/openapi.json' });
-  const { NewPet, Pet } = JSON.parse(text).components.schemas;
-  expect([NewPet.properties.name.maxLength, Pet.properties.name.maxLength]).toEqual([1000, undefined]);
-  const query = '{ __type(name: "NewPet") { inputFields { name description } } }';
-  const { inputFields } = (await graphqlText(store, { query })).data.__type;
-  const [{ description }] = inputFields.filter(({ name }: { name: string }) => name === 'name');
-  expect(description).toContain('at most 1,000 characters');
 });

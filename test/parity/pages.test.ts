@@ -1,10 +1,10 @@
-import { sql, statementsOf, stock } from '../support/database-access.ts';
-import { graphqlText, graphqlThrice } from '../support/graphql.ts';
+import { sql, stock } from '../support/database-access.ts';
+import { graphqlThrice } from '../support/graphql.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
 
-/** The number of items on all pages, which a client asks for. */
+/** The pages of connections (GraphQL Cursor Connections Specification), and the number of items on all pages. */
 
 const store = storeForAll({}, async () => {
   await stock(store.database, 5);
@@ -21,6 +21,39 @@ async function overGraphQL(parameters: string) {
   return (await graphqlThrice(store, { query })).data.petsConnection;
 }
 
+describe('a page of a connection', () => {
+  const fields =
+    'edges { cursor node { id } } nodes { id } pageInfo { hasNextPage hasPreviousPage startCursor endCursor }';
+  const connection = async (parameters: string) =>
+    JSON.parse((await graphqlThrice(store, { query: `{ petsConnection(${parameters}) { ${fields} } }` })).text);
+
+  test.each([
+    ['first: 0', [], true],
+    ['first: 0, after: "5"', [], false],
+    ['first: 1, after: "1"', ['2'], true],
+    ['first: 3, after: "2"', ['3', '4', '5'], false],
+  ])('by %s', async (parameters, ids, hasNextPage) => {
+    const [startCursor, endCursor] = [ids.at(0) ?? null, ids.at(-1) ?? null];
+    const pageInfo = { hasNextPage, hasPreviousPage: false, startCursor, endCursor };
+    const nodes = ids.map((id) => ({ id }));
+    const edges = nodes.map((node) => ({ cursor: node.id, node }));
+    expect(await connection(parameters)).toEqual({ data: { petsConnection: { edges, nodes, pageInfo } } });
+  });
+
+  test.each([
+    ['first: -1', 'first must be an integer between 0 and 100.'],
+    ['first: 101', 'first must be an integer between 0 and 100.'],
+    ...['', 'rex', '9223372036854775808'].map((cursor) => [
+      `after: "${cursor}"`,
+      'after is not a cursor of this list: it must be an `endCursor`, or the `cursor` of an edge.',
+    ]),
+  ])('by %s is refused', async (parameters, message) => {
+    const place = { path: ['petsConnection'], locations: [{ line: 1, column: 3 }] };
+    const error = { message, ...place, extensions: { code: 'BAD_USER_INPUT', status: 400 } };
+    expect(await connection(parameters as string)).toEqual({ data: null, errors: [error] });
+  });
+});
+
 describe('the total', () => {
   test.each([
     ['limit=1', 'first: 1', 5],
@@ -32,18 +65,15 @@ describe('the total', () => {
     expect(await overGraphQL(parameters)).toEqual({ totalCount: total, isTotalCountExact: true });
   });
 
-  test('is that of the moment of the request, although the page is unchanged', async () => {
+  test('is that of the moment of the request, although the page is unchanged; caches know of it', async () => {
     const first = await rest(store, '/v1/pets?limit=1', { headers: { prefer: 'count=exact' } });
+    // RFC 7240, section 2.
+    expect(first.headers.vary).toBe('Prefer, accept-encoding');
     await stock(store.database, 1);
     const headers = { prefer: 'count=exact', 'if-none-match': `${first.headers.etag}` };
     const second = await rest(store, '/v1/pets?limit=1', { headers });
     expect([second.status, second.headers['x-total-count']]).toEqual([304, '6']);
     await sql(store.database, 'delete from pet where id > 5');
-  });
-
-  test('is kept by caches for requests that ask for it (RFC 7240, section 2)', async () => {
-    const { headers } = await rest(store, '/v1/pets?limit=1', { headers: { prefer: 'count=exact' } });
-    expect(headers.vary).toBe('Prefer, accept-encoding');
   });
 
   test.each(['count="exact"', 'return=minimal, Count = exact; x=1', 'count=exact,count=none'])(
@@ -69,22 +99,5 @@ describe('the total', () => {
     expect(await overRest('status=sold')).toEqual([200, '2', 'count=exact']);
     expect(await overGraphQL('first: 1')).toEqual({ totalCount: Number(total), isTotalCountExact: false });
     await sql(store.database, 'delete from pet where id > 1000');
-  });
-
-  test('of a connection is read once for several fields, and only if one of them asks', async () => {
-    const counts = async (work: () => Promise<unknown>) =>
-      (await statementsOf(store.database, work)).filter((name) => name.startsWith('count')).length;
-    const query = '{ petsConnection { nodes { id } edges { cursor } } }';
-    expect(await counts(() => graphqlText(store, { query }))).toBe(0);
-    expect(
-      await counts(() => graphqlText(store, { query: '{ petsConnection { totalCount isTotalCountExact } }' })),
-    ).toBe(1);
-  });
-
-  test('comes with the nodes of the page', async () => {
-    const { data } = await graphqlText(store, {
-      query: '{ petsConnection(first: 2, after: "1") { nodes { id name } } }',
-    });
-    expect(data.petsConnection.nodes.map(({ id }: { id: string }) => id)).toEqual(['2', '3']);
   });
 });
