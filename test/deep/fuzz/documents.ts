@@ -3,57 +3,19 @@ import {
   type GraphQLArgument,
   GraphQLBoolean,
   type GraphQLField,
+  type GraphQLInputField,
   type GraphQLInputType,
-  type GraphQLNamedType,
   GraphQLNonNull,
+  type GraphQLObjectType,
   type GraphQLSchema,
   getNamedType,
   isEnumType,
   isInputObjectType,
+  isIntrospectionType,
   isListType,
   isNonNullType,
   isObjectType,
 } from 'graphql';
-
-/**
- * Decisions read from a tape of numbers, so that whatever is decided by them is a fast-check value: the same tape
- * decides the same, and a shorter tape, or one of smaller numbers, something simpler. After its end all is simplest.
- */
-export class Choices {
-  #at = 0;
-
-  /** @param odds how rare is rare: one in so many */
-  constructor(
-    readonly tape: readonly number[],
-    readonly odds = 12,
-  ) {}
-
-  #next(): number {
-    return this.tape[this.#at++] ?? 0;
-  }
-
-  pick<Item>(items: readonly Item[]): Item {
-    return items[this.#next() % items.length] as Item;
-  }
-
-  times<Item>(min: number, max: number, one: (index: number) => Item): Item[] {
-    return Array.from({ length: min + (this.#next() % (max - min + 1)) }, (_, index) => one(index));
-  }
-
-  rarely(): boolean {
-    return this.#next() % this.odds === this.odds - 1;
-  }
-
-  sometimes(): boolean {
-    return this.#next() % 3 === 2;
-  }
-
-  often(): boolean {
-    return this.#next() % 3 !== 0;
-  }
-}
-
-export const choices = fc.array(fc.nat(9999), { maxLength: 150, size: 'max' }).map((tape) => new Choices(tape));
 
 /** By type: values that it takes, then values that it, or the service, refuses. */
 const literals: Record<string, [string[], string[]]> = {
@@ -74,128 +36,126 @@ const literals: Record<string, [string[], string[]]> = {
     ['null', '1'],
   ],
 };
-const anyLiteral = ['null', '1', '"x"', '{}', '[]', '[[1]]', '$nobody', 'RED', '{a: 1}', '1e400'];
 
-const booleanType = new GraphQLNonNull(GraphQLBoolean);
+type Text = fc.Arbitrary<string>;
+
+const random = (text: Text | string): Text => (typeof text === 'string' ? fc.constant(text) : text);
+const anyOf = (texts: string): Text => fc.constantFrom(...texts.split(' '));
+/** One of `odds` is the other. */
+const oneIn = (odds: number, usual: Text | string, other: Text | string): Text =>
+  fc.oneof({ weight: odds - 1, arbitrary: random(usual) }, { weight: 1, arbitrary: random(other) });
+/** A template with random parts. */
+const text = (strings: TemplateStringsArray, ...parts: Array<Text | string>): Text =>
+  fc.tuple(...parts.map(random)).map((all) => String.raw({ raw: strings }, ...all));
+
+const anyLiteral = anyOf('null 1 "x" {} [] [[1]] $nobody RED {a:1} 1e400');
 
 /**
- * Writes random GraphQL documents for a schema, with every construct of the language: mostly valid ones, or, unless they
- * may be faulty, nearly always.
+ * Random GraphQL documents for a schema, with every construct of the language: mostly valid ones, or, unless they may be
+ * faulty, nearly always.
+ *
+ * @param odds how rare is rare: one in so many
  */
-export class DocumentWriter {
-  readonly #schema: GraphQLSchema;
-  readonly #choices: Choices;
-  readonly #mayBeFaulty: boolean;
-  /** The type of the fragment that is being written: it must not spread itself. */
-  #within: GraphQLNamedType | undefined;
-  readonly #variables = new Map<string, string>();
-  readonly #fragments = new Map<string, GraphQLNamedType>();
-  #spreadable = true;
-  #aliases = 0;
+export function documents(schema: GraphQLSchema, { odds = 12, mayBeFaulty = true } = {}): Text {
+  /** The types of variables, by the names that they get. */
+  const typeOf = new Map<string, GraphQLInputType>();
+  const known = new Map<string, Text>();
+  const rarely = (usual: Text | string, other: Text | string) => oneIn(odds, usual, other);
+  const faulty = (usual: Text | string, other: Text | string) => (mayBeFaulty ? rarely(usual, other) : random(usual));
 
-  constructor(schema: GraphQLSchema, choices: Choices, mayBeFaulty = true) {
-    this.#schema = schema;
-    this.#choices = choices;
-    this.#mayBeFaulty = mayBeFaulty;
+  function literal(type: GraphQLInputType): Text {
+    if (isNonNullType(type)) return literal(type.ofType);
+    if (isListType(type)) return text`[${literal(type.ofType)}]`;
+    if (isEnumType(type)) return faulty(fc.constantFrom(...type.getValues().map(({ name }) => name)), 'lost');
+    if (isInputObjectType(type)) return text`{ ${given(Object.values(type.getFields()))} }`;
+    const [right, wrong] = literals[type.name] as [string[], string[]];
+    return faulty(fc.constantFrom(...right), fc.constantFrom(...wrong));
   }
 
-  #faulty(): boolean {
-    return this.#mayBeFaulty && this.#choices.rarely();
+  function value(type: GraphQLInputType): Text {
+    const variable = `v${`${type}`.replace(/\W/g, 'x')}`;
+    typeOf.set(variable, type);
+    return faulty(oneIn(3, literal(type), `$${variable}`), rarely(literal(type), anyLiteral));
   }
 
-  document(): string {
-    const operations = this.#choices.times(1, this.#choices.rarely() ? 2 : 1, (index) => this.#operation(index));
-    const fragments: string[] = [];
-    for (const [name, type] of this.#fragments) {
-      this.#within = this.#mayBeFaulty ? undefined : type;
-      this.#spreadable = this.#choices.rarely();
-      fragments.push(
-        `fragment ${name} on ${type.name}${this.#mayBeFaulty ? this.#directives() : ''} ${this.#selections(type, 3)}`,
-      );
-    }
-    if (this.#faulty())
-      fragments.push(this.#choices.pick(['fragment Z on Pet { id }', '{ pets { id } }', 'type A { a: Int }']));
-    return [...operations, ...fragments].join(this.#choices.pick([' ', '\n', '\r\n', ',', '\ufeff#c\n']));
+  /** Arguments, or the members of an input. */
+  function given(all: ReadonlyArray<GraphQLArgument | GraphQLInputField>): Text {
+    const members = all.map(({ name, type }) => {
+      const member = text`${name}: ${value(type)}`;
+      return isNonNullType(type) ? faulty(member, '') : oneIn(3, '', member);
+    });
+    const unknown = faulty('', rarely('', 'colour: RED'));
+    return fc.tuple(...members, unknown).map((texts) => texts.filter(Boolean).join(', '));
   }
 
-  #operation(index: number): string {
-    const kind = this.#faulty() ? 'subscription' : this.#choices.pick(['query', 'query', 'mutation']);
-    const root = kind === 'mutation' ? this.#schema.getMutationType() : this.#schema.getQueryType();
-    this.#variables.clear();
-    const selections = this.#selections(root as GraphQLNamedType, 0);
-    const declared = [...this.#variables].map(([variable, type]) => `$${variable}: ${type}${this.#default(type)}`);
-    const name = index > 0 || this.#choices.often() ? `Operation${index}` : '';
-    return `${kind} ${name}${declared.length > 0 ? `(${declared.join(', ')})` : ''} ${selections}`;
+  const condition = oneIn(3, faulty('include', anyOf('defer deprecated nobody')), 'skip');
+  const directives = rarely('', text` @${condition}(if: ${value(new GraphQLNonNull(GraphQLBoolean))})`);
+
+  function selections(type: GraphQLObjectType, depth: number): Text {
+    if (depth > 5) return random('{ __typename }');
+    const place = `${type.name} ${depth}`;
+    const texts = known.get(place) ?? selectionsOf(type, depth);
+    known.set(place, texts);
+    return texts;
   }
 
-  #selections(type: GraphQLNamedType, depth: number): string {
-    if (depth > 5 || !isObjectType(type)) return '{ __typename }';
-    const fields = Object.values(type.getFields());
-    return `{ ${this.#choices.times(1, depth === 0 ? 3 : 4, () => this.#selection(type, fields, depth)).join(' ')} }`;
+  function selectionsOf(type: GraphQLObjectType, depth: number): Text {
+    const fields = fc.oneof(...Object.values(type.getFields()).map((one) => field(one, depth)));
+    const inline = text`...${oneIn(3, ` on ${type.name}`, '')}${directives} ${selections(type, depth + 1)}`;
+    const spread = oneIn(3, inline, text`...On${type.name}${directives}`);
+    const selection = rarely(rarely(fields, faulty('__typename', 'nothing')), spread);
+    const all = fc.array(selection, { minLength: 1, maxLength: depth === 0 ? 3 : 4, size: 'max' });
+    return text`{ ${all.map((texts) => texts.join(' '))} }`;
   }
 
-  #selection(type: GraphQLNamedType, fields: GraphQLField<unknown, unknown>[], depth: number): string {
-    if (this.#spreadable && this.#choices.rarely()) return this.#spread(type, depth);
-    if (this.#choices.rarely()) return this.#choices.pick(['__typename', this.#faulty() ? 'nothing' : '__typename']);
-    const field = this.#choices.pick(fields);
-    const given = this.#arguments(field.args);
-    // The same field with other arguments needs another name.
-    const alias = given || this.#choices.rarely() ? `${this.#alias()}: ` : '';
-    const result = getNamedType(field.type);
-    const inner = isObjectType(result) ? this.#selections(result, depth + 1) : '';
-    return `${alias}${field.name}${given}${this.#directives()} ${inner}`;
+  function field({ name, args, type }: GraphQLField<unknown, unknown>, depth: number): Text {
+    const result = getNamedType(type);
+    const inner = isObjectType(result) ? selections(result, depth + 1) : '';
+    // The same field with other arguments needs another name. The document replaces each # by a number of its own.
+    const alias = rarely('a#', anyOf('id name __proto__ then a'));
+    const named = fc.tuple(given(args), alias, rarely('', alias)).map(([texts, needed, unneeded]) => {
+      const own = texts ? needed : unneeded;
+      return `${own && `${own}: `}${name}${texts && `(${texts})`}`;
+    });
+    return text`${named}${directives} ${inner}`;
   }
 
-  #alias(): string {
-    this.#aliases += 1;
-    return this.#choices.rarely() ? this.#choices.pick(['id', 'name', '__proto__', 'then', 'a']) : `a${this.#aliases}`;
-  }
-
-  #spread(type: GraphQLNamedType, depth: number): string {
-    if (this.#within !== type && this.#choices.sometimes()) {
-      this.#fragments.set(`On${type.name}`, type);
-      return `...On${type.name}${this.#directives()}`;
-    }
-    const on = this.#choices.often() ? ` on ${type.name}` : '';
-    return `...${on}${this.#directives()} ${this.#selections(type, depth + 1)}`;
-  }
-
-  #arguments(args: readonly GraphQLArgument[]): string {
-    const given = args
-      .filter((argument) => (isNonNullType(argument.type) ? !this.#faulty() : this.#choices.sometimes()))
-      .map((argument) => `${argument.name}: ${this.#value(argument.type)}`);
-    if (this.#faulty() && this.#choices.rarely()) given.push('colour: RED');
-    return given.length > 0 ? `(${given.join(this.#choices.pick([', ', ' ']))})` : '';
-  }
-
-  #value(type: GraphQLInputType): string {
-    if (this.#faulty() && this.#choices.rarely()) return this.#choices.pick(anyLiteral);
-    if (!this.#choices.sometimes()) return this.#literal(type);
-    const name = `v${`${type}`.replace(/\W/g, 'x')}`;
-    this.#variables.set(name, `${type}`);
-    return `$${name}`;
-  }
-
-  #literal(type: GraphQLInputType): string {
-    if (isNonNullType(type)) return this.#literal(type.ofType);
-    if (isListType(type)) return `[${this.#literal(type.ofType)}]`;
-    if (isEnumType(type)) return this.#faulty() ? 'lost' : this.#choices.pick(type.getValues()).name;
-    if (!isInputObjectType(type))
-      return this.#choices.pick(literals[type.name]?.[this.#faulty() ? 1 : 0] ?? anyLiteral);
-    const members = Object.values(type.getFields()).filter(
-      (member) => isNonNullType(member.type) || this.#choices.often(),
-    );
-    return `{ ${members.map((member) => `${member.name}: ${this.#value(member.type)}`).join(', ')} }`;
-  }
-
-  #default(type: string): string {
-    if (type.endsWith('!') || !this.#choices.rarely()) return '';
-    return ` = ${this.#choices.pick(literals[type]?.[0] ?? anyLiteral)}`;
-  }
-
-  #directives(): string {
-    if (!this.#choices.rarely()) return '';
-    const name = this.#faulty() ? this.#choices.pick(['defer', 'deprecated', 'nobody']) : 'include';
-    return ` @${this.#choices.sometimes() ? 'skip' : name}(if: ${this.#value(booleanType)})`;
-  }
+  const types = Object.values(schema.getTypeMap()).filter((type) => isObjectType(type) && !isIntrospectionType(type));
+  const fragments = (types as GraphQLObjectType[]).map((type) => {
+    const body = text`${mayBeFaulty ? directives : ''} ${selections(type, 3)}`;
+    // Only a faulty fragment spreads itself.
+    const whole = mayBeFaulty ? body : body.map((texts) => texts.replaceAll(`...On${type.name}`, '__typename'));
+    return [`On${type.name}`, text`fragment On${type.name} on ${type.name}${whole}`];
+  });
+  const root = (kind: Text | string, type: unknown) => fc.tuple(random(kind), selections(type as GraphQLObjectType, 0));
+  const query = root(faulty('query', 'subscription'), schema.getQueryType());
+  const operation = fc.oneof(query, query, root('mutation', schema.getMutationType()));
+  const defaults = [...typeOf].map(([name, type]) => {
+    return [name, isNonNullType(type) ? random('') : rarely('', text` = ${literal(type)}`)];
+  });
+  return fc
+    .record({
+      operations: fc.oneof({ weight: odds, arbitrary: fc.tuple(operation) }, fc.tuple(operation, operation)),
+      first: oneIn(3, 'Operation0', ''),
+      fragments: fc.record<Record<string, string>>(Object.fromEntries(fragments)),
+      defaults: fc.record<Record<string, string>>(Object.fromEntries(defaults)),
+      extra: faulty('', fc.constantFrom('fragment Z on Pet { id }', '{ pets { id } }', 'type A { a: Int }')),
+      separator: fc.constantFrom(' ', '\n', '\r\n', ',', '\ufeff#c\n'),
+    })
+    .map(({ operations, first, fragments, defaults, extra, separator }) => {
+      const spread = new Set(spreadIn(operations.join()));
+      // A fragment may spread others: they are visited, too.
+      for (const name of spread) for (const other of spreadIn(fragments[name])) spread.add(other);
+      const written = Array.from(spread, (name) => fragments[name]);
+      const texts = operations.map(([kind, selected], at) => {
+        const variables = new Set([selected, ...written].join().match(/(?<=\$)v\w+/g));
+        const declared = Array.from(variables, (name) => `$${name}: ${typeOf.get(name)}${defaults[name]}`).join(', ');
+        return `${kind} ${at > 0 ? 'Operation1' : first}${declared && `(${declared})`} ${selected}`;
+      });
+      let aliases = 0;
+      const all = [...texts, ...written, extra].filter(Boolean).join(separator);
+      return all.replaceAll('a#', () => `a${++aliases}`);
+    });
 }
+
+const spreadIn = (selected = ''): string[] => selected.match(/(?<=\.{3})On\w+/g) ?? [];

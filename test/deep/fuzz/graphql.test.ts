@@ -4,13 +4,11 @@ import { buildSchema } from 'graphql';
 import { type HttpRequest, send, toJson } from '../../support/http.ts';
 import { storeForAll } from '../../support/store.ts';
 import { assertGraphQLAnswer } from './answers.ts';
-import { choices, DocumentWriter } from './documents.ts';
+import { documents } from './documents.ts';
 import { fuzz } from './fuzz.ts';
 import { anyJson, mutated, value, variables } from './values.ts';
 
-const schema = buildSchema(readFileSync('schema/schema.graphql', 'utf8'));
-
-const wellFormed = choices.map((tape) => new DocumentWriter(schema, tape).document());
+const wellFormed = documents(buildSchema(readFileSync('schema/schema.graphql', 'utf8')));
 const large = fc.constantFrom(
   `{ ${'pets { id } '.repeat(60)} }`,
   `{ ${Array.from({ length: 60 }, (_, index) => `a${index}: pets { id }`).join(' ')} }`,
