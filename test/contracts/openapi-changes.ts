@@ -1,6 +1,6 @@
-import { type Json, schemaChanges, withoutReferences } from './schema-changes.ts';
+import { isDeepStrictEqual } from 'node:util';
 
-const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
+export type Json = any;
 
 /**
  * What breaks clients between two OpenAPI documents. There is no maintained package for it that works offline and knows
@@ -10,95 +10,130 @@ const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'tr
  */
 export function breakingOpenApiChanges(older: Json, newer: Json): string[] {
   const [before, after] = [withoutReferences(older), withoutReferences(newer)];
-  const found: string[] = [];
-  for (const { url } of before.servers ?? []) {
-    if (!after.servers?.some((server: Json) => server.url === url)) found.push(`the address ${url} was removed`);
-  }
-  for (const name of Object.keys(before.components?.schemas ?? {})) {
-    if (!after.components?.schemas?.[name]) found.push(`the schema ${name} was removed`);
-  }
-  for (const [name, scheme] of Object.entries<Json>(before.components?.securitySchemes ?? {})) {
-    const now = after.components?.securitySchemes?.[name] ?? {};
-    if (now.type !== scheme.type || now.scheme !== scheme.scheme) found.push(`the security scheme ${name} has changed`);
-  }
-  for (const [path, item] of Object.entries<Json>(before.paths ?? {})) {
-    for (const method of methods.filter((one) => item[one])) {
-      const operation = `${method.toUpperCase()} ${path}`;
-      const newItem = after.paths?.[path] ?? {};
-      if (!newItem[method]) found.push(`${operation} was removed`);
-      const [old, now] = [operationOf(before, item, method), operationOf(after, newItem, method)];
-      if (now) found.push(...operationChanges(old, now).map((what) => `${operation}: ${what}`));
-    }
-  }
+  const [old, now] = [before.components ?? {}, after.components ?? {}];
+  const found = [
+    ...changes(byName(before.servers, 'url'), byName(after.servers, 'url'), 'the address '),
+    ...changes(old.schemas, now.schemas, 'the schema '),
+    ...changes(old.securitySchemes, now.securitySchemes, 'the security scheme ', (scheme, other, where) =>
+      scheme.type === other.type && scheme.scheme === other.scheme ? [] : [`${where} has changed`],
+    ),
+    ...changes(operationsOf(before), operationsOf(after), '', operationChanges),
+  ];
   return [...new Set(found)];
 }
 
-/** An operation with the parameters of its path and the credentials of its document. */
-function operationOf({ security }: Json, { parameters = [], ...item }: Json, method: string): Json {
-  const operation = item[method];
-  return operation && { security, ...operation, parameters: [...parameters, ...(operation.parameters ?? [])] };
+type Compare = (old: Json, now: Json, where: string) => string[];
+
+/** What was removed of named things, and what has changed of the others. */
+function changes(before: Json = {}, after: Json = {}, what: string, compare: Compare = () => []): string[] {
+  return Object.entries(before).flatMap(([name, old]) => {
+    const where = `${what}${name}`;
+    return after[name] === undefined ? [`${where} was removed`] : compare(old, after[name], where);
+  });
 }
 
-function operationChanges(old: Json, now: Json): string[] {
-  const found: string[] = [];
-  if (old.operationId !== now.operationId) {
-    found.push(`its operationId was ${old.operationId} and is now ${now.operationId}`);
-  }
-  if (JSON.stringify(old.security) !== JSON.stringify(now.security)) found.push('it asks for other credentials');
+const byName = (all: Json[] = [], ...names: string[]): Json =>
+  Object.fromEntries(all.map((one) => [names.map((name) => one[name]).join(' parameter '), one]));
+
+/** The operations by method and path, with the parameters of the path and the credentials of the document. */
+function operationsOf({ paths = {}, security }: Json): Json {
+  const operations = Object.entries<Json>(paths).flatMap(([path, { parameters = [], ...methods }]) =>
+    Object.entries<Json>(methods).flatMap(([method, operation]) => {
+      if (!operation.responses) return [];
+      const all = byName([...parameters, ...(operation.parameters ?? [])], 'in', 'name');
+      return [[`${method.toUpperCase()} ${path}`, { security, ...operation, parameters: all }]];
+    }),
+  );
+  return Object.fromEntries(operations);
+}
+
+function operationChanges(old: Json, now: Json, operation: string): string[] {
+  const [body = {}, newBody = {}] = [old.requestBody, now.requestBody];
+  const isNew = (name: string) => old.parameters[name] === undefined;
+  const isSuccess = (status: string) => status.startsWith('2');
+  const success = Object.keys(old.responses).filter(isSuccess);
+  const found = [
+    ...['operationId', 'security'].flatMap((name) => difference(name, old, now, 'it')),
+    ...changes(old.parameters, now.parameters, 'the ', (parameter, still, where) => [
+      ...(still.required && !parameter.required ? [`${where} is now required`] : []),
+      ...schemaChanges(true, parameter.schema, still.schema, where),
+    ]),
+    ...Object.keys(now.parameters)
+      .filter((name) => isNew(name) && now.parameters[name].required)
+      .map((name) => `the new ${name} is required`),
+    ...(newBody.required && !body.required ? ['a body is now required'] : []),
+    ...contentChanges(true, body, newBody, 'the body'),
+    ...changes(old.responses, now.responses, 'the response ', (response, still, where) => [
+      ...changes(response.headers, still.headers, `${where} with the header `),
+      ...contentChanges(false, response, still, where),
+    ]),
+    ...Object.keys(now.responses)
+      .filter((status) => success.length > 0 && isSuccess(status) && !success.includes(status))
+      .map((status) => `it may now succeed with ${status}`),
+  ];
+  return found.map((what) => `${operation}: ${what}`);
+}
+
+function contentChanges(isRequest: boolean, old: Json, now: Json, where: string): string[] {
+  return changes(old.content, now.content, `${where} as `, ({ schema }, still) =>
+    schemaChanges(isRequest, schema, still.schema, where),
+  );
+}
+
+function difference(name: string, old: Json, now: Json, where: string): string[] {
+  if (isDeepStrictEqual(old[name], now[name])) return [];
+  const [before = 'none', after = 'none'] = [JSON.stringify(old[name]), JSON.stringify(now[name])];
+  return [`${where} had the ${name} ${before} and has now ${after}`];
+}
+
+const isAtLeast = (least: Json, value: Json) => least === undefined || value >= least;
+const isAtMost = (most: Json, value: Json) => most === undefined || value <= most;
+const isAllOf = (all: Json, part: Json) =>
+  all === undefined || (part !== undefined && [part].flat().every((one: Json) => [all].flat().includes(one)));
+const isFree = (wide: Json, narrow: Json) => wide === undefined || wide === narrow;
+
+/** Whether a value of a keyword takes everything that another takes. What has no rule here must stay as it is. */
+const takes: Record<string, (wide: Json, narrow: Json) => boolean> = {
+  type: (wide, narrow) => isAllOf(wide === 'number' ? ['number', 'integer'] : wide, narrow),
+  enum: isAllOf,
+  ...{ format: isFree, pattern: isFree, additionalProperties: (wide) => wide !== false },
+};
+/** Words for readers, and what is compared member by member. */
+const beside = ['title', 'description', 'example', 'examples', 'deprecated', 'properties', 'required', 'items'];
+
+/** @param isRequest what a client sends may be asked less of, what it receives must promise no less */
+function schemaChanges(isRequest: boolean, old: Json = {}, now: Json = {}, where: string): string[] {
+  const [wide, narrow] = isRequest ? [now, old] : [old, now];
+  const keywords = [...new Set([...Object.keys(old), ...Object.keys(now)])].filter((name) => !beside.includes(name));
+  const isTaken = (name: string) => {
+    // A new value in a response is an addition, as it is in GraphQL: clients are told to expect them.
+    if (name === 'enum' && !isRequest) return narrow.enum !== undefined;
+    if (name === 'additionalProperties' && !isRequest) return true;
+    const ofBound = name.match(/^(?:exclusiveM|m)in/) ? isAtLeast : isAtMost;
+    const take = /^(?:exclusiveM|m)(?:in|ax)/.test(name) ? ofBound : takes[name];
+    return take?.(wide[name], narrow[name]) ?? false;
+  };
+  const demanded = (wide.required ?? []).filter((name: string) => !(narrow.required ?? []).includes(name));
   return [
-    ...found,
-    ...parameterChanges(byName(old.parameters), byName(now.parameters)),
-    ...requestChanges(old.requestBody ?? {}, now.requestBody ?? {}),
-    ...responseChanges(old.responses ?? {}, now.responses ?? {}),
+    ...keywords.filter((name) => !isTaken(name)).flatMap((name) => difference(name, old, now, where)),
+    ...changes(old.properties, now.properties, `${where}.`, (member, still, place) =>
+      schemaChanges(isRequest, member, still, place),
+    ),
+    ...demanded.map((name: string) => `${where}.${name} is now ${isRequest ? 'required' : 'optional'}`),
+    ...(old.items && now.items ? schemaChanges(isRequest, old.items, now.items, `each of ${where}`) : []),
   ];
 }
 
-function byName(parameters: Json[]): Map<string, Json> {
-  return new Map(parameters.map((parameter) => [`${parameter.in} parameter ${parameter.name}`, parameter]));
-}
-
-function parameterChanges(before: Map<string, Json>, after: Map<string, Json>): string[] {
-  const found: string[] = [];
-  for (const [name, old] of before) {
-    const now = after.get(name);
-    if (!now) found.push(`the ${name} was removed`);
-    else {
-      if (now.required && !old.required) found.push(`the ${name} is now required`);
-      found.push(...schemaChanges('request', old.schema, now.schema, `the ${name}`));
-    }
-  }
-  for (const [name, { required }] of after) {
-    if (required && !before.has(name)) found.push(`the new ${name} is required`);
-  }
-  return found;
-}
-
-function requestChanges(old: Json, now: Json): string[] {
-  const found: string[] = [];
-  if (now.required && !old.required) found.push('a body is now required');
-  for (const [type, { schema }] of Object.entries<Json>(old.content ?? {})) {
-    if (!now.content?.[type]) found.push(`a body of ${type} is no longer taken`);
-    else found.push(...schemaChanges('request', schema, now.content[type].schema, 'the body'));
-  }
-  return found;
-}
-
-function responseChanges(before: Json, after: Json): string[] {
-  const found: string[] = [];
-  for (const [status, old] of Object.entries<Json>(before)) {
-    const [where, now] = [`the response ${status}`, after[status]];
-    if (!now) found.push(`${where} was removed`);
-    for (const header of Object.keys((now && old.headers) ?? {})) {
-      if (!now.headers?.[header]) found.push(`the header ${header} of ${where} was removed`);
-    }
-    for (const [type, { schema }] of Object.entries<Json>((now && old.content) ?? {})) {
-      if (!now.content?.[type]) found.push(`${where} is no longer ${type}`);
-      else found.push(...schemaChanges('response', schema, now.content[type].schema, where));
-    }
-  }
-  const success = (status: string) => status.startsWith('2');
-  for (const status of Object.keys(after).filter(success)) {
-    if (!before[status] && Object.keys(before).some(success)) found.push(`it may now succeed with ${status}`);
-  }
-  return found;
+/**
+ * The document with what its references mean in their place; none of its schemas contains itself. What stands beside a
+ * reference, as OpenAPI 3.1 allows, counts before it.
+ */
+function withoutReferences(document: Json, value: Json = document): Json {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map((one) => withoutReferences(document, one));
+  const { $ref, ...beside } = value;
+  const path: string[] = typeof $ref === 'string' ? $ref.slice(2).split('/') : [];
+  const target = path.reduce((node, key) => node?.[key.replace(/~1/g, '/').replace(/~0/g, '~')], document);
+  const members = Object.entries(beside).map(([name, one]) => [name, withoutReferences(document, one)]);
+  return { ...(path.length > 0 && withoutReferences(document, target)), ...Object.fromEntries(members) };
 }
