@@ -1,4 +1,5 @@
 import { globSync, readFileSync } from 'node:fs';
+import { lexer, type Tokens } from 'marked';
 
 /** A fenced block of a page. */
 export interface Block {
@@ -15,32 +16,22 @@ export const pages = [
   'README.md',
   'SECURITY.md',
   'CONTRIBUTING.md',
-  ...[
-    'docs/*.md',
-    'clients/typescript/README.md',
-    'examples/README.md',
-    'examples/*/README.md',
-    'bench/README.md',
-  ].flatMap((pattern) => globSync(pattern).sort()),
+  ...globSync('docs/*.md').sort(),
+  'clients/typescript/README.md',
+  'examples/README.md',
+  ...globSync('examples/*/README.md').sort(),
+  'bench/README.md',
 ];
 
-export const blocksOf = (page: string): Block[] => blocksIn(page, readFileSync(page, 'utf8'));
-
-/** @param text of the page, in Markdown; fences stand at the beginning of a line */
-export function blocksIn(page: string, text: string): Block[] {
-  const blocks: Block[] = [];
-  let open: Block | undefined;
-  for (const [at, line] of text.split('\n').entries()) {
-    const [, language] = /^ {0,3}```(.*)$/.exec(line) ?? [];
-    if (language === undefined) {
-      if (open) open.text += `${line}\n`;
-    } else if (open) {
-      blocks.push(open);
-      open = undefined;
-    } else open = { page, line: at + 1, language: language.trim(), text: '' };
-  }
-  if (open) throw new Error(`${page}:${open.line}: this block has no end.`);
-  return blocks;
+/** Of a page; those within lists and quotes are not. */
+export function blocksOf(page: string): Block[] {
+  let line = 1;
+  const tokens = lexer(readFileSync(page, 'utf8')) as Tokens.Code[];
+  return tokens.flatMap(({ type, raw, lang: language = '', text }) => {
+    const at = line;
+    line += raw.split('\n').length - 1;
+    return type === 'code' ? [{ page, line: at, language, text: `${text}\n` }] : [];
+  });
 }
 
 /** What a test of a block is called. */

@@ -1,5 +1,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, normalize } from 'node:path';
+import { Marked } from 'marked';
+import { getHeadingList, gfmHeadingId } from 'marked-gfm-heading-id';
 import { expect, test } from '../../support/jest.ts';
 import { pages } from './blocks.ts';
 
@@ -11,18 +13,8 @@ const prose = (page: string) => texts.get(page)?.replaceAll(/^ {0,3}```[\s\S]*?^
 
 /** The anchors that GitHub gives to the headings of a page. */
 function anchorsOf(path: string): string[] {
-  const text = readFileSync(path, 'utf8').replaceAll(/^ {0,3}```[\s\S]*?^ {0,3}```$/gm, '');
-  const seen = new Map<string, number>();
-  return [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => {
-    const words = heading
-      .toLowerCase()
-      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
-      .trim();
-    const anchor = words.replaceAll(' ', '-');
-    const times = seen.get(anchor) ?? 0;
-    seen.set(anchor, times + 1);
-    return times === 0 ? anchor : `${anchor}-${times}`;
-  });
+  new Marked(gfmHeadingId()).parse(readFileSync(path, 'utf8'));
+  return getHeadingList().map(({ id }) => id);
 }
 
 /** The links and pictures of a page in the repository. */
