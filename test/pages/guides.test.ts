@@ -83,11 +83,3 @@ test('a guide that does not exist is like any unknown path', async () => {
     expect([path, (await rest(store, path)).status]).toEqual([path, 404]);
   }
 });
-
-test.each([
-  ['/guide/', '../guide'],
-  ['/guide/errors/', '../errors'],
-])('%s leads to %s, behind whatever prefix', async (path, location) => {
-  const { status, headers } = await send(store.origin, { path });
-  expect([status, headers.location]).toEqual([308, location]);
-});

@@ -1,9 +1,12 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
-import { buildSchema } from 'graphql';
+import { buildSchema, getIntrospectionQuery, getOperationAST, type OperationDefinitionNode, parse } from 'graphql';
+import type { Operation } from '../../../src/api/graphql/operation.ts';
+import { isSuitable } from '../../../src/api/graphql/operations.ts';
 import { cases } from '../../support/cases.ts';
 import { stock } from '../../support/database-access.ts';
 import { graphqlText } from '../../support/graphql.ts';
+import { heapUsed } from '../../support/heap.ts';
 import { toJson } from '../../support/http.ts';
 import { beforeAll, describe, expect, test } from '../../support/jest.ts';
 import { type Store, storeForAll } from '../../support/store.ts';
@@ -80,6 +83,34 @@ test('variables that bear the names of inherited members', async () => {
     for (const given of [{}, { [name]: 2 }]) await assertEqual({ query, variables: given });
     await assertEqual({ query: query.replace(': Int)', ': Int = 3)') });
   }
+});
+
+test.each([
+  ['a document with one operation', '{ __typename }'],
+  ['a document with several', 'query A { __typename } query B { __typename }'],
+])('nothing is kept of an operationName of 1 MB that names none, in %s', async (_what, query) => {
+  const ask = async (operationName: string) => {
+    const { errors, text } = await graphqlText(compiled, { query, operationName });
+    expect(errors?.map(({ extensions }) => extensions)).toEqual([{ code: 'BAD_USER_INPUT', status: 400 }]);
+    expect(errors?.[0]?.message).toMatch(/^Unknown operation named "/);
+    expect(text.length).toBeLessThan(2000);
+  };
+  for (let at = 0; at < 5; at += 1) await ask(`${at}`.padEnd(1_000_000, 'x'));
+  const before = heapUsed();
+  for (let at = 5; at < 105; at += 1) await ask(`${at}`.padEnd(1_000_000, 'x'));
+  // 100 MB were sent.
+  expect((heapUsed() - before) / 1024 / 1024).toBeLessThan(40);
+});
+
+test.each([
+  [true, '{ petsConnection { edges { node { __typename } } } }'],
+  [false, getIntrospectionQuery()],
+  [false, '{ ...F } fragment F on Query { ... { __type(name: "Pet") { fields { name } } } }'],
+  [false, 'query A { __typename } query B { __typename }'],
+])('it is %s that this is compiled: %s', (expected, text) => {
+  const document = parse(text);
+  const node = getOperationAST(document, 'A') ?? (document.definitions[0] as OperationDefinitionNode);
+  expect(isSuitable({ document, node, type: node.operation, hasDirectives: false } as Operation)).toBe(expected);
 });
 
 // Fragments and aliases are more frequent than in the fuzz suite; half of the documents have many directives, one in
