@@ -120,7 +120,8 @@ test.each(['null', '{}', '[{"id":"5","categoryId":5}]', '[{"id":5}]', '[{"id":1e
 test('294 of GraphQL is an error that has what came beside it', async () => {
   const errors = [{ message: 'No.', path: ['b'], extensions: { code: 'INTERNAL_SERVER_ERROR', status: 500 } }];
   const { client } = scripted([json(294, { data: { a: 1, b: null }, errors })]);
-  const refusal = { code: 'INTERNAL_SERVER_ERROR', status: 500, errors, data: { a: 1, b: null } };
+  const failure = { name: 'StoreError', message: 'No.', code: 'INTERNAL_SERVER_ERROR', status: 500 };
+  const refusal = { ...failure, errors, data: { a: 1, b: null } };
   await expect(client.graphql('{ a b }')).rejects.toMatchObject(refusal);
 });
 

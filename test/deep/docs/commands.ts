@@ -1,3 +1,5 @@
+import { spawnSync } from 'node:child_process';
+
 /** A command of a block, and what the page says that it answers. */
 export interface Command {
   text: string;
@@ -41,17 +43,10 @@ export function commandsIn(block: string): Command[] {
 
 const told = (text: string) => text.replace(/ {2,}\S.*$/, (rest, at) => (at > 0 ? '' : rest));
 
-/** Whether a shell would run it: quotes are closed, no line goes on, and a here-document has ended. */
+/** Whether a shell would run it: it is no error so far, a here-document has ended, and no line goes on. */
 function isWhole(text: string): boolean {
-  const [, tag] = /<<-?'?(\w+)'?/.exec(text) ?? [];
-  if (tag) return text.trimEnd().endsWith(`\n${tag}`);
-  const line = text.replaceAll(/(^|\s)#\s.*$/gm, (comment, _space, at) => (isClosed(text.slice(0, at)) ? '' : comment));
-  return isClosed(line) && !/\\\n$/.test(line);
-}
-
-function isClosed(text: string): boolean {
-  const outside = text.replaceAll(/'[^']*'|"(?:[^"\\]|\\[\s\S])*"/g, '');
-  return !/['"]/.test(outside);
+  const { status, stderr } = spawnSync('bash', ['-n'], { input: text, encoding: 'utf8' });
+  return status === 0 && stderr === '' && !text.endsWith('\\\n');
 }
 
 /** Whether an output is what a page shows, whatever the white space; `...` stands for anything. */
