@@ -70,7 +70,7 @@ inBrowser(() => {
     visit(
       async (page) => {
         await page.goto('/graphql');
-        await eachLook(page, 'sandbox-offline', async () => {
+        await eachLook(page, async () => {
           await page.getByRole('heading', { name: 'Apollo Sandbox cannot be loaded' }).waitFor();
           expect(await barriers(page)).toEqual([]);
         });
@@ -104,7 +104,7 @@ inBrowser(() => {
       await page.getByRole('button', { name: 'Show History' }).click();
       const history = page.locator('.graphiql-history-items .graphiql-history-item-label');
       expect(await history.allTextContents()).toEqual(['AddPet', 'Pets']);
-      await eachLook(page, 'graphiql', (look) => isAccessible(page, look));
+      await eachLook(page, (look) => isAccessible(page, look));
       await page.setViewportSize({ width: 1280, height: 900 });
       await history.last().click();
       await execute(page);
@@ -124,7 +124,7 @@ inBrowser(() => {
       await page.getByRole('button', { name: 'Show GraphiQL Explorer' }).click();
       const builder = page.locator('.graphiql-explorer-root');
       await builder.locator('[data-arg-name="limit"] input').waitFor();
-      await eachLook(page, 'graphiql-builder', async (look) => {
+      await eachLook(page, async (look) => {
         const faults = [...(look.endsWith('light') ? [pale] : []), ...builderFaults];
         expect([look, await barriers(page)]).toEqual([look, faults]);
       });

@@ -20,7 +20,7 @@ inBrowser(() => {
       const requests: string[] = [];
       page.on('request', (request) => requests.push(new URL(request.url()).pathname));
       await page.goto('/');
-      await eachLook(page, 'front-page');
+      await eachLook(page);
       const scripts = ['/docs/static/front-page.js', '/docs/static/key.js'];
       expect(requests.filter((path) => path !== '/favicon.ico')).toEqual(['/', ...scripts]);
     }));
@@ -30,7 +30,7 @@ inBrowser(() => {
     (name) =>
       visit(async (page) => {
         await page.goto(`/guide${name}`);
-        await eachLook(page, `guide${name.replace('/', '-')}`);
+        await eachLook(page);
       }),
   );
 
@@ -42,7 +42,7 @@ inBrowser(() => {
       const created = await execute(await opened(page, 'Pets-createPet'), 201);
       expect(JSON.parse(created)).toEqual({ id: 1, name: 'Rex', categoryId: 5, status: 'available' });
       expect(await execute(await opened(page, 'Pets-getPet'), 200)).toBe(created);
-      await eachLook(page, 'reference');
+      await eachLook(page);
       await page.locator('.btn.authorize').click();
       await isOpenToAll(page)('asking for a key, on a phone in the dark');
     }));
@@ -126,7 +126,7 @@ inBrowser(() => {
         await page.getByRole('button', { name: 'Create', exact: true }).click();
         await page.locator('#created', { hasText: `"categoryId":${greatest}` }).waitFor();
         await page.locator('#animals', { hasText: `${before + 1}` }).waitFor();
-        await eachLook(page, 'front-page-with-key');
+        await eachLook(page);
 
         await page.getByRole('link', { name: 'Reference', exact: true }).click();
         expect(await execute(await opened(page, 'Pets-listPets'), 200)).toContain(`"categoryId": ${greatest}`);
@@ -168,7 +168,7 @@ inBrowser(() => {
     visit(
       async (page) => {
         await page.goto('/no/such/page');
-        await eachLook(page, 'error-page');
+        await eachLook(page);
         await page.getByRole('link', { name: 'Go to the front page' }).click();
         await page.getByRole('heading', { name: 'Animal Store' }).waitFor();
         expect(page.url()).toBe(`${store.origin}/`);

@@ -82,17 +82,17 @@ inBrowser(() => {
       await page.reload();
       await rows.nth(19).waitFor();
 
-      await eachLook(page, 'react-list');
+      await eachLook(page);
     }));
 
   test('examples/react tells what is wrong with a key, and takes another', () =>
     visit(
       async (page) => {
         await page.goto('/');
-        await eachLook(page, 'react-key');
+        await eachLook(page);
         await openStore(page, 'wrong');
         expect(await page.getByRole('alert').textContent()).toBe('The API key is not valid.UNAUTHENTICATED');
-        await eachLook(page, 'react-wrong');
+        await eachLook(page);
         await page.getByRole('button', { name: 'Forget the key' }).click();
         await openStore(page, store.key);
         await page.getByText('No animals here yet.').waitFor();

@@ -1,6 +1,4 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect } from '../../support/jest.ts';
@@ -86,25 +84,18 @@ interface WithAxe {
   axe: { run(): Promise<{ violations: Array<{ id: string; impact: string; nodes: Array<{ html: string }> }> }> };
 }
 
+/** Both colours, both widths. */
 const looks = [
-  { name: 'wide-light', colorScheme: 'light', width: 1280, height: 900 },
-  { name: 'wide-dark', colorScheme: 'dark', width: 1280, height: 900 },
-  { name: 'phone-light', colorScheme: 'light', width: 390, height: 844 },
-  { name: 'phone-dark', colorScheme: 'dark', width: 390, height: 844 },
+  { look: 'wide and light', colorScheme: 'light', width: 1280, height: 900 },
+  { look: 'a phone, dark', colorScheme: 'dark', width: 390, height: 844 },
 ] as const;
 
-/**
- * Shows the page in looks that have both colours and both widths; with SCREENSHOTS, in every look, and photographs it into
- * that folder. Unless `check` says otherwise there must be no barrier, and nothing wider than the window.
- */
-export async function eachLook(page: Page, name: string, check = isOpenToAll(page)): Promise<void> {
-  const folder = process.env.SCREENSHOTS;
-  if (folder) await mkdir(folder, { recursive: true });
-  for (const { name: look, colorScheme, width, height } of folder ? looks : [looks[0], looks[3]]) {
+/** Shows the page in each look. Unless `check` says otherwise there must be no barrier, and nothing wider than the window. */
+export async function eachLook(page: Page, check = isOpenToAll(page)): Promise<void> {
+  for (const { look, colorScheme, width, height } of looks) {
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize({ width, height });
     await check(look);
-    if (folder) await page.screenshot({ path: join(folder, `${name}-${look}.png`), fullPage: true });
   }
 }
 
