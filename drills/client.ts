@@ -1,77 +1,77 @@
 import { Agent, request } from 'node:http';
 
-/** Of the services under drill, and of their users. */
+/** The API key of the services and of the drills' clients. */
 export const serviceKey = 'the-key-of-the-drills-and-of-nothing-else';
 
-/** How long (ms) a request may take until it counts as hung. */
-const longest = 30_000;
+/** Default of `timeoutMs`. */
+const defaultTimeoutMs = 30_000;
 
 export type Reply =
   | { kind: 'answer'; status: number; retryAfter: boolean; text: string }
   | { kind: 'broken' }
-  /** Nobody listens: the request has not been sent. */
+  /** Connection refused: the request was not sent. */
   | { kind: 'closed' }
   | { kind: 'hung' };
 
 export interface ClientOptions {
-  /** Whether each request has a connection of its own. */
-  isFresh?: boolean;
-  /** How long (ms) a request may take until it counts as hung. */
-  patience?: number;
+  /** Opens a new connection for each request. */
+  reconnects?: boolean;
+  /** A request without a response after this time counts as hung. */
+  timeoutMs?: number;
 }
 
-/** One user of one process of the service, on one connection that stays open. */
+/** A client of one service process, with one connection. */
 export class Client {
   readonly origin: string;
   readonly #agent: Agent;
-  readonly #patience: number;
+  readonly #timeoutMs: number;
 
-  constructor(origin: string, { isFresh = false, patience = longest }: ClientOptions = {}) {
+  constructor(origin: string, { reconnects = false, timeoutMs = defaultTimeoutMs }: ClientOptions = {}) {
     this.origin = origin;
-    this.#agent = new Agent({ keepAlive: !isFresh, maxSockets: 1 });
-    this.#patience = patience;
+    this.#agent = new Agent({ keepAlive: !reconnects, maxSockets: 1 });
+    this.#timeoutMs = timeoutMs;
   }
 
   get(path: string): Promise<Reply> {
-    return this.#ask('GET', path);
+    return this.#send('GET', path);
   }
 
-  post(path: string, input: object, more: Record<string, string> = {}): Promise<Reply> {
-    return this.#ask('POST', path, JSON.stringify(input), more);
+  post(path: string, input: object, headers: Record<string, string> = {}): Promise<Reply> {
+    return this.#send('POST', path, JSON.stringify(input), headers);
   }
 
   close(): void {
     this.#agent.destroy();
   }
 
-  #ask(method: string, path: string, body?: string, more: Record<string, string> = {}): Promise<Reply> {
-    const headers = {
+  #send(method: string, path: string, body?: string, headers: Record<string, string> = {}): Promise<Reply> {
+    const allHeaders = {
       authorization: `Bearer ${serviceKey}`,
-      ...more,
+      ...headers,
       ...(body && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
     };
     return new Promise((resolve) => {
-      const outgoing = request(this.origin + path, { method, headers, agent: this.#agent }, (incoming) => {
+      const outgoing = request(this.origin + path, { method, headers: allHeaders, agent: this.#agent }, (incoming) => {
         let text = '';
         incoming.setEncoding('utf8').on('data', (chunk) => {
           text += chunk;
         });
         incoming.on('end', () => {
           const retryAfter = incoming.headers['retry-after'] !== undefined;
-          answer({ kind: 'answer', status: incoming.statusCode ?? 0, retryAfter, text });
+          settle({ kind: 'answer', status: incoming.statusCode ?? 0, retryAfter, text });
         });
-        incoming.on('error', () => answer({ kind: 'broken' }));
+        incoming.on('error', () => settle({ kind: 'broken' }));
       });
-      const clock = setTimeout(() => {
-        answer({ kind: 'hung' });
+      const timer = setTimeout(() => {
+        settle({ kind: 'hung' });
         outgoing.destroy();
-      }, this.#patience);
-      const answer = (reply: Reply) => {
-        clearTimeout(clock);
+      }, this.#timeoutMs);
+      const settle = (reply: Reply) => {
+        clearTimeout(timer);
         resolve(reply);
       };
       outgoing.on('error', ({ code }: NodeJS.ErrnoException) =>
-        answer({ kind: code === 'ECONNREFUSED' ? 'closed' : 'broken' }),
+        settle({ kind: code === 'ECONNREFUSED' ? 'closed' : 'broken' }),
       );
       outgoing.end(body);
     });

@@ -1,52 +1,52 @@
 import type { Tally } from './tally.ts';
 
-/** What is there after a drill. */
+/** Compares the stored pets with the responses of a drill. */
 export interface Verdict {
-  /** Acknowledged, and not in the database, or in no page of the service. */
+  /** Acknowledged creations that are missing from the database, or from a service's pages. */
   lost: number;
-  /** Names that are there more than once. */
+  /** Names that are stored more than once. */
   doubled: number;
-  /** Refused with `Retry-After`, which says that nothing was done, and there nevertheless. */
+  /** Creations that are stored although a 503 with `Retry-After` said that nothing was done. */
   refusedYetWritten: number;
 }
 
-/** What a drill has seen. */
+/** The result of a drill. */
 export interface Outcome {
   tally: Tally;
   verdict: Verdict;
-  /** Kinds of failures that this drill cannot do without: a request on a connection whose server is killed, for one. */
+  /** Kinds of failures that this drill causes by itself, such as broken connections to a killed server. */
   allowed: string[];
-  /** From the break to the service as before, in words. */
+  /** Text for the table: the time from the fault until the service has recovered. */
   recovery?: string;
   note?: string;
-  /** What must not be, beyond the columns of the table. */
+  /** Violations that the columns of the table do not count. */
   faults?: string[];
-  /** How often it was broken. */
+  /** Number of injected faults. */
   rounds?: number;
 }
 
 export interface Drill {
   name: string;
-  /** How often it breaks something, unless it is told to do so less often. */
+  /** Default number of injected faults; DRILL_ROUNDS may lower it. */
   rounds?: number;
-  /** What this machine or this build lacks. */
+  /** Names a requirement that this machine or this build lacks. */
   missing(): Promise<string | undefined>;
-  run(parts: Parts, seconds: number, rounds: number): Promise<Outcome>;
+  run(resources: Resources, seconds: number, rounds: number): Promise<Outcome>;
 }
 
-/** A part that is not there, or does not start here: no fault of the service. */
+/** A requirement is not installed, or does not start here. The drill is skipped, not failed. */
 export class Missing extends Error {}
 
-/** What a drill has started, and how it ends: the last first. */
-export class Parts {
-  readonly #ends: Array<() => unknown> = [];
+/** Everything that a drill has started. It is released in reverse order. */
+export class Resources {
+  readonly #releases: Array<() => unknown> = [];
 
-  add<Part>(part: Part, end: (part: Part) => unknown): Part {
-    this.#ends.push(() => end(part));
-    return part;
+  add<Resource>(resource: Resource, release: (resource: Resource) => unknown): Resource {
+    this.#releases.push(() => release(resource));
+    return resource;
   }
 
-  async end(): Promise<void> {
-    for (const end of this.#ends.reverse()) await end();
+  async release(): Promise<void> {
+    for (const release of this.#releases.reverse()) await release();
   }
 }

@@ -4,51 +4,52 @@ import { hasHaproxy, startFailover } from '../test/support/servers/haproxy.ts';
 import { hasPostgres, TestPostgres } from '../test/support/servers/postgres.ts';
 import type { Drill } from './drill.ts';
 import { Load } from './load.ts';
-import { createShop, startService } from './service.ts';
+import { createDatabase, startService } from './service.ts';
 import { refused, unknown } from './tally.ts';
 import { verify } from './verify.ts';
 
-/** The primary dies under load; its synchronous standby is promoted, and the proxy follows. */
+/** Kills the primary under load and promotes its synchronous standby; the proxy switches to it. */
 export const failover: Drill = {
   name: 'failover (HAProxy, synchronous standby)',
   missing: async () => (hasPostgres ? (hasHaproxy ? undefined : 'HAProxy') : 'PostgreSQL'),
-  run: async (parts, seconds) => {
-    const primary = parts.add(await TestPostgres.start({ synchronous_standby_names: 'standby' }), (one) =>
+  run: async (resources, seconds) => {
+    const primary = resources.add(await TestPostgres.start({ synchronous_standby_names: 'standby' }), (one) =>
       one.remove(),
     );
-    const standby = parts.add(await primary.replica('standby'), (one) => one.remove());
-    const shop = await createShop(primary);
-    const proxy = parts.add(await startFailover([primary, standby]), (one) => one.stop());
+    const standby = resources.add(await primary.replica('standby'), (one) => one.remove());
+    const database = await createDatabase(primary);
+    const proxy = resources.add(await startFailover([primary, standby]), (one) => one.stop());
     const services = [];
-    for (let node = 0; node < 2; node++) services.push(await startService(parts, { DATABASE_URL: proxy.url(shop) }));
+    for (let node = 0; node < 2; node++)
+      services.push(await startService(resources, { DATABASE_URL: proxy.url(database) }));
     const load = new Load({ writers: services, readers: services });
     await pause(seconds * 400);
     await primary.kill();
     const killedAt = performance.now();
     await standby.promote();
     const promotedAt = performance.now();
-    await untilWritable(proxy.url(shop), killedAt + 30_000);
+    await untilWritable(proxy.url(database), killedAt + 30_000);
     const switchedAt = performance.now();
     while (load.tally.firstAfter(killedAt) === undefined && performance.now() - killedAt < 30_000) await pause(20);
     await pause(seconds * 600);
     const tally = await load.stop();
     const servedAt = tally.firstAfter(killedAt);
-    const since = (moment: number, before: number) => `${Math.max(0, Math.round(moment - before))} ms`;
+    const duration = (from: number, to: number) => `${Math.max(0, Math.round(to - from))} ms`;
     return {
       tally,
-      verdict: await verify(tally, standby.url(shop), services),
+      verdict: await verify(tally, standby.url(database), services),
       allowed: [refused, unknown],
-      recovery: servedAt === undefined ? 'never' : since(servedAt, killedAt),
+      recovery: servedAt === undefined ? 'never' : duration(killedAt, servedAt),
       note:
         servedAt === undefined
           ? 'no creation was acknowledged after the kill'
-          : `promotion ${since(promotedAt, killedAt)}, then the proxy ${since(switchedAt, promotedAt)}, then the service ${since(servedAt, switchedAt)}`,
+          : `promotion ${duration(killedAt, promotedAt)}, then the proxy ${duration(promotedAt, switchedAt)}, then the service ${duration(switchedAt, servedAt)}`,
       faults: servedAt === undefined ? ['the service did not recover'] : [],
     };
   },
 };
 
-/** Asks through the proxy until a primary answers. */
+/** Queries through the proxy until a primary answers, or until the deadline. */
 async function untilWritable(url: string, deadline: number): Promise<void> {
   while (performance.now() < deadline && !(await isWritable(url))) await pause(10);
 }

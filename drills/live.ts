@@ -3,26 +3,26 @@ import { eventually } from '../test/support/process.ts';
 import { Road } from '../test/support/road.ts';
 import { Client, serviceKey } from './client.ts';
 import type { Drill } from './drill.ts';
-import { lacksPostgres, openShop } from './faults/shop.ts';
+import { deployOnPostgres, lacksPostgres } from './faults/deployment.ts';
 import { Tally } from './tally.ts';
 import { verify } from './verify.ts';
 
 const creations = 10_000;
 const writers = 16;
 
-/** Whoever follows the list by graphql-sse's client loses the connection again and again, and misses nothing. */
+/** A subscriber with graphql-sse's client loses its connection repeatedly. It must miss no pet. */
 export const live: Drill = {
   name: 'live list',
   rounds: 10,
   missing: async () => lacksPostgres(),
-  run: async (parts, _seconds, rounds) => {
-    const shop = await openShop(parts, {});
-    const road = new Road(new URL(shop.service.origin));
+  run: async (resources, _seconds, rounds) => {
+    const deployment = await deployOnPostgres(resources, {});
+    const road = new Road(new URL(deployment.service.origin));
     await road.open();
-    parts.add(road, () => road.cut());
+    resources.add(road, () => road.cut());
     const ids: number[] = [];
-    const client = parts.add(
-      connected(new URL(road.url).origin, () => ids.at(-1)),
+    const client = resources.add(
+      createSubscriber(new URL(road.url).origin, () => ids.at(-1)),
       (one) => one.dispose(),
     );
     const faults: string[] = [];
@@ -36,7 +36,7 @@ export const live: Drill = {
     );
     const tally = new Tally();
     const began = performance.now();
-    const loops = Array.from({ length: writers }, (_, at) => create(shop.service.origin, tally, at));
+    const loops = Array.from({ length: writers }, (_, at) => create(deployment.service.origin, tally, at));
     for (let round = 1; round <= rounds; round += 1) {
       await eventually(async () => ids.length > (round * creations) / (rounds + 1) || faults.length > 0);
       road.cut();
@@ -45,27 +45,27 @@ export const live: Drill = {
     await Promise.all(loops);
     const created = performance.now();
     await eventually(async () => ids.length >= creations || faults.length > 0);
-    const followed = performance.now();
+    const received = performance.now();
     const missed = [...tally.acknowledged.keys()].filter((id) => !ids.includes(id)).length;
-    if (missed > 0) faults.push(`${missed} were missed`);
-    if (ids.some((id, at) => id <= (ids[at - 1] ?? 0))) faults.push('one came twice, or out of order');
+    if (missed > 0) faults.push(`${missed} pets were missed`);
+    if (ids.some((id, at) => id <= (ids[at - 1] ?? 0))) faults.push('a pet was repeated, or out of order');
     const perSecond = Math.round((1000 * creations) / (created - began));
     return {
       rounds,
       tally,
-      verdict: await verify(tally, shop.database, [shop.service]),
+      verdict: await verify(tally, deployment.database, [deployment.service]),
       allowed: [],
       faults,
-      note: `${ids.length} followed, ${perSecond} created per second; up to date ${Math.round(followed - created)} ms after the last`,
+      note: `${ids.length} pets received, ${perSecond} created per second; the last one received ${Math.round(received - created)} ms after the last creation`,
     };
   },
 };
 
-function connected(origin: string, last: () => number | undefined) {
+function createSubscriber(origin: string, lastId: () => number | undefined) {
   return createClient({
     url: `${origin}/graphql`,
     headers: () => {
-      const id = last();
+      const id = lastId();
       return { authorization: `Bearer ${serviceKey}`, ...(id !== undefined && { 'last-event-id': `${id}` }) };
     },
     retryAttempts: Number.POSITIVE_INFINITY,

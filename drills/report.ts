@@ -18,8 +18,8 @@ const texts = ['drill', 'recovery', 'note'];
 
 export const head = [row(columns), row(columns.map((column) => (texts.includes(column) ? '---' : '---:')))].join('\n');
 
-export const rowOfMissing = (name: string, what: string) =>
-  row([name, ...Array(columns.length - 2).fill('-'), `not run: ${what}`]);
+export const rowOfMissing = (name: string, requirement: string) =>
+  row([name, ...Array(columns.length - 2).fill('-'), `not run: ${requirement}`]);
 
 export const rowOfFailure = (name: string, error: Error) =>
   row([name, ...Array(columns.length - 2).fill('-'), `FAILED: ${error.message.slice(0, 300)}`]);
@@ -34,23 +34,27 @@ export function rowOf(
   const { lost, doubled } = verdict;
   const counts = [rounds, tally.requests, tally.acknowledged.size, lost, doubled, tally.stale.length, tally.hung];
   const wrong = [...failures].filter(([kind]) => !allowed.includes(kind));
-  const [broken, others] = [wrong.filter(isServerError), wrong.filter((one) => !isServerError(one))].map(sum);
-  return row([name, ...counts, broken, others, recovery, notes.join('; ')]);
+  const [serverErrors, others] = [wrong.filter(isServerError), wrong.filter((one) => !isServerError(one))].map(sum);
+  return row([name, ...counts, serverErrors, others, recovery, notes.join('; ')]);
 }
 
-/** What must not be, in words; empty when the drill has passed. */
+/** Describes the violations of a drill; empty when it has passed. */
 export function failuresOf({ tally, verdict, allowed, faults = [] }: Outcome): string[] {
-  const musts: Array<[what: string, count: number]> = [
+  const violations: Array<[what: string, count: number]> = [
     ['lost', verdict.lost],
     ['doubled', verdict.doubled],
-    ['refused with Retry-After, and there nevertheless', verdict.refusedYetWritten],
+    ['stored although refused with Retry-After', verdict.refusedYetWritten],
     [`stale, the first: ${tally.stale[0]}`, tally.stale.length],
     ['hung', tally.hung],
     ...[...tally.failures].filter(([kind]) => !allowed.includes(kind)),
   ];
-  // A drill without work proves nothing.
-  const idle = tally.acknowledged.size === 0 ? ['nothing was acknowledged'] : [];
-  return [...musts.filter(([, count]) => count > 0).map(([what, count]) => `${count} ${what}`), ...idle, ...faults];
+  // A drill without creations proves nothing.
+  const idle = tally.acknowledged.size === 0 ? ['no creation was acknowledged'] : [];
+  return [
+    ...violations.filter(([, count]) => count > 0).map(([what, count]) => `${count} ${what}`),
+    ...idle,
+    ...faults,
+  ];
 }
 
 const isServerError = ([kind]: [string, number]) => /^5(?!03)/.test(kind);

@@ -1,7 +1,7 @@
 import { killAll } from '../test/support/process.ts';
 import { alerts } from './alerts.ts';
 import { citusReference, citusShards } from './citus.ts';
-import { type Drill, Missing, Parts } from './drill.ts';
+import { type Drill, Missing, Resources } from './drill.ts';
 import { failover } from './failover.ts';
 import { clock } from './faults/clock.ts';
 import { databasePaused, databaseRestarted } from './faults/database.ts';
@@ -40,20 +40,25 @@ const programs: Record<string, Drill[]> = {
   grow: [plain, workers, pooler, replicas, failover, citusReference, citusShards],
 };
 
-/** `npm run drill -- [program] [word]`: all drills, those of a program, those with this word in their names; one table. */
-async function main(given: string[]): Promise<boolean> {
-  const [name = '', word = ''] = given;
+/**
+ * `npm run drill -- [program] [word]` runs all drills, those of a program, or those whose names contain the word. It prints
+ * one table.
+ */
+async function main(args: string[]): Promise<boolean> {
+  const [name = '', word = ''] = args;
   const program = programs[name];
-  const wanted = (program ? word : name).toLowerCase();
+  const pattern = (program ? word : name).toLowerCase();
   const settings = {
-    seconds: positive('DRILL_SECONDS', 8),
-    rounds: positive('DRILL_ROUNDS', Number.POSITIVE_INFINITY),
+    seconds: positiveNumber('DRILL_SECONDS', 8),
+    rounds: positiveNumber('DRILL_ROUNDS', Number.POSITIVE_INFINITY),
   };
   const drills = program ?? Object.values(programs).flat();
-  const chosen = drills.filter((drill) => drill.name.toLowerCase().includes(wanted));
+  const chosen = drills.filter((drill) => drill.name.toLowerCase().includes(pattern));
   if (chosen.length === 0) {
     const names = drills.map((one) => one.name).join('\n');
-    throw new Error(`no drill is called so; there are ${Object.keys(programs).join(' and ')}, which are:\n${names}`);
+    throw new Error(
+      `no drill matches; the programs are ${Object.keys(programs).join(', ')}, and the drills:\n${names}`,
+    );
   }
   const results = [];
   for (const drill of chosen) results.push(await runDrill(drill, settings));
@@ -61,43 +66,43 @@ async function main(given: string[]): Promise<boolean> {
   return results.every(({ isGood }) => isGood);
 }
 
-function positive(variable: string, otherwise: number): number {
-  const value = Number(process.env[variable] || otherwise);
+function positiveNumber(variable: string, defaultValue: number): number {
+  const value = Number(process.env[variable] || defaultValue);
   if (!(value > 0)) throw new Error(`${variable} must be a positive number`);
   return value;
 }
 
 interface Settings {
-  /** Under load, where a drill has no rounds. */
+  /** Duration of the load in drills without rounds. */
   seconds: number;
-  /** At most. */
+  /** Maximum number of injected faults. */
   rounds: number;
 }
 
 async function runDrill(drill: Drill, { seconds, rounds }: Settings): Promise<{ row: string; isGood: boolean }> {
-  const say = (text: string) => process.stderr.write(`${drill.name}: ${text}\n`);
-  const parts = new Parts();
+  const log = (text: string) => process.stderr.write(`${drill.name}: ${text}\n`);
+  const resources = new Resources();
   try {
     const missing = await drill.missing();
     if (missing) throw new Missing(missing);
     const began = performance.now();
-    say('runs');
-    const outcome = await drill.run(parts, seconds, Math.min(drill.rounds ?? 1, rounds));
+    log('started');
+    const outcome = await drill.run(resources, seconds, Math.min(drill.rounds ?? 1, rounds));
     const failures = failuresOf(outcome);
-    say(
+    log(
       failures.length === 0
-        ? `as it must be, after ${Math.round((performance.now() - began) / 1000)} s`
-        : `NOT as it must be: ${failures.join('; ')}`,
+        ? `passed after ${Math.round((performance.now() - began) / 1000)} s`
+        : `FAILED: ${failures.join('; ')}`,
     );
     return { row: rowOf(drill.name, outcome), isGood: failures.length === 0 };
   } catch (error) {
     if (!(error instanceof Error)) throw error;
-    say(error instanceof Missing ? `not run: ${error.message}` : `FAILED: ${error.stack}`);
+    log(error instanceof Missing ? `not run: ${error.message}` : `FAILED: ${error.stack}`);
     return error instanceof Missing
       ? { row: rowOfMissing(drill.name, error.message), isGood: true }
       : { row: rowOfFailure(drill.name, error), isGood: false };
   } finally {
-    await parts.end();
+    await resources.release();
     await killAll();
   }
 }

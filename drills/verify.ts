@@ -5,17 +5,17 @@ import type { Verdict } from './drill.ts';
 import type { Service } from './service.ts';
 import type { Tally } from './tally.ts';
 
-/** How the names of animals begin that nobody looks for: of a load that only makes work. */
-export const bulk = 'bulk ';
+/** Prefix for names of pets that only produce load; `verify` ignores these pets. */
+export const bulkPrefix = 'bulk ';
 
 /**
- * What is there after a load, in the database itself and through each process of the service.
+ * Compares a load's responses with the database and with the pages of each service process.
  *
- * @param database the server that is the primary now
+ * @param database the current primary
  */
 export async function verify(tally: Tally, database: string | pg.ClientConfig, services: Service[]): Promise<Verdict> {
-  const namesById = await stored(database);
-  const seen = await Promise.all(services.map((service) => walkAll(service, tally)));
+  const namesById = await readNames(database);
+  const seen = await Promise.all(services.map((service) => readAllIds(service, tally)));
   const isLost = (id: number, name: string) => namesById.get(id) !== name || seen.some((ids) => !ids.has(id));
   const names = [...namesById.values()];
   const unique = new Set(names);
@@ -26,12 +26,12 @@ export async function verify(tally: Tally, database: string | pg.ClientConfig, s
   };
 }
 
-async function stored(database: string | pg.ClientConfig): Promise<Map<number, string>> {
+async function readNames(database: string | pg.ClientConfig): Promise<Map<number, string>> {
   const client = new pg.Client(database);
   await client.connect();
   try {
     const { rows } = await client.query<{ id: string; name: string }>(
-      `select id, name from pet where name not like '${bulk}%'`,
+      `select id, name from pet where name not like '${bulkPrefix}%'`,
     );
     return new Map(rows.map(({ id, name }) => [Number(id), name]));
   } finally {
@@ -39,12 +39,12 @@ async function stored(database: string | pg.ClientConfig): Promise<Map<number, s
   }
 }
 
-/** Through replicas the last creations of other processes come a moment later. */
-async function walkAll(service: Service, tally: Tally): Promise<Set<number>> {
+/** Tries three times, because a replica may lag behind the last creations of other processes. */
+async function readAllIds(service: Service, tally: Tally): Promise<Set<number>> {
   const client = new Client(service.origin);
   try {
     for (let attempt = 1; ; attempt++) {
-      const seen = await walk(client);
+      const seen = await readPages(client);
       if (attempt === 3 || [...tally.acknowledged.keys()].every((id) => seen.has(id))) return seen;
       await pause(1000);
     }
@@ -53,16 +53,17 @@ async function walkAll(service: Service, tally: Tally): Promise<Set<number>> {
   }
 }
 
-/** All pages from the first. @throws Error when a page cannot be had or its ids do not ascend */
-async function walk(client: Client): Promise<Set<number>> {
+/** Reads all pages. @throws Error when a page cannot be read or its ids do not ascend */
+async function readPages(client: Client): Promise<Set<number>> {
   const seen = new Set<number>();
   for (let after = 0; ; ) {
     const reply = await client.get(`/v1/pets?limit=100&after=${after}`);
-    if (reply.kind !== 'answer' || reply.status !== 200) throw new Error(`A page is missing: ${JSON.stringify(reply)}`);
+    if (reply.kind !== 'answer' || reply.status !== 200)
+      throw new Error(`A page cannot be read: ${JSON.stringify(reply)}`);
     const page: Array<{ id: number }> = JSON.parse(reply.text);
     if (page.length === 0) return seen;
     for (const { id } of page) {
-      if (id <= after) throw new Error(`The page after ${after} does not ascend: ${reply.text}`);
+      if (id <= after) throw new Error(`The ids of the page after ${after} do not ascend: ${reply.text}`);
       after = id;
       seen.add(id);
     }

@@ -2,19 +2,19 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Drill } from '../drill.ts';
 import { Load } from '../load.ts';
 import { verify } from '../verify.ts';
+import { deployOnPostgres, lacksPostgres, longest, tooLong } from './deployment.ts';
 import { probe } from './probed.ts';
-import { lacksPostgres, longest, openShop, tooLong } from './shop.ts';
 
 const hour = 3_600_000;
 
-/** The clock of the service is set forward and back under mixed load, with everything on that counts in time. */
+/** Sets the service's clock forward and back under mixed load, with quotas on, which count per minute. */
 export const clock: Drill = {
   name: 'clock jumps',
   rounds: 10,
   missing: lacksPostgres,
-  run: async (parts, _seconds, rounds) => {
-    const probed = await probe(parts);
-    const { service, database } = await openShop(parts, { ...probed.env, QUOTA_PER_MINUTE: '100000000' });
+  run: async (resources, _seconds, rounds) => {
+    const probed = await probe(resources);
+    const { service, database } = await deployOnPostgres(resources, { ...probed.env, QUOTA_PER_MINUTE: '100000000' });
     const load = new Load({ writers: [service], readers: [service] });
     const recoveries: number[] = [];
     for (let round = 1; round <= rounds; round += 1) {
@@ -26,7 +26,7 @@ export const clock: Drill = {
     }
     const tally = await load.stop();
     const verdict = await verify(tally, database, [service]);
-    // Its lines come in bundles: this one may have been waiting.
+    // The service writes log lines in batches, so the last lines may be delayed.
     await pause(500);
     const times = service.lines().map(({ time }) => Number(time));
     const range = Math.max(...times) - Math.min(...times);

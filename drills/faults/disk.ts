@@ -6,50 +6,49 @@ import type { Drill } from '../drill.ts';
 import { Load } from '../load.ts';
 import { broken, closed, refused, unknown } from '../tally.ts';
 import { verify } from '../verify.ts';
-import { longest, openEmbeddedShop, type Shop } from './shop.ts';
+import { type Deployment, deployEmbedded, longest } from './deployment.ts';
 
-/** The disk of the embedded store is filled under load; then there is room again. */
+/** Fills the disk of the embedded store under load, then frees it. */
 export const diskFull: Drill = {
   name: 'disk full, embedded store',
   rounds: 5,
-  missing: async () =>
-    process.getuid?.() === 0 && process.platform === 'linux' ? undefined : 'root, who may mount a disk',
-  run: async (parts, _seconds, rounds) => {
-    const shop = await openEmbeddedShop(parts, {}, 200);
-    const load = new Load({ writers: [shop.service], readers: [shop.service] });
+  missing: async () => (process.getuid?.() === 0 && process.platform === 'linux' ? undefined : 'root, to mount a disk'),
+  run: async (resources, _seconds, rounds) => {
+    const deployment = await deployEmbedded(resources, {}, 200);
+    const load = new Load({ writers: [deployment.service], readers: [deployment.service] });
     const recoveries: number[] = [];
-    let ends = 0;
+    let exits = 0;
     for (let round = 1; round <= rounds; round += 1) {
       await pause(500);
-      const filler = join(shop.folder, 'filler');
+      const filler = join(deployment.folder, 'filler');
       fill(filler);
-      // What fits into pages that are there already is still stored.
+      // The store still writes rows that fit into allocated pages, so the disk is filled again.
       await pause(1500);
       fill(filler);
       await pause(500);
       rmSync(filler);
-      const backAt = performance.now();
-      // Where PostgreSQL's own log found no room, the store has ended, and so has the service: a supervisor starts it.
-      if (!(await isThere(shop))) {
-        ends += 1;
-        await shop.restart();
+      const freedAt = performance.now();
+      // Without space for its write-ahead log the store ends, and the service with it. A supervisor would restart it.
+      if (!(await isAlive(deployment))) {
+        exits += 1;
+        await deployment.restart();
       }
-      await load.recoveryAfter(backAt);
-      recoveries.push(performance.now() - backAt);
+      await load.recoveryAfter(freedAt);
+      recoveries.push(performance.now() - freedAt);
     }
     const tally = await load.stop();
     return {
       rounds,
       tally,
-      verdict: await verify(tally, shop.database, [shop.service]),
+      verdict: await verify(tally, deployment.database, [deployment.service]),
       allowed: [refused, unknown, broken, closed],
       recovery: longest(recoveries),
-      note: `the service ended ${ends} times, and was started again`,
+      note: `the service ended and was restarted ${exits} times`,
     };
   },
 };
 
-/** Takes all the room that there is. */
+/** Writes until the disk is full. */
 function fill(file: string): void {
   try {
     for (;;) appendFileSync(file, Buffer.alloc(65_536));
@@ -58,8 +57,8 @@ function fill(file: string): void {
   }
 }
 
-async function isThere({ service }: Shop): Promise<boolean> {
-  const client = new Client(service.origin, { isFresh: true, patience: 15_000 });
+async function isAlive({ service }: Deployment): Promise<boolean> {
+  const client = new Client(service.origin, { reconnects: true, timeoutMs: 15_000 });
   const reply = await client.get('/livez');
   client.close();
   return reply.kind === 'answer';

@@ -4,27 +4,27 @@ import { load as measure, onTheWire } from '../../bench/load.ts';
 import { serviceKey } from '../client.ts';
 import type { Drill } from '../drill.ts';
 import { Load } from '../load.ts';
-import { bulk, verify } from '../verify.ts';
+import { bulkPrefix, verify } from '../verify.ts';
+import { deployOnPostgres, lacksPostgres } from './deployment.ts';
 import { probe } from './probed.ts';
-import { lacksPostgres, openShop } from './shop.ts';
 
-/** How many requests are enough to see what each of them leaves. */
-const perRound = 50_000;
+/** Enough requests that a small leak in each of them shows. */
+const requestsPerRound = 50_000;
 
-/** Half a million requests, no two of them alike: what is kept after the first tenth is kept after the last. */
+/** Half a million distinct requests. They may grow the heap by 5% from the end of the warm-up to the end of the last round. */
 export const flatHeap: Drill = {
   name: 'flat heap',
   rounds: 10,
   missing: lacksPostgres,
-  run: async (parts, _seconds, rounds) => {
-    const probed = await probe(parts);
-    const { service, database } = await openShop(parts, { ...probed.env, LOG_LEVEL: 'warn' });
+  run: async (resources, _seconds, rounds) => {
+    const probed = await probe(resources);
+    const { service, database } = await deployOnPostgres(resources, { ...probed.env, LOG_LEVEL: 'warn' });
     const port = Number(new URL(service.origin).port);
-    // The animals that are found again and again, and looked for at the end.
+    // Creates the pets that the requests find, and that `verify` looks for.
     const load = new Load({ writers: [service], readers: [service] });
     while (load.tally.acknowledged.size < 100) await pause(20);
     const tally = await load.stop();
-    // A short drill has a short warm-up, and few of the requests.
+    // A short drill sends fewer requests, also as warm-up.
     const isShort = rounds < 10;
     const heaps: number[] = [];
     let sent = 0;
@@ -39,32 +39,32 @@ export const flatHeap: Drill = {
       }
       heaps.push(await probed.heap());
     };
-    // One more than the rounds: the first warms it up.
-    for (let round = 0; round <= rounds; round += 1) await run(isShort ? perRound / 25 : perRound);
+    // The first run is the warm-up.
+    for (let round = 0; round <= rounds; round += 1) await run(isShort ? requestsPerRound / 25 : requestsPerRound);
     tally.requests += sent;
     for (const [kind, count] of errors) for (let at = 0; at < count; at += 1) tally.fail(`load: ${kind}`);
-    const [warm = 0, ...later] = heaps;
-    const grown = (later.at(-1) ?? 0) / warm - 1;
+    const [warmHeap = 0, ...later] = heaps;
+    const growth = (later.at(-1) ?? 0) / warmHeap - 1;
     return {
       rounds,
       tally,
       verdict: await verify(tally, database, [service]),
       allowed: [],
-      note: `heap after each part: ${heaps.map((bytes) => (bytes / 1e6).toFixed(1)).join(', ')} MB`,
-      faults: grown > 0.05 ? [`the heap has grown by ${Math.round(100 * grown)}%`] : [],
+      note: `heap after each round: ${heaps.map((bytes) => (bytes / 1e6).toFixed(1)).join(', ')} MB`,
+      faults: growth > 0.05 ? [`the heap has grown by ${Math.round(100 * growth)}%`] : [],
     };
   },
 };
 
 let next = 0;
 
-/** Each with another document, id or path, so that whatever remembers them shows. */
+/** Each request has its own document, id or path, so that an unbounded cache shows as growth. */
 function requests(): string[] {
   const headers = { authorization: `Bearer ${serviceKey}`, 'content-type': 'application/json' };
   return Array.from({ length: 8000 }, () => {
     next += 1;
     const query = `{ a${next}: pet(id: ${next}) { id name } }`;
-    const forms: HttpRequest[] = [
+    const variants: HttpRequest[] = [
       { method: 'GET', path: `/v1/pets?limit=${1 + (next % 20)}&after=${next}`, headers },
       {
         method: 'GET',
@@ -72,8 +72,13 @@ function requests(): string[] {
         headers: { ...headers, 'x-request-id': `heap-${next}` },
       },
       { method: 'POST', path: '/graphql', headers, body: JSON.stringify({ query, operationName: null }) },
-      { method: 'POST', path: '/v1/pets', headers, body: JSON.stringify({ name: `${bulk}${next}`, categoryId: next }) },
+      {
+        method: 'POST',
+        path: '/v1/pets',
+        headers,
+        body: JSON.stringify({ name: `${bulkPrefix}${next}`, categoryId: next }),
+      },
     ];
-    return onTheWire(forms[next % 4] as HttpRequest);
+    return onTheWire(variants[next % 4] as HttpRequest);
   });
 }

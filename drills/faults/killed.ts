@@ -3,22 +3,25 @@ import type { Drill } from '../drill.ts';
 import { Load } from '../load.ts';
 import { broken, closed, refused, unknown } from '../tally.ts';
 import { verify } from '../verify.ts';
-import { lacksPostgres, longest, openEmbeddedShop, openShop, type Shop } from './shop.ts';
+import { type Deployment, deployEmbedded, deployOnPostgres, lacksPostgres, longest } from './deployment.ts';
 
-/** The service is killed under creations, and started again. */
-const killed = (name: string, open: (...parameters: Parameters<typeof openShop>) => Promise<Shop>): Drill => ({
+/** Kills the service under load, and starts it again. */
+const killed = (
+  name: string,
+  open: (...parameters: Parameters<typeof deployOnPostgres>) => Promise<Deployment>,
+): Drill => ({
   name,
   rounds: 30,
-  missing: open === openShop ? lacksPostgres : async () => undefined,
-  run: async (parts, _seconds, rounds) => {
-    const shop = await open(parts);
-    const load = new Load({ writers: [shop.service], readers: [shop.service], clients: 24 });
+  missing: open === deployOnPostgres ? lacksPostgres : async () => undefined,
+  run: async (resources, _seconds, rounds) => {
+    const deployment = await open(resources);
+    const load = new Load({ writers: [deployment.service], readers: [deployment.service], clients: 24 });
     const recoveries: number[] = [];
     for (let round = 1; round <= rounds; round += 1) {
       await pause(200 + 400 * Math.random());
-      await shop.service.stop('SIGKILL');
+      await deployment.service.stop('SIGKILL');
       const killedAt = performance.now();
-      await shop.restart();
+      await deployment.restart();
       await load.recoveryAfter(performance.now());
       recoveries.push(performance.now() - killedAt);
     }
@@ -26,14 +29,14 @@ const killed = (name: string, open: (...parameters: Parameters<typeof openShop>)
     return {
       rounds,
       tally,
-      verdict: await verify(tally, shop.database, [shop.service]),
+      verdict: await verify(tally, deployment.database, [deployment.service]),
       allowed: [broken, closed, refused, unknown],
       recovery: `${longest(recoveries)}, its start included`,
-      // Each kill has some requests under way.
-      faults: tally.failed(broken) < rounds ? ['it was not killed under load each time'] : [],
+      // Each kill breaks at least one active request.
+      faults: tally.failed(broken) < rounds ? ['not every kill broke a connection'] : [],
     };
   },
 });
 
-export const killedOnPostgres = killed('kill -9 of the service', openShop);
-export const killedEmbedded = killed('kill -9 of the service, embedded store', openEmbeddedShop);
+export const killedOnPostgres = killed('kill -9 of the service', deployOnPostgres);
+export const killedEmbedded = killed('kill -9 of the service, embedded store', deployEmbedded);

@@ -3,23 +3,23 @@ import { isMainThread } from 'node:worker_threads';
 import { heapUsed } from '../../test/support/heap.ts';
 
 /**
- * Is loaded into the process of a service (`--import`), and answers on a Unix socket of its own: GET for the heap after a
- * collection, in bytes; POST sets the process's clock, by as many milliseconds as the path says. (libfaketime would set
- * the monotonic clock as well.)
+ * A module for `--import` that serves HTTP on a Unix socket in the service's process. GET returns the heap size (bytes)
+ * after a garbage collection. POST sets the offset of the process's clock to the milliseconds in the path. (libfaketime
+ * would change the monotonic clock, too.)
  */
-let jump = 0;
+let offset = 0;
 const { now } = Date;
-Date.now = () => now() + jump;
+Date.now = () => now() + offset;
 globalThis.Date = new Proxy(Date, {
-  construct: (target, given, newTarget) =>
-    Reflect.construct(target, given.length === 0 ? [target.now()] : given, newTarget),
+  construct: (target, args, newTarget) =>
+    Reflect.construct(target, args.length === 0 ? [target.now()] : args, newTarget),
 });
 
 const socket = process.env.DRILL_PROBE;
 if (isMainThread && socket) {
   const server = createServer(({ method, url = '' }, response) => {
-    if (method === 'POST') jump = Number(url.slice(1));
-    response.setHeader('connection', 'close').end(`${method === 'GET' ? heapUsed() : jump}`);
+    if (method === 'POST') offset = Number(url.slice(1));
+    response.setHeader('connection', 'close').end(`${method === 'GET' ? heapUsed() : offset}`);
   });
   server.listen(socket).unref();
 }

@@ -5,23 +5,23 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { newFolder } from '../../test/support/folder.ts';
 import type { Env } from '../../test/support/process.ts';
-import type { Parts } from '../drill.ts';
+import type { Resources } from '../drill.ts';
 
-/** What can be asked of a process that has the probe in it, and done to it. */
+/** Controls a process that has loaded probe.ts. */
 export interface Probe {
-  /** The environment of the process. */
+  /** Environment variables that load the probe. */
   env: Env;
-  /** What is kept, in bytes: the heap after a collection. */
+  /** The heap size (bytes) after a garbage collection. */
   heap(): Promise<number>;
-  /** Sets its clock, in milliseconds from the right time. */
+  /** Sets the process's clock to this offset (ms) from the real time. */
   setClock(milliseconds: number): Promise<void>;
 }
 
-export async function probe(parts: Parts): Promise<Probe> {
-  const folder = parts.add(await newFolder(), (path) => rmSync(path, { recursive: true, force: true }));
+export async function probe(resources: Resources): Promise<Probe> {
+  const folder = resources.add(await newFolder(), (path) => rmSync(path, { recursive: true, force: true }));
   const socketPath = join(folder, 'probe');
   const file = fileURLToPath(new URL('probe.ts', import.meta.url));
-  const ask = (method: string, path: string) =>
+  const send = (method: string, path: string) =>
     new Promise<string>((done, fail) => {
       request({ socketPath, method, path }, (answer) => text(answer).then(done, fail))
         .on('error', fail)
@@ -29,7 +29,7 @@ export async function probe(parts: Parts): Promise<Probe> {
     });
   return {
     env: { NODE_OPTIONS: `--import=${file}`, DRILL_PROBE: socketPath },
-    heap: async () => Number(await ask('GET', '/')),
-    setClock: async (milliseconds) => void (await ask('POST', `/${milliseconds}`)),
+    heap: async () => Number(await send('GET', '/')),
+    setClock: async (milliseconds) => void (await send('POST', `/${milliseconds}`)),
   };
 }
