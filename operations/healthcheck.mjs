@@ -1,5 +1,6 @@
-// Whether this container's service is alive: `node healthcheck.mjs` ends with 0 or 1. Asked where it listens, which is
-// not loopback when the host is one address; on the port for operators, if there is one, where no queue delays it.
+// `node healthcheck.mjs` exits with 0 if this container's service is alive, otherwise with 1. It requests the address on
+// which the service listens, because HOST may be a single address other than loopback. It prefers the operations port,
+// where no queue delays the response.
 const { HOST, PORT = '4000', OPERATIONS_HOST, OPERATIONS_PORT = '0' } = process.env;
 const hasOwn = Number(OPERATIONS_PORT) > 0;
 const [name = '127.0.0.1', port] = hasOwn ? [OPERATIONS_HOST, OPERATIONS_PORT] : [HOST, PORT];

@@ -100,8 +100,8 @@ tests:
         exp_alerts: &fires
           - exp_labels: { job: animal-store, operation: getPet, key: shop, severity: ticket }
             exp_annotations:
-              summary: Somebody still calls what will soon be removed
-              description: "The key shop has called getPet 1 times in a day; it is removed on 2030-12-05."
+              summary: A key still calls an operation that is removed soon
+              description: "The key shop has called getPet 1 times in a day; the operation is removed on 2030-12-05."
               runbook_url: docs/runbook.md#animalstoredeprecatedcalls
       - { eval_time: 300h, alertname: AnimalStoreDeprecatedCalls }
   - interval: 1h
