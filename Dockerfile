@@ -1,11 +1,11 @@
 # syntax=docker/dockerfile:1
 
-# A tag moves. To build the same image again, name its digest: --build-arg NODE_IMAGE=node:24-slim@sha256:...
+# The tag's content changes. For a reproducible image pass its digest: --build-arg NODE_IMAGE=node:24-slim@sha256:...
 ARG NODE_IMAGE=node:24-slim
 
 FROM ${NODE_IMAGE} AS build
 WORKDIR /app
-# The lock file also describes the workspaces: their manifests must be there, their packages need not.
+# The lock file also describes the workspaces, so `npm ci` needs their manifests, but not their packages.
 COPY package.json package-lock.json .npmrc ./
 COPY clients/typescript/package.json clients/typescript/
 RUN npm ci
@@ -24,7 +24,7 @@ FROM ${NODE_IMAGE} AS production
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 COPY clients/typescript/package.json clients/typescript/
-# Without the Node that the lock file brings for machines that have an older one: the image has its own.
+# Omits the Node.js package, which is for machines with an older Node.js: the image has its own.
 RUN npm ci --omit=dev --omit=optional && npm cache clean --force
 
 FROM ${NODE_IMAGE}
@@ -34,10 +34,10 @@ LABEL org.opencontainers.image.title="animal-store" \
       org.opencontainers.image.licenses="MIT" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
-# Nothing installs or builds in the container, so nothing is there to do it with.
+# Removes the package managers, because the container installs nothing.
 RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack /usr/local/bin/yarn* /opt/yarn*
-# A proxy in front needs a moment to notice that `/readyz` says no: DRAIN_DELAY_MS. The operations port opens where
-# OPERATIONS_PORT is set; nobody could reach it on the container's own loopback.
+# DRAIN_DELAY_MS gives a proxy time to notice that `/readyz` fails. OPERATIONS_PORT opens the operations port. On the
+# container's loopback it would be unreachable, hence OPERATIONS_HOST.
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=4000 OPERATIONS_HOST=0.0.0.0 DATA_DIR=/data DRAIN_DELAY_MS=5000
 WORKDIR /app
 RUN install -d -o node -g node -m 700 /data
@@ -47,10 +47,10 @@ COPY --from=production /app/node_modules node_modules
 COPY --from=build /app/dist dist
 COPY bin bin
 RUN ln -s /app/bin/animal-store.js /usr/local/bin/animal-store
-# By number, so that Kubernetes can see that it is not root: `node` in the official image.
+# The user `node` by its number, so that Kubernetes can verify that it is not root.
 USER 1000:1000
 VOLUME /data
 EXPOSE 4000 9464
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s CMD ["node", "healthcheck.mjs"]
-# Without a shell in between: signals reach Node.js.
+# Without a shell, so that signals reach Node.js.
 CMD ["node", "dist/src/main.js"]

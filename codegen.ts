@@ -7,19 +7,19 @@ const client = {
     useTypeImports: true,
     enumsAsTypes: true,
     importExtension: '.ts',
-    // Int64 as digits. Not `number`, which may have been rounded before; not `bigint`: the clients write variables with
-    // JSON.stringify, which throws.
+    // Int64 as a string of digits. A `number` may have been rounded. A `bigint` makes JSON.stringify throw, which these
+    // clients call for variables.
     scalars: { ID: { input: 'string', output: 'string' } },
   },
 } as const;
-/** animal-store-client and the tests write a `bigint` in variables. */
-const takesBigints = { ...client.config, scalars: { ID: { input: 'string | bigint', output: 'string' } } };
+/** animal-store-client and the tests accept a `bigint` in variables. */
+const bigintConfig = { ...client.config, scalars: { ID: { input: 'string | bigint', output: 'string' } } };
 
-/** Typed documents: the tests' from files, the React example's from what stands beside its components. */
+/** Generates typed documents: for the tests from files, for the React example from the operations in its components. */
 const config: CodegenConfig = {
   schema: 'schema/schema.graphql',
   generates: {
-    'test/support/generated/': { ...client, config: takesBigints, documents: 'test/graphql/operations/*.graphql' },
+    'test/support/generated/': { ...client, config: bigintConfig, documents: 'test/graphql/operations/*.graphql' },
     'examples/react/src/generated/': { ...client, documents: 'examples/react/src/*.tsx' },
   },
 };

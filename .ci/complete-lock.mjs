@@ -1,15 +1,15 @@
 #!/usr/bin/env node
-// After every change of dependencies: node .ci/complete-lock.mjs [FOLDER/package-lock.json]
+// Run after every change of dependencies: node .ci/complete-lock.mjs [FOLDER/package-lock.json]
 //
-// Names in package-lock.json the optional packages of other platforms that a registry did not offer when the lock file
-// was made. `npm ci` refuses a lock file without them, here and on the platforms that they are for.
+// Adds optional packages for other platforms to package-lock.json, if the registry did not offer them when the lock file was
+// written. `npm ci` refuses a lock file without them on every platform.
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const path = process.argv[2] ?? 'package-lock.json';
 const lock = JSON.parse(readFileSync(path, 'utf8'));
 const { packages } = lock;
 
-/** Whether `name` is found from the package in folder `from`, as Node looks for it. */
+/** Whether Node.js resolves `name` from the package in folder `from`. */
 function isLocked(from, name) {
   for (let at = from; at; at = at.slice(0, Math.max(0, at.lastIndexOf('node_modules/') - 1))) {
     if (packages[`${at}/node_modules/${name}`]) return true;
