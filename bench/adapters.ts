@@ -14,18 +14,18 @@ export interface PetRow {
   status: string;
 }
 
-/** Puts operations in the natural words of one system, and reads its answers. */
+/** Translates operations into one system's idiomatic requests, and reads its responses. */
 export interface Adapter {
-  /** Asks a running server for what its requests are built from. */
+  /** Reads values that the requests need from a running server. */
   prepare?(base: string): Promise<void>;
   request(operation: Operation): HttpRequest;
-  /** The animals in an answer: those of a list, or the one found or created. */
-  pets(answer: unknown): PetRow[];
+  /** The pets in a response: those of a list, or the one found or created. */
+  pets(response: unknown): PetRow[];
 }
 
 export const json = { 'content-type': 'application/json' };
 
-/** REST as the specification has it. */
+/** REST according to the specification. */
 export function specifiedRest(headers: Record<string, string> = {}): Adapter {
   return {
     request(operation) {
@@ -48,24 +48,24 @@ export function platformaticRest(): Adapter {
         return { method: 'POST', path: '/pet/', headers: json, body: JSON.stringify(newPet) };
       }
       const { limit, status, after } = operation;
-      const wanted = { limit, 'orderby.id': 'asc', 'where.status.eq': status, 'where.id.gt': after };
-      return { method: 'GET', path: `/pet/?${query(wanted)}`, headers: {} };
+      const parameters = { limit, 'orderby.id': 'asc', 'where.status.eq': status, 'where.id.gt': after };
+      return { method: 'GET', path: `/pet/?${query(parameters)}`, headers: {} };
     },
     pets: petRows,
   };
 }
 
 function query(values: object): string {
-  const given = new URLSearchParams();
+  const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(values)) {
-    if (name !== 'kind' && value !== undefined) given.set(name, String(value));
+    if (name !== 'kind' && value !== undefined) parameters.set(name, String(value));
   }
-  return given.toString();
+  return parameters.toString();
 }
 
-/** Rows of any system in one form; PostGraphile calls the id `rowId`. */
-export function petRows(answer: unknown): PetRow[] {
-  const rows = (Array.isArray(answer) ? answer : [answer]) as Array<Record<string, unknown>>;
+/** Normalizes the rows of all systems. PostGraphile calls the id `rowId`. */
+export function petRows(response: unknown): PetRow[] {
+  const rows = (Array.isArray(response) ? response : [response]) as Array<Record<string, unknown>>;
   return rows.map((row) => ({
     id: String(row.id ?? row.rowId),
     name: String(row.name),

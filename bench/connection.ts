@@ -1,9 +1,9 @@
 import { connect, type Socket } from 'node:net';
 
-/** How a request ended: well; with 503; not with 2xx; with GraphQL errors; with its connection; not at all. */
+/** The result of a request: 2xx; 503; another status; 2xx with GraphQL errors; a broken connection; no response. */
 export type Outcome = 'ok' | 'unavailable' | 'status' | 'graphql' | 'socket' | 'hung';
 
-/** One HTTP/1.1 connection that sends a request, waits for the whole answer, and stands up again when it is closed. */
+/** An HTTP/1.1 connection with one request at a time. After it was closed, the next request opens it again. */
 export class Connection {
   #socket: Socket | undefined;
   #received: Buffer | undefined;
@@ -26,12 +26,12 @@ export class Connection {
     socket.on('error', () => undefined);
     socket.on('close', () => {
       this.#socket = undefined;
-      this.#answer('socket');
+      this.#finish('socket');
     });
     this.#socket = socket;
   }
 
-  async ask(request: Buffer): Promise<Outcome> {
+  async request(message: Buffer): Promise<Outcome> {
     try {
       if (!this.#socket) await this.open();
     } catch {
@@ -40,7 +40,7 @@ export class Connection {
     }
     return new Promise((resolve) => {
       this.#waiting = resolve;
-      this.#socket?.write(request);
+      this.#socket?.write(message);
     });
   }
 
@@ -51,10 +51,10 @@ export class Connection {
   #receive(data: Buffer): void {
     this.#received = this.#received ? Buffer.concat([this.#received, data]) : data;
     const outcome = outcomeOf(this.#received);
-    if (outcome) this.#answer(outcome);
+    if (outcome) this.#finish(outcome);
   }
 
-  #answer(outcome: Outcome): void {
+  #finish(outcome: Outcome): void {
     const resolve = this.#waiting;
     this.#waiting = undefined;
     this.#received = undefined;
@@ -62,19 +62,19 @@ export class Connection {
   }
 }
 
-// JSON holds no raw line break, so this ends a chunked body and nothing else.
+// JSON contains no raw line breaks, so these bytes occur only at the end of a chunked body.
 const lastChunk = Buffer.from('\r\n0\r\n\r\n');
 
-/** Undefined while the answer is not complete. */
-function outcomeOf(answer: Buffer): Outcome | undefined {
-  const headEnd = answer.indexOf('\r\n\r\n');
+/** @returns undefined while the response is incomplete */
+function outcomeOf(response: Buffer): Outcome | undefined {
+  const headEnd = response.indexOf('\r\n\r\n');
   if (headEnd < 0) return undefined;
-  const head = answer.toString('latin1', 0, headEnd);
+  const head = response.toString('latin1', 0, headEnd);
   const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
   const isComplete = length
-    ? answer.length >= headEnd + 4 + Number(length)
-    : answer.subarray(-lastChunk.length).equals(lastChunk);
+    ? response.length >= headEnd + 4 + Number(length)
+    : response.subarray(-lastChunk.length).equals(lastChunk);
   if (!isComplete) return undefined;
   if (head[9] !== '2') return head.startsWith('503', 9) ? 'unavailable' : 'status';
-  return answer.includes('"errors":') ? 'graphql' : 'ok';
+  return response.includes('"errors":') ? 'graphql' : 'ok';
 }

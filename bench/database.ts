@@ -1,47 +1,47 @@
 import pg from 'pg';
-import { Refusal } from './options.ts';
+import { UserError } from './options.ts';
 import { ourProgram } from './programs.ts';
 import { start } from './server.ts';
 import { ourRest } from './systems.ts';
 
-/** Parts of the animals, in percent; the rest is sold. */
-export interface Skew {
+/** Percentages of two statuses. All other pets are sold. */
+export interface StatusShares {
   available: number;
   pending: number;
 }
 
-/** A database of our own on somebody's server: made, filled, and dropped at the end. */
+/** A temporary database on an existing server. */
 export class BenchDatabase {
   readonly url: string;
   readonly client: pg.Client;
   readonly #server: pg.Client;
   readonly #name: string;
-  #animals = 0;
+  #petCount = 0;
 
   private constructor(server: pg.Client, serverUrl: string, name: string) {
     const url = new URL(serverUrl);
     url.pathname = `/${name}`;
     this.url = url.href;
-    // Plans are looked at as the service gets them (packages/postgres/src/options.ts).
+    // The service sets `jit` off as well (packages/postgres/src/options.ts), so the plans are the same.
     this.client = new pg.Client({ connectionString: this.url, options: '-c jit=off' });
     this.#server = server;
     this.#name = name;
   }
 
-  /** @param serverUrl any database of the server; its user may create databases. */
+  /** @param serverUrl any database of the server, with a user that may create databases */
   static async create(serverUrl: string): Promise<BenchDatabase> {
     const server = new pg.Client({ connectionString: serverUrl });
     try {
       await server.connect();
     } catch (error) {
       const { code, message } = error as { code?: string; message: string };
-      throw new Refusal(`The PostgreSQL of BENCH_DATABASE_URL cannot be reached: ${message || code}.`);
+      throw new UserError(`The PostgreSQL of BENCH_DATABASE_URL cannot be reached: ${message || code}.`);
     }
     const database = new BenchDatabase(server, serverUrl, `animal_store_bench_${process.pid}`);
     await server.query(`create database ${database.#name}`);
     try {
       await database.client.connect();
-      // Our own migrations make the tables, as they do for everybody.
+      // The service creates the tables with its migrations.
       const ours = await start(ourProgram, ourRest, database.url);
       await ours.stop();
       return database;
@@ -51,10 +51,10 @@ export class BenchDatabase {
     }
   }
 
-  /** Fills the table with ids from 1, statuses mixed at random by their parts; the same in every run. */
-  async seed(animals: number, { available, pending }: Skew): Promise<void> {
-    this.#animals = animals;
-    // Vacuum comes when we say so, never in the middle of a measurement.
+  /** Fills the table with ids from 1 and random statuses with these shares. All runs have the same rows. */
+  async seed(petCount: number, { available, pending }: StatusShares): Promise<void> {
+    this.#petCount = petCount;
+    // Autovacuum would disturb measurements.
     await this.client.query('alter table pet set (autovacuum_enabled = false)');
     await this.client.query('truncate pet restart identity; select setseed(0.5)');
     await this.client.query(
@@ -63,14 +63,14 @@ export class BenchDatabase {
          case when chance < $2 then 'available' when chance < $3 then 'pending' else 'sold' end
        from (select number, random() * 100 as chance from generate_series(1, $1::bigint) as number) as animal
        order by number`,
-      [animals, available, available + pending],
+      [petCount, available, available + pending],
     );
     await this.client.query('vacuum analyze pet');
   }
 
-  /** Removes what was created since the seed. */
+  /** Removes the rows created since `seed`. */
   async restore(): Promise<void> {
-    await this.client.query('delete from pet where id > $1', [this.#animals]);
+    await this.client.query('delete from pet where id > $1', [this.#petCount]);
     await this.client.query('vacuum analyze pet');
   }
 

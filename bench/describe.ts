@@ -5,7 +5,7 @@ import type { BenchDatabase } from './database.ts';
 import type { Options } from './options.ts';
 import type { System } from './systems.ts';
 
-/** What the figures of a run depend on. */
+/** Conditions of a run that its figures depend on. */
 export interface Run {
   date: string;
   cpu: string;
@@ -31,7 +31,7 @@ export async function describeRun(options: Options, database: BenchDatabase): Pr
       : 'none: this machine has one core or no taskset',
     rounds: options.rounds,
     seconds: options.seconds,
-    animals: options.animals,
+    animals: options.petCount,
     versions: Object.fromEntries(options.systems.map((system) => [system.title, versionsOf(system)])),
   };
 }

@@ -1,7 +1,7 @@
 import { type Adapter, json, petRows } from './adapters.ts';
 import type { Operation } from './workloads.ts';
 
-/** How a GraphQL server spells the three operations. `pets` leads from `data` to one animal or several. */
+/** One server's documents for the three operations. `pets` reads one pet or several from `data`. */
 interface Dialect {
   list: string;
   find: string;
@@ -16,18 +16,18 @@ function graphQL(dialect: Dialect, headers: Record<string, string> = {}): Adapte
       const body = JSON.stringify({ query: dialect[operation.kind], variables: variables(dialect, operation) });
       return { method: 'POST', path: '/graphql', headers: { ...headers, ...json }, body };
     },
-    pets: (answer) => petRows(dialect.pets((answer as { data: Record<string, unknown> }).data)),
+    pets: (response) => petRows(dialect.pets((response as { data: Record<string, unknown> }).data)),
   };
 }
 
-const members = 'id name categoryId status';
+const fields = 'id name categoryId status';
 
-/** GraphQL as we and the servers written by hand have it. */
+/** The schema of this service, which the hand-written servers share. */
 export function ownGraphQL(headers: Record<string, string> = {}): Adapter {
   const dialect: Dialect = {
-    list: `query ($status: PetStatus, $limit: Int, $after: ID) { pets(status: $status, limit: $limit, after: $after) { ${members} } }`,
-    find: `query ($id: ID!) { pet(id: $id) { ${members} } }`,
-    create: `mutation ($input: NewPet!) { createPet(input: $input) { ${members} } }`,
+    list: `query ($status: PetStatus, $limit: Int, $after: ID) { pets(status: $status, limit: $limit, after: $after) { ${fields} } }`,
+    find: `query ($id: ID!) { pet(id: $id) { ${fields} } }`,
+    create: `mutation ($input: NewPet!) { createPet(input: $input) { ${fields} } }`,
     listVariables: ({ kind: _, after, ...rest }) => ({ ...rest, after: after?.toString() }),
     pets: (data) => Object.values(data)[0],
   };
@@ -36,9 +36,9 @@ export function ownGraphQL(headers: Record<string, string> = {}): Adapter {
 
 export function platformaticGraphQL(): Adapter {
   return graphQL({
-    list: `query ($limit: LimitInt, $where: PetWhereArguments) { pet(limit: $limit, where: $where, orderBy: [{ field: id, direction: ASC }]) { ${members} } }`,
-    find: `query ($id: ID!) { getPetById(id: $id) { ${members} } }`,
-    create: `mutation ($input: PetInput!) { savePet(input: $input) { ${members} } }`,
+    list: `query ($limit: LimitInt, $where: PetWhereArguments) { pet(limit: $limit, where: $where, orderBy: [{ field: id, direction: ASC }]) { ${fields} } }`,
+    find: `query ($id: ID!) { getPetById(id: $id) { ${fields} } }`,
+    create: `mutation ($input: PetInput!) { savePet(input: $input) { ${fields} } }`,
     listVariables: ({ limit, status, after }) => ({
       limit,
       where: { ...(status && { status: { eq: status } }), ...(after && { id: { gt: String(after) } }) },
@@ -47,29 +47,29 @@ export function platformaticGraphQL(): Adapter {
   });
 }
 
-/** PostGraphile pages by cursor: a digest of the order and the last id. The digest is learnt from the server. */
+/** PostGraphile's cursor consists of a digest of the order and the last id. `prepare` reads the digest from the server. */
 export function postGraphile(): Adapter {
-  const fields = 'rowId name categoryId status';
+  const rowFields = 'rowId name categoryId status';
   let order = '';
   const cursor = (id: number) => Buffer.from(JSON.stringify([order, String(id)])).toString('base64');
   const adapter = graphQL({
-    list: `query ($first: Int, $after: Cursor, $condition: PetCondition) { allPets(first: $first, after: $after, condition: $condition, orderBy: [PRIMARY_KEY_ASC]) { nodes { ${fields} } } }`,
-    find: `query ($id: BigInt!) { petByRowId(rowId: $id) { ${fields} } }`,
-    create: `mutation ($input: PetInput!) { createPet(input: { pet: $input }) { pet { ${fields} } } }`,
+    list: `query ($first: Int, $after: Cursor, $condition: PetCondition) { allPets(first: $first, after: $after, condition: $condition, orderBy: [PRIMARY_KEY_ASC]) { nodes { ${rowFields} } } }`,
+    find: `query ($id: BigInt!) { petByRowId(rowId: $id) { ${rowFields} } }`,
+    create: `mutation ($input: PetInput!) { createPet(input: { pet: $input }) { pet { ${rowFields} } } }`,
     listVariables: ({ limit, status, after }) => ({
       first: limit,
       ...(after && { after: cursor(after) }),
       ...(status && { condition: { status } }),
     }),
     pets(data) {
-      const answer = Object.values(data)[0] as { nodes?: unknown; pet?: unknown };
-      return answer.nodes ?? answer.pet ?? answer;
+      const result = Object.values(data)[0] as { nodes?: unknown; pet?: unknown };
+      return result.nodes ?? result.pet ?? result;
     },
   });
   async function prepare(base: string): Promise<void> {
     const body = JSON.stringify({ query: '{ allPets(first: 1, orderBy: [PRIMARY_KEY_ASC]) { edges { cursor } } }' });
-    const answer = await fetch(`${base}/graphql`, { method: 'POST', headers: json, body });
-    const { data } = (await answer.json()) as { data: { allPets: { edges: [{ cursor: string }] } } };
+    const response = await fetch(`${base}/graphql`, { method: 'POST', headers: json, body });
+    const { data } = (await response.json()) as { data: { allPets: { edges: [{ cursor: string }] } } };
     order = JSON.parse(Buffer.from(data.allPets.edges[0].cursor, 'base64').toString())[0];
   }
   return { ...adapter, prepare };

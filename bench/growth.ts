@@ -1,8 +1,8 @@
 import { BenchDatabase } from './database.ts';
-import { calmest, onTheWire } from './load.ts';
+import { encodeRequest, leastDisturbed } from './load.ts';
 import { median } from './measure.ts';
-import { databaseUrl, Refusal } from './options.ts';
-import { type Call, explain, findStatement, listStatement, type Wanted } from './plans.ts';
+import { databaseUrl, UserError } from './options.ts';
+import { type Call, explain, findStatement, type ListQuery, listStatement } from './plans.ts';
 import { requireBuild } from './prepare.ts';
 import { ourProgram } from './programs.ts';
 import { table, writeResult } from './report.ts';
@@ -10,15 +10,15 @@ import { type Server, start } from './server.ts';
 import { ourRest } from './systems.ts';
 import { type Operation, seededRandom, statuses } from './workloads.ts';
 
-/** How the cost of our own list and find grows with the number of animals. Sold ones are one in a thousand. */
+/** Measures how the cost of the service's list and find grows with the number of pets. One in a thousand is sold. */
 
-const skew = { available: 95, pending: 4.9 };
+const shares = { available: 95, pending: 4.9 };
 const rounds = 3;
 const seconds = 1;
 
 interface Case {
   title: string;
-  /** What clients ask; undefined for batches, which the load does not form reliably. */
+  /** Requests of the load; undefined for batches, which the load does not form reliably. */
   operations: Operation[] | undefined;
   call: Call;
 }
@@ -31,18 +31,18 @@ async function main(): Promise<void> {
   const rows: string[][] = [];
   const plans: string[] = [];
   try {
-    for (const animals of sizes) {
-      await database.seed(animals, skew);
+    for (const petCount of sizes) {
+      await database.seed(petCount, shares);
       const server = await start(ourProgram, ourRest, database.url);
       try {
-        for (const one of await cases(animals)) {
+        for (const one of await cases(petCount)) {
           const cpu = one.operations ? (await serverMicros(server, one.operations)).toFixed(0) : '';
           const custom = await explain(database.client, one.call, 'custom');
           const generic = await explain(database.client, one.call, 'generic');
           const figures = [custom.milliseconds.toFixed(3), generic.milliseconds.toFixed(3), String(generic.buffers)];
-          rows.push([one.title, animals.toLocaleString('en'), cpu, ...figures]);
+          rows.push([one.title, petCount.toLocaleString('en'), cpu, ...figures]);
           process.stderr.write(`${rows.at(-1)?.join('  ')}\n`);
-          if (animals === sizes.at(-1)) plans.push(`### ${one.title}`, '', fenced(one.call.text, generic.plan), '');
+          if (petCount === sizes.at(-1)) plans.push(`### ${one.title}`, '', fenced(one.call.text, generic.plan), '');
         }
       } finally {
         await server.stop();
@@ -56,36 +56,36 @@ async function main(): Promise<void> {
   writeResult('growth.md', report);
 }
 
-async function cases(animals: number): Promise<Case[]> {
-  const deep = Math.floor(animals * 0.9);
-  const list = async (title: string, wanted: Wanted): Promise<Case> => {
-    const { limit, status, after } = wanted;
+async function cases(petCount: number): Promise<Case[]> {
+  const deep = Math.floor(petCount * 0.9);
+  const list = async (title: string, query: ListQuery): Promise<Case> => {
+    const { limit, status, after } = query;
     const operation: Operation = { kind: 'list', limit, ...(status && { status }), ...(after && { after }) };
-    return { title, operations: [operation], call: await listStatement([wanted]) };
+    return { title, operations: [operation], call: await listStatement([query]) };
   };
-  const found: Case[] = [];
+  const lists: Case[] = [];
   for (const status of [undefined, ...statuses]) {
-    const filter = status ?? 'any status';
-    found.push(await list(`list, first page, ${filter}`, { limit: 20, status }));
-    found.push(await list(`list, deep page, ${filter}`, { limit: 20, status, after: deep }));
+    const statusName = status ?? 'any status';
+    lists.push(await list(`list, first page, ${statusName}`, { limit: 20, status }));
+    lists.push(await list(`list, deep page, ${statusName}`, { limit: 20, status, after: deep }));
   }
   const random = seededRandom(1);
-  const ids = Array.from({ length: 2000 }, () => 1 + Math.floor(random() * animals));
+  const ids = Array.from({ length: 2000 }, () => 1 + Math.floor(random() * petCount));
   const batch = ids.slice(0, 16).map((after, at) => ({ limit: 20, after, status: [undefined, ...statuses][at % 4] }));
   return [
-    ...found,
+    ...lists,
     { title: 'find', operations: ids.map((id) => ({ kind: 'find', id })), call: await findStatement(ids.slice(0, 1)) },
     { title: 'batch of 16 different lists', operations: undefined, call: await listStatement(batch) },
     { title: 'batch of 16 finds', operations: undefined, call: await findStatement(ids.slice(0, 16)) },
   ];
 }
 
-/** Median CPU of the server per request; one connection, so that nothing is shared between requests. */
+/** Median CPU time of the server per request. With one connection requests share no batches. */
 async function serverMicros(server: Server, operations: Operation[]): Promise<number> {
-  const requests = operations.map((operation) => onTheWire(ourRest.adapter.request(operation)));
+  const requests = operations.map((operation) => encodeRequest(ourRest.adapter.request(operation)));
   const job = { port: server.port, pid: server.pid, requests, connections: 1, warmUp: 500, seconds };
   const results: number[] = [];
-  for (let round = 0; round < rounds; round++) results.push((await calmest(job, 2)).serverMicros);
+  for (let round = 0; round < rounds; round++) results.push((await leastDisturbed(job, 2)).serverMicros);
   return median(results);
 }
 
@@ -100,10 +100,10 @@ function heading(rows: string[][]): string[] {
   ];
   const ordered = rows.toSorted(([a = ''], [b = '']) => titles(rows).indexOf(a) - titles(rows).indexOf(b));
   return [
-    '# How the cost grows',
+    '# Growth of the cost',
     '',
-    `Statuses: ${skew.available}% available, ${skew.pending}% pending, 0.1% sold. Deep pages begin after 90% of the ids.`,
-    'How to read it: [README](../README.md).',
+    `Statuses: ${shares.available}% available, ${shares.pending}% pending, 0.1% sold. Deep pages start after 90% of the ids.`,
+    'Explanations: [README](../README.md).',
     '',
     ...table(header, ordered),
     '',
@@ -122,6 +122,6 @@ function fenced(statement: string, plan: string): string {
 }
 
 main().catch((error: unknown) => {
-  process.stderr.write(`${error instanceof Refusal ? error.message : (error as Error).stack}\n`);
+  process.stderr.write(`${error instanceof UserError ? error.message : (error as Error).stack}\n`);
   process.exit(1);
 });

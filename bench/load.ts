@@ -8,14 +8,14 @@ import { onCore } from './cores.ts';
 
 export interface Job {
   port: number;
-  /** The server, whose CPU time is read at both ends of the measured time. */
+  /** The server process. Its CPU time is read before and after the measurement. */
   pid: number;
-  /** As they go over the wire. */
+  /** Encoded HTTP/1.1 messages. */
   requests: string[];
   connections: number;
-  /** Milliseconds of load before the measured time. */
+  /** Duration (ms) of the load before the measurement. */
   warmUp: number;
-  /** Measured time. */
+  /** Duration of the measurement. */
   seconds: number;
 }
 
@@ -27,7 +27,7 @@ export interface LoadResult {
   p99: number;
   /** CPU microseconds of the server per request. */
   serverMicros: number;
-  /** Cores in use, on average: by the server, the load, PostgreSQL on this machine, and by all others. */
+  /** Average number of cores used by the server, the load, PostgreSQL on this machine, and all other processes. */
   serverBusy: number;
   loadBusy: number;
   postgresBusy: number;
@@ -37,29 +37,30 @@ export interface LoadResult {
 
 const worker = fileURLToPath(new URL('load.worker.ts', import.meta.url));
 
-/** Runs one job in a process of its own, on the core of the load. */
+/** Runs a job in a separate process on the core of the load. */
 export async function load(job: Job): Promise<LoadResult> {
   const [command, args] = onCore('load', process.execPath, [worker]);
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   child.stdin.on('error', () => undefined);
   child.stdin.end(JSON.stringify(job));
   const [output, [code]] = await Promise.all([text(child.stdout), once(child, 'close')]);
-  if (code !== 0) throw new Error(`The load ended with ${code ?? 'a signal'}.`);
+  if (code !== 0) throw new Error(`The load exited with ${code ?? 'a signal'}.`);
   return JSON.parse(output);
 }
 
-const disturbed = 0.2;
+/** Cores used by other processes, above which a measurement counts as disturbed. */
+const maxOthersBusy = 0.2;
 
-/** Runs a job until others left the machine alone, `retries` times more at most; the calmest measurement counts. */
-export async function calmest(job: Job, retries: number): Promise<LoadResult> {
+/** Runs a job until it was not disturbed, with at most `retries` repetitions. @returns the least disturbed measurement */
+export async function leastDisturbed(job: Job, retries: number): Promise<LoadResult> {
   const result = await load(job);
-  if (result.othersBusy <= disturbed || retries === 0) return result;
-  const next = await calmest(job, retries - 1);
+  if (result.othersBusy <= maxOthersBusy || retries === 0) return result;
+  const next = await leastDisturbed(job, retries - 1);
   return next.othersBusy < result.othersBusy ? next : result;
 }
 
-/** A request as it goes over the wire. */
-export function onTheWire({ method, path, headers, body }: HttpRequest): string {
+/** Encodes a request as an HTTP/1.1 message. */
+export function encodeRequest({ method, path, headers, body }: HttpRequest): string {
   const all = {
     host: '127.0.0.1',
     accept: 'application/json',

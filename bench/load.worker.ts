@@ -3,7 +3,7 @@ import { Connection, type Outcome } from './connection.ts';
 import type { Job, LoadResult } from './load.ts';
 import { cpuMicros, cpuMicrosOf, machineMicros } from './measure.ts';
 
-/** The load, a process of its own: reads a job from standard input, writes what it saw to standard output. */
+/** The load process: reads a job from standard input, and writes its result to standard output. */
 
 const job: Job = JSON.parse(await text(process.stdin));
 const requests = job.requests.map((request) => Buffer.from(request));
@@ -15,12 +15,12 @@ const latencies: number[] = [];
 let measuring = false;
 let stopped = false;
 
-// Each connection begins elsewhere in the list, so that the same request is seldom under way twice.
+// Each connection starts at a different request, so that few concurrent requests are the same.
 async function repeat(connection: Connection, index: number): Promise<void> {
   let next = Math.floor((index * requests.length) / connections.length);
   while (!stopped) {
     const sent = performance.now();
-    const outcome = await connection.ask(requests[next] as Buffer);
+    const outcome = await connection.request(requests[next] as Buffer);
     if (measuring) record(outcome, performance.now() - sent);
     next = next + 1 === requests.length ? 0 : next + 1;
   }
@@ -34,11 +34,11 @@ function record(outcome: Outcome, latency: number): void {
 const load = Promise.all(connections.map(repeat));
 await sleep(job.warmUp);
 
-const before = look();
+const start = sampleCpu();
 measuring = true;
 await sleep(job.seconds * 1000);
 measuring = false;
-const after = look();
+const end = sampleCpu();
 
 stopped = true;
 await Promise.race([load, sleep(10_000)]);
@@ -47,11 +47,11 @@ if (hung > 0) errors.hung = hung;
 for (const connection of connections) connection.close();
 
 latencies.sort((a, b) => a - b);
-const micros = (after.time - before.time) * 1000;
-const server = after.server - before.server;
-const own = after.load - before.load;
-const postgres = after.postgres - before.postgres;
-const machine = after.machine - before.machine;
+const micros = (end.time - start.time) * 1000;
+const server = end.server - start.server;
+const own = end.load - start.load;
+const postgres = end.postgres - start.postgres;
+const machine = end.machine - start.machine;
 const result: LoadResult = {
   requests: latencies.length,
   perSecond: latencies.length / (micros / 1_000_000),
@@ -66,8 +66,8 @@ const result: LoadResult = {
 };
 process.stdout.write(JSON.stringify(result), () => process.exit());
 
-/** CPU time used so far, by whom. */
-function look() {
+/** The CPU time (microseconds) that each process has used so far. */
+function sampleCpu() {
   const { user, system } = process.cpuUsage();
   return {
     time: performance.now(),

@@ -1,23 +1,23 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 
-/** What Linux says of a process and its children. */
+/** Figures that Linux provides about processes and their children. */
 
 // /proc counts in USER_HZ, 100 a second on every Linux that Node runs on.
 const microsPerTick = 10_000;
 
-/** CPU microseconds that a process and its living children have used so far, in user and kernel mode, all threads. */
+/** CPU time (microseconds) of all threads of a process and its living children, in user and kernel mode. */
 export function cpuMicros(pid: number): number {
   return sum(processTree(pid), processMicros);
 }
 
-/** CPU microseconds of all processes of a name, such as PostgreSQL's. */
+/** CPU time (microseconds) of all processes with a name, such as PostgreSQL's. */
 export function cpuMicrosOf(name: string): number {
   return sum(allProcesses(), (pid) => (read(`/proc/${pid}/comm`).trim() === name ? processMicros(pid) : 0));
 }
 
-/** CPU microseconds of the whole machine that processes have used, or the host has kept from it. */
+/** CPU time (microseconds) that all processes have used, and that the host has used for other machines. */
 export function machineMicros(): number {
-  // Interrupts are left out: the network's work for the load is nobody else's.
+  // Interrupts are excluded: most of them are network traffic of the load, not work of other processes.
   const [, user = 0, nice = 0, system = 0, , , , , steal = 0] = read('/proc/stat').split(/\s+/, 9).map(Number);
   return (user + nice + system + steal) * microsPerTick;
 }
@@ -31,18 +31,18 @@ export function residentMiB(pid: number): number {
   return sum(processTree(pid), (one) => statusKiB(one, 'VmRSS')) / 1024;
 }
 
-/** The peak since the start, or since `forgetPeak`. */
+/** The peak since the start, or since `resetPeak`. */
 export function peakMiB(pid: number): number {
   return sum(processTree(pid), (one) => statusKiB(one, 'VmHWM')) / 1024;
 }
 
-/** Lets the peak begin anew, where the kernel allows it; proc(5), `clear_refs`. */
-export function forgetPeak(pid: number): void {
+/** Resets the peak if the kernel allows it (proc(5), `clear_refs`). */
+export function resetPeak(pid: number): void {
   for (const one of processTree(pid)) {
     try {
       writeFileSync(`/proc/${one}/clear_refs`, '5');
     } catch {
-      // Not allowed here: peaks are then since the start of the process.
+      // Without permission the peak is that since the start of the process.
     }
   }
 }
@@ -64,7 +64,7 @@ function allProcesses(): number[] {
     .map(Number);
 }
 
-/** The fields of /proc/<pid>/stat after the name, which may hold spaces and parentheses: state, ppid, ... */
+/** The fields of /proc/<pid>/stat after the name, which may contain spaces and parentheses: state, ppid, ... */
 function statOf(pid: number): string[] {
   const stat = read(`/proc/${pid}/stat`);
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
@@ -74,7 +74,7 @@ function statusKiB(pid: number, field: string): number {
   return Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(read(`/proc/${pid}/status`))?.[1] ?? 0);
 }
 
-// A process may end between two looks.
+// Returns an empty text if the process has ended.
 function read(path: string): string {
   try {
     return readFileSync(path, 'utf8');

@@ -9,8 +9,8 @@ export interface Options {
   connections: number[];
   rounds: number;
   seconds: number;
-  animals: number;
-  /** How often a measurement that others disturbed is tried again. */
+  petCount: number;
+  /** Maximum number of repetitions of a disturbed measurement. */
   retries: number;
 }
 
@@ -19,13 +19,13 @@ export const usage = `npm run bench -- [--systems ours-rest,fastify-pg] [--workl
 
 systems     ${systems.map(({ id }) => id).join(', ')}
 workloads   ${Object.keys(workloads).join(', ')}
---retries   how often a measurement is tried again while other processes use over a fifth of a core
---quick     one round of one second at 1 and 32 connections, unless stated otherwise`;
+--retries   maximum number of repetitions while other processes use more than a fifth of a core
+--quick     one round of one second at 1 and 32 connections; other options take precedence`;
 
-/** A request that cannot be granted; its message is one line. */
-export class Refusal extends Error {}
+/** An error that is printed without a stack. Its message is one line. */
+export class UserError extends Error {}
 
-/** @throws Refusal */
+/** @throws UserError */
 export function readOptions(args: string[], env: NodeJS.ProcessEnv): Options {
   const values = parse(args);
   const preset = values.quick
@@ -37,11 +37,11 @@ export function readOptions(args: string[], env: NodeJS.ProcessEnv): Options {
     databaseUrl: databaseUrl(env),
     systems: systems.filter(({ id }) => chosen.includes(id)),
     workloads: pick('--workloads', values.workloads, Object.keys(workloads)),
-    connections: (values.connections ?? preset.connections).split(',').map((text) => whole('--connections', text)),
-    rounds: whole('--rounds', values.rounds ?? preset.rounds),
+    connections: (values.connections ?? preset.connections).split(',').map((text) => integer('--connections', text)),
+    rounds: integer('--rounds', values.rounds ?? preset.rounds),
     seconds: positive('--seconds', values.seconds ?? preset.seconds),
-    animals: whole('--animals', values.animals ?? '100000'),
-    retries: values.retries === undefined ? 0 : whole('--retries', values.retries),
+    petCount: integer('--animals', values.animals ?? '100000'),
+    retries: values.retries === undefined ? 0 : integer('--retries', values.retries),
   };
 }
 
@@ -61,32 +61,32 @@ function parse(args: string[]) {
       },
     }).values;
   } catch (error) {
-    throw new Refusal(`${(error as Error).message} See --help.`);
+    throw new UserError(`${(error as Error).message} See --help.`);
   }
 }
 
-/** @throws Refusal without BENCH_DATABASE_URL. */
+/** @throws UserError without BENCH_DATABASE_URL. */
 export function databaseUrl({ BENCH_DATABASE_URL: url }: NodeJS.ProcessEnv): string {
   if (url && URL.canParse(url) && /^postgres(?:ql)?:$/.test(new URL(url).protocol)) return url;
-  throw new Refusal(
+  throw new UserError(
     'BENCH_DATABASE_URL must be the postgres:// address of a PostgreSQL whose user may create databases.',
   );
 }
 
 function pick(name: string, text: string | undefined, known: string[]): string[] {
-  const wanted = text?.split(',') ?? known;
-  const unknown = wanted.filter((one) => !known.includes(one));
-  if (unknown.length > 0) throw new Refusal(`${name}: ${unknown.join(', ')} is none of ${known.join(', ')}.`);
-  return wanted;
+  const selected = text?.split(',') ?? known;
+  const unknown = selected.filter((one) => !known.includes(one));
+  if (unknown.length > 0) throw new UserError(`${name}: ${unknown.join(', ')} is not one of ${known.join(', ')}.`);
+  return selected;
 }
 
-function whole(name: string, text: string): number {
-  if (!Number.isInteger(Number(text))) throw new Refusal(`${name} must be whole, not "${text}".`);
+function integer(name: string, text: string): number {
+  if (!Number.isInteger(Number(text))) throw new UserError(`${name} must be an integer, not "${text}".`);
   return positive(name, text);
 }
 
 function positive(name: string, text: string): number {
   const value = Number(text);
-  if (!(value > 0)) throw new Refusal(`${name} must be a number above zero, not "${text}".`);
+  if (!(value > 0)) throw new UserError(`${name} must be a positive number, not "${text}".`);
   return value;
 }

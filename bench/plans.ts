@@ -8,38 +8,38 @@ import { Records } from '../src/storage/records/records.ts';
 import { median } from './measure.ts';
 import type { PetStatus } from './workloads.ts';
 
-/** A statement of the service with the values of one call. */
+/** A statement of the service with its parameter values. */
 export interface Call {
   text: string;
   values: unknown[];
 }
 
-export interface Wanted {
+export interface ListQuery {
   limit: number;
   status?: PetStatus | undefined;
   after?: number | undefined;
 }
 
 export interface Explained {
-  /** Median of the executions, in milliseconds. */
+  /** Median execution time. */
   milliseconds: number;
-  /** Blocks read or found in the cache. */
+  /** Blocks read from the cache or the disk. */
   buffers: number;
   plan: string;
 }
 
-/** The statement that the service sends for one batch of lists, got from the service itself. */
-export function listStatement(wanted: Wanted[]): Promise<Call> {
-  return recorded((pets) => wanted.map((query) => pets.list(query)));
+/** The statement that the service's own code generates for one batch of lists. */
+export function listStatement(queries: ListQuery[]): Promise<Call> {
+  return recordStatement((pets) => queries.map((query) => pets.list(query)));
 }
 
 export function findStatement(ids: number[]): Promise<Call> {
-  return recorded((pets) => ids.map((id) => pets.find(id)));
+  return recordStatement((pets) => ids.map((id) => pets.find(id)));
 }
 
 /**
- * Explains and runs a statement as PostgreSQL runs prepared ones: planned for the values at hand (`custom`, the first
- * five executions) or for any values (`generic`, afterwards if that does not look dearer).
+ * Explains and runs a prepared statement. PostgreSQL plans the first five executions for their values (`custom`). Later it
+ * uses one plan for all values (`generic`), if its estimated cost is not higher.
  */
 export async function explain(client: pg.Client, call: Call, mode: 'custom' | 'generic'): Promise<Explained> {
   await client.query(`set plan_cache_mode = force_${mode}_plan`);
@@ -63,8 +63,8 @@ export async function explain(client: pg.Client, call: Call, mode: 'custom' | 'g
 
 type Pets = Records<Pet, NewPet>;
 
-/** The first statement that the service sends for what is asked at once; no database is asked, and nothing answered. */
-function recorded(ask: (pets: Pets) => Promise<unknown>[]): Promise<Call> {
+/** Records the first statement that the service generates for concurrent calls. The calls never return, and need no database. */
+function recordStatement(call: (pets: Pets) => Promise<unknown>[]): Promise<Call> {
   const orm = new MikroORM({ entities: [PetEntity], dbName: 'none' });
   return new Promise((resolve) => {
     const database = {
@@ -76,7 +76,7 @@ function recorded(ask: (pets: Pets) => Promise<unknown>[]): Promise<Call> {
       batched: (run: never, options: object) =>
         new Batches(run, { ...options, maxWaiting: 100, maxAge: 1000 } as never),
     };
-    ask(new Records<Pet, NewPet>(database as unknown as Database, PetEntity, 'status'));
+    call(new Records<Pet, NewPet>(database as unknown as Database, PetEntity, 'status'));
   });
 }
 

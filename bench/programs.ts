@@ -1,9 +1,9 @@
 import { fileURLToPath } from 'node:url';
 
-/** One process. */
+/** A program that runs as one process. */
 export interface Program {
   name: string;
-  /** What node runs, and where. */
+  /** Path of the main module, relative to `cwd`. */
   script: string;
   cwd: string;
   env: (databaseUrl: string) => Record<string, string>;
@@ -15,7 +15,7 @@ export const peersFolder = fileURLToPath(new URL('peers', import.meta.url));
 const key = 'bench-key-that-is-long-enough-for-all';
 export const authorization = { authorization: `Bearer ${key}` };
 
-/** As shipped: key, validation, and the log at its production level. */
+/** The service as shipped: with a key, validation, and the log at its production level. */
 export const ourProgram: Program = {
   name: 'ours',
   script: 'dist/src/main.js',
@@ -23,7 +23,7 @@ export const ourProgram: Program = {
   env: (databaseUrl) => ({ DATABASE_URL: databaseUrl, BOOTSTRAP_API_KEY: key, LOG_LEVEL: 'info' }),
 };
 
-/** Another revision of this service: a folder with its build, in BENCH_PREVIOUS. */
+/** Another revision of this service. BENCH_PREVIOUS is a folder with its build. */
 export const previousProgram: Program | undefined = process.env.BENCH_PREVIOUS
   ? { ...ourProgram, name: 'previous', cwd: process.env.BENCH_PREVIOUS }
   : undefined;

@@ -5,7 +5,7 @@ import { median } from './measure.ts';
 import { type System, systems } from './systems.ts';
 import { workloads } from './workloads.ts';
 
-/** One timed load. */
+/** The result of one measurement. */
 export interface Cell extends LoadResult {
   system: string;
   workload: string;
@@ -14,23 +14,23 @@ export interface Cell extends LoadResult {
   peakMiB: number;
 }
 
-/** One process, from its start until it is loaded. */
-export interface Life {
+/** The start of one process. */
+export interface StartResult {
   system: string;
   round: number;
-  /** Milliseconds. */
+  /** From the start of the process to its first response (ms). */
   startTime: number;
   idleMiB: number;
 }
 
 const results = new URL('results/', import.meta.url);
 
-/** Prints the tables and keeps them in bench/results. */
-export function writeReport(run: Run, lives: Life[], cells: Cell[]): void {
-  const report = [...heading(run), ...startTable(run, lives), ...workloadTables(cells), ''].join('\n');
+/** Prints the tables, and writes them to bench/results. */
+export function writeReport(run: Run, starts: StartResult[], cells: Cell[]): void {
+  const report = [...heading(run), ...startTable(run, starts), ...workloadTables(cells), ''].join('\n');
   process.stdout.write(report);
   writeResult('latest.md', report);
-  writeResult('latest.json', `${JSON.stringify({ run, lives, cells }, null, 1)}\n`);
+  writeResult('latest.json', `${JSON.stringify({ run, lives: starts, cells }, null, 1)}\n`);
 }
 
 export function writeResult(name: string, content: string): void {
@@ -39,7 +39,7 @@ export function writeResult(name: string, content: string): void {
 }
 
 export function table(header: string[], rows: string[][]): string[] {
-  const line = (members: string[]) => `| ${members.join(' | ')} |`;
+  const line = (cells: string[]) => `| ${cells.join(' | ')} |`;
   return [line(header), line(header.map((_, column) => (column === 0 ? '---' : '---:'))), ...rows.map(line)];
 }
 
@@ -49,19 +49,19 @@ function heading(run: Run): string[] {
     '',
     `${run.date}, ${run.cpu}, ${run.cores} cores, Node ${run.node}, PostgreSQL ${run.postgres}.`,
     `${run.animals} animals, ${run.rounds} rounds of ${run.seconds} s; medians of the rounds. Pinning: ${run.pinning}.`,
-    ...(run.rounds < 3 ? ['**A short run: it shows that everything works, not how fast it is.**'] : []),
-    'How to read it: [README](../README.md).',
+    ...(run.rounds < 3 ? ['**A short run: it shows that everything works. Its figures are not reliable.**'] : []),
+    'Explanations: [README](../README.md).',
     '',
   ];
 }
 
-function startTable(run: Run, lives: Life[]): string[] {
-  const rows = chosen(lives).map(({ id, title }) => {
-    const own = lives.filter(({ system }) => system === id);
+function startTable(run: Run, starts: StartResult[]): string[] {
+  const rows = systemsIn(starts).map(({ id, title }) => {
+    const own = starts.filter(({ system }) => system === id);
     const idle = median(own.map(({ idleMiB }) => idleMiB)).toFixed(0);
     return [title, run.versions[title] ?? '', median(own.map(({ startTime }) => startTime)).toFixed(0), idle];
   });
-  return ['## Start', '', ...table(['system', 'versions', 'first answer ms', 'idle RSS MiB'], rows), ''];
+  return ['## Start', '', ...table(['system', 'versions', 'first response ms', 'idle RSS MiB'], rows), ''];
 }
 
 function workloadTables(cells: Cell[]): string[] {
@@ -84,7 +84,7 @@ function workloadTables(cells: Cell[]): string[] {
     const counts = [...new Set(own.map(({ connections }) => connections))];
     const rows = counts.flatMap((count) => {
       const column = own.filter(({ connections }) => connections === count);
-      return chosen(column).map((system) => row(system, count, column));
+      return systemsIn(column).map((system) => row(system, count, column));
     });
     return [`## ${title}`, '', ...table(header, rows), ''];
   });
@@ -97,7 +97,7 @@ function row({ id, title, face }: System, count: number, column: Cell[]): string
     const ours = column.find((cell) => cell.system === `ours-${face}` && cell.round === round);
     return ours ? [serverMicros / ours.serverMicros] : [];
   });
-  // Above nine tenths of its core the load itself is the limit of req/s; CPU us/req is not touched by that.
+  // If the load uses more than nine tenths of its core, it limits req/s. CPU us/req is not affected.
   const limited = middle(({ loadBusy }) => loadBusy) > 0.9 ? ' *' : '';
   return [
     title,
@@ -114,6 +114,6 @@ function row({ id, title, face }: System, count: number, column: Cell[]): string
   ];
 }
 
-function chosen(measured: Array<{ system: string }>): System[] {
+function systemsIn(measured: Array<{ system: string }>): System[] {
   return systems.filter(({ id }) => measured.some(({ system }) => system === id));
 }

@@ -2,16 +2,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { check } from './check.ts';
 import { BenchDatabase } from './database.ts';
 import { describeRun } from './describe.ts';
-import { calmest, load, onTheWire } from './load.ts';
-import { forgetPeak, peakMiB, residentMiB } from './measure.ts';
-import { Refusal, readOptions, usage } from './options.ts';
+import { encodeRequest, leastDisturbed, load } from './load.ts';
+import { peakMiB, resetPeak, residentMiB } from './measure.ts';
+import { readOptions, UserError, usage } from './options.ts';
 import { prepare } from './prepare.ts';
-import { type Cell, type Life, writeReport } from './report.ts';
+import { type Cell, type StartResult, writeReport } from './report.ts';
 import { type Server, start } from './server.ts';
 import type { System } from './systems.ts';
 import { seededRandom, workloads } from './workloads.ts';
 
-// The first load of a process, and of each workload, is for the just-in-time compiler alone.
+// Load before the measurements of a process and of each workload, for the just-in-time compiler.
 const warmUp = { connections: 32, firstSeconds: 3, part: 0.5, milliseconds: 200 };
 
 async function main(): Promise<void> {
@@ -20,15 +20,15 @@ async function main(): Promise<void> {
     return;
   }
   const options = readOptions(process.argv.slice(2), process.env);
-  const interrupted = interruption();
+  const interrupted = watchInterrupts();
   prepare();
   const database = await BenchDatabase.create(options.databaseUrl);
-  const lives: Life[] = [];
+  const starts: StartResult[] = [];
   const cells: Cell[] = [];
   try {
-    await database.seed(options.animals, { available: 70, pending: 20 });
+    await database.seed(options.petCount, { available: 70, pending: 20 });
     for (let round = 1; round <= options.rounds; round++) {
-      // Every other round goes backwards: a machine that grows slower or faster favours nobody.
+      // Every second round is in reverse order, so that a machine with changing speed favours no system.
       const programs = [...new Set(options.systems.map(({ program }) => program))];
       if (round % 2 === 0) programs.reverse();
       for (const program of programs) {
@@ -36,9 +36,9 @@ async function main(): Promise<void> {
         const server = await start(program, faces[0] as System, database.url);
         try {
           await sleep(1000);
-          const life = { round, startTime: server.startTime, idleMiB: residentMiB(server.pid) };
+          const startResult = { round, startTime: server.startTime, idleMiB: residentMiB(server.pid) };
           for (const system of faces) {
-            lives.push({ system: system.id, ...life });
+            starts.push({ system: system.id, ...startResult });
             await system.adapter.prepare?.(server.base);
             await check(system, server, database.client);
             await measureFace(system, server, round);
@@ -48,9 +48,9 @@ async function main(): Promise<void> {
         }
       }
     }
-    writeReport(await describeRun(options, database), lives, cells);
+    writeReport(await describeRun(options, database), starts, cells);
   } catch (error) {
-    throw interrupted() ? new Refusal('Interrupted.') : error;
+    throw interrupted() ? new UserError('Interrupted.') : error;
   } finally {
     await database.drop();
   }
@@ -60,16 +60,16 @@ async function main(): Promise<void> {
     for (const name of options.workloads) {
       const workload = workloads[name];
       if (!workload || (system.workloads && !system.workloads.includes(name))) continue;
-      const operations = workload.operations(seededRandom(round), options.animals);
-      const requests = operations.map((operation) => onTheWire(system.adapter.request(operation)));
+      const operations = workload.operations(seededRandom(round), options.petCount);
+      const requests = operations.map((operation) => encodeRequest(system.adapter.request(operation)));
       const job = { port: server.port, pid: server.pid, requests, warmUp: 0 };
       await load({ ...job, connections: warmUp.connections, seconds: warmUpSeconds });
       warmUpSeconds = options.seconds * warmUp.part;
       for (const connections of options.connections) {
         if (interrupted()) throw new Error('Interrupted.');
-        forgetPeak(server.pid);
+        resetPeak(server.pid);
         const timed = { ...job, connections, seconds: options.seconds, warmUp: warmUp.milliseconds };
-        const result = await calmest(timed, options.retries);
+        const result = await leastDisturbed(timed, options.retries);
         const cell = { system: system.id, workload: name, connections, round, ...result, peakMiB: peakMiB(server.pid) };
         cells.push(cell);
         process.stderr.write(
@@ -81,8 +81,8 @@ async function main(): Promise<void> {
   }
 }
 
-/** The first Ctrl-C ends the run in order: the server is stopped and the database dropped. */
-function interruption(): () => boolean {
+/** After the first Ctrl-C the run stops the server and drops the database. @returns whether it was pressed */
+function watchInterrupts(): () => boolean {
   let interrupted = false;
   const interrupt = () => {
     interrupted = true;
@@ -92,6 +92,6 @@ function interruption(): () => boolean {
 }
 
 main().catch((error: unknown) => {
-  process.stderr.write(`${error instanceof Refusal ? error.message : (error as Error).stack}\n`);
+  process.stderr.write(`${error instanceof UserError ? error.message : (error as Error).stack}\n`);
   process.exit(1);
 });

@@ -10,28 +10,28 @@ import { onCore } from './cores.ts';
 import type { Program } from './programs.ts';
 import type { System } from './systems.ts';
 
-/** A system that runs and has answered. */
+/** A running program that is ready for requests. */
 export interface Server {
   pid: number;
   port: number;
   base: string;
-  /** Milliseconds from the start of the process to its first answer. */
+  /** Time (ms) from the start of the process to its first response. */
   startTime: number;
   stop(): Promise<void>;
 }
 
-/** Starts a program on the core of the server and waits until it answers its hot page. */
+/** Starts a program on the server's core and waits until it has answered the hot page. */
 export async function start(program: Program, probe: System, databaseUrl: string): Promise<Server> {
   const folder = mkdtempSync(join(tmpdir(), 'animal-store-bench-'));
-  const complaints = join(folder, 'stderr');
+  const errorFile = join(folder, 'stderr');
   const port = await freePort();
   const base = `http://127.0.0.1:${port}`;
   const [command, args] = onCore('server', process.execPath, [program.script]);
-  const stderr = openSync(complaints, 'w');
+  const stderr = openSync(errorFile, 'w');
   const began = performance.now();
   const child = spawn(command, args, {
     cwd: program.cwd,
-    // Nothing of our own environment but what finds programs: a stray variable must not change what is measured.
+    // Inherits only PATH, so that a variable of the environment cannot change the measurement.
     env: {
       PATH: process.env.PATH,
       NODE_ENV: 'production',
@@ -44,33 +44,33 @@ export async function start(program: Program, probe: System, databaseUrl: string
   closeSync(stderr);
   const stop = () => stopProcess(child, folder);
   try {
-    await firstAnswer(child, base, probe);
+    await waitUntilReady(child, base, probe);
   } catch (error) {
-    const said = readFileSync(complaints, 'utf8').trim();
+    const errors = readFileSync(errorFile, 'utf8').trim();
     await stop();
-    throw new Error(`${program.name} ${(error as Error).message}\n${said}`);
+    throw new Error(`${program.name} ${(error as Error).message}\n${errors}`);
   }
   return { pid: child.pid as number, port, base, startTime: performance.now() - began, stop };
 }
 
-/** Sends one request. @throws Error unless it is answered with 2xx. @returns the body, parsed. */
+/** Sends one request. @returns the parsed body. @throws Error if the status is not 2xx */
 export async function send(base: string, { method, path, headers, body }: HttpRequest): Promise<unknown> {
   const response = await fetch(base + path, { method, headers, ...(body !== undefined && { body }) });
-  const answer = await response.text();
-  if (!response.ok) throw new Error(`${method} ${path} was answered with ${response.status}: ${answer.slice(0, 500)}`);
-  return JSON.parse(answer);
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${method} ${path} was answered with ${response.status}: ${text.slice(0, 500)}`);
+  return JSON.parse(text);
 }
 
-async function firstAnswer(child: ChildProcess, base: string, { adapter }: System): Promise<void> {
+async function waitUntilReady(child: ChildProcess, base: string, { adapter }: System): Promise<void> {
   const deadline = Date.now() + 60_000;
   for (;;) {
-    if (child.exitCode !== null || child.signalCode !== null) throw new Error('ended before it answered.');
+    if (child.exitCode !== null || child.signalCode !== null) throw new Error('exited before its first response.');
     try {
       await adapter.prepare?.(base);
       await send(base, adapter.request({ kind: 'list', limit: 20 }));
       return;
     } catch (error) {
-      if (Date.now() > deadline) throw new Error(`did not answer well within a minute: ${(error as Error).message}`);
+      if (Date.now() > deadline) throw new Error(`was not ready within a minute: ${(error as Error).message}`);
       await sleep(5);
     }
   }
@@ -80,9 +80,9 @@ async function stopProcess(child: ChildProcess, folder: string): Promise<void> {
   if (child.exitCode === null && child.signalCode === null) {
     const ended = once(child, 'exit');
     child.kill('SIGTERM');
-    const patience = setTimeout(() => child.kill('SIGKILL'), 5000);
+    const killTimer = setTimeout(() => child.kill('SIGKILL'), 5000);
     await ended;
-    clearTimeout(patience);
+    clearTimeout(killTimer);
   }
   rmSync(folder, { recursive: true, force: true });
 }

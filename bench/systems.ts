@@ -2,16 +2,16 @@ import { type Adapter, platformaticRest, specifiedRest } from './adapters.ts';
 import { ownGraphQL, platformaticGraphQL, postGraphile } from './graphql-adapters.ts';
 import { authorization, ourProgram, type Program, peer, previousProgram } from './programs.ts';
 
-/** One face of a program. */
+/** The REST or GraphQL face of a program. */
 export interface System {
   id: string;
   title: string;
   face: 'rest' | 'graphql';
   program: Program;
   adapter: Adapter;
-  /** Packages whose versions are printed. */
+  /** Packages whose versions the report lists. */
   packages: string[];
-  /** The workloads it can do; all unless stated. */
+  /** The supported workloads; all by default. */
   workloads?: string[];
 }
 
@@ -33,7 +33,7 @@ const ourGraphQL: System = {
   packages: [],
 };
 
-/** The rows of another revision, to see what a change costs. */
+/** Another revision of the service, to measure the cost of a change. */
 const previous: System[] = previousProgram
   ? [
       { ...ourRest, id: 'previous-rest', title: 'previous, REST', program: previousProgram },
@@ -45,7 +45,7 @@ const platformatic = peer('platformatic');
 const straightforward = peer('straightforward', 'dist/straightforward.js');
 const ownStack = ['@apollo/server', 'type-graphql', '@mikro-orm/postgresql'];
 
-/** In the order in which they are started; our own first. */
+/** In the order in which they are started. */
 export const systems: System[] = [
   ourRest,
   ourGraphQL,

@@ -1,7 +1,7 @@
 export const statuses = ['available', 'pending', 'sold'] as const;
 export type PetStatus = (typeof statuses)[number];
 
-/** What a client wants, before it is put in the words of one system. */
+/** A client's operation, independent of the system. */
 export type Operation =
   | { kind: 'list'; limit: number; status?: PetStatus; after?: number }
   | { kind: 'find'; id: number }
@@ -9,14 +9,14 @@ export type Operation =
 
 export type Random = () => number;
 
-/** A list of operations that the load repeats; the same list for every system. */
+/** A list of operations that the load repeats. It is the same for every system. */
 export interface Workload {
   title: string;
   writes: boolean;
-  operations(random: Random, animals: number): Operation[];
+  operations(random: Random, petCount: number): Operation[];
 }
 
-const variety = 2000;
+const operationCount = 2000;
 const hotPage: Operation = { kind: 'list', limit: 20 };
 
 export const workloads: Record<string, Workload> = {
@@ -24,22 +24,23 @@ export const workloads: Record<string, Workload> = {
   mixed: {
     title: 'Mixed pages: limit 1-100, any status or none, random `after`',
     writes: false,
-    operations: (random, animals) => many(() => anyPage(random, animals)),
+    operations: (random, petCount) => repeat(() => randomPage(random, petCount)),
   },
   one: {
     title: 'One animal by random id',
     writes: false,
-    operations: (random, animals) => many(() => ({ kind: 'find', id: 1 + integer(random, animals) })),
+    operations: (random, petCount) => repeat(() => ({ kind: 'find', id: 1 + randomInteger(random, petCount) })),
   },
-  create: { title: 'Create an animal', writes: true, operations: (random) => many(() => newPet(random)) },
+  create: { title: 'Create an animal', writes: true, operations: (random) => repeat(() => randomNewPet(random)) },
   mix: {
     title: 'Mix: 90% mixed pages, 10% creations',
     writes: true,
-    operations: (random, animals) => many(() => (random() < 0.9 ? anyPage(random, animals) : newPet(random))),
+    operations: (random, petCount) =>
+      repeat(() => (random() < 0.9 ? randomPage(random, petCount) : randomNewPet(random))),
   },
 };
 
-/** Mulberry32: the same numbers in every run, so that every system answers the same questions. */
+/** Mulberry32: the same numbers in every run, so that every system gets the same requests. */
 export function seededRandom(seed: number): Random {
   let state = seed;
   return () => {
@@ -50,20 +51,30 @@ export function seededRandom(seed: number): Random {
   };
 }
 
-function many(make: () => Operation): Operation[] {
-  return Array.from({ length: variety }, make);
+function repeat(make: () => Operation): Operation[] {
+  return Array.from({ length: operationCount }, make);
 }
 
-function anyPage(random: Random, animals: number): Operation {
-  const status = [undefined, ...statuses][integer(random, 4)];
-  return { kind: 'list', limit: 1 + integer(random, 100), after: integer(random, animals), ...(status && { status }) };
+function randomPage(random: Random, petCount: number): Operation {
+  const status = [undefined, ...statuses][randomInteger(random, 4)];
+  return {
+    kind: 'list',
+    limit: 1 + randomInteger(random, 100),
+    after: randomInteger(random, petCount),
+    ...(status && { status }),
+  };
 }
 
-function newPet(random: Random): Operation {
-  const name = `Newcomer ${integer(random, 1_000_000)}`;
-  return { kind: 'create', name, categoryId: 1 + integer(random, 500), status: statuses[integer(random, 3)] ?? 'sold' };
+function randomNewPet(random: Random): Operation {
+  const name = `Newcomer ${randomInteger(random, 1_000_000)}`;
+  return {
+    kind: 'create',
+    name,
+    categoryId: 1 + randomInteger(random, 500),
+    status: statuses[randomInteger(random, 3)] ?? 'sold',
+  };
 }
 
-function integer(random: Random, below: number): number {
+function randomInteger(random: Random, below: number): number {
   return Math.floor(random() * below);
 }

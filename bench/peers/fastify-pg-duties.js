@@ -3,7 +3,7 @@ import Fastify from 'fastify';
 import { petRoutes } from './pet.routes.js';
 import { pool } from './pet.statements.js';
 
-/** The same routes with the duties that a service has: a key, a line in the log, an id of the request, headers. */
+/** The same routes with the duties of a service: API keys, a log line per request, request ids, security headers. */
 
 const app = Fastify({
   logger: { level: 'info', base: null },
@@ -18,8 +18,8 @@ function hashOf(key) {
   return createHash('sha256').update(key).digest('hex');
 }
 
-/** What is known of keys, for a second. */
-const known = new Map();
+/** Caches the id of each key for a second. */
+const cachedKeys = new Map();
 
 async function idOf(key) {
   const { rows } = await pool.query({
@@ -28,7 +28,7 @@ async function idOf(key) {
     values: [hashOf(key)],
   });
   const id = rows[0]?.id;
-  known.set(key, { id, until: Date.now() + 1000 });
+  cachedKeys.set(key, { id, until: Date.now() + 1000 });
   return id;
 }
 
@@ -49,13 +49,13 @@ app.decorateRequest('keyId', 0);
 app.addHook('onRequest', (request, reply, done) => {
   reply.headers(headers).header('x-request-id', request.id);
   const [, key] = /^Bearer (.+)$/.exec(request.headers.authorization ?? '') ?? [];
-  const found = known.get(key);
+  const cached = cachedKeys.get(key);
   const admit = (id) => {
     request.keyId = id;
     if (id) done();
     else refuse(reply);
   };
-  if (found && found.until > Date.now()) admit(found.id);
+  if (cached && cached.until > Date.now()) admit(cached.id);
   else if (key) idOf(key).then(admit, done);
   else refuse(reply);
 });

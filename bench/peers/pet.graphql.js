@@ -1,6 +1,6 @@
 import { createPet, findPet, listPets } from './pet.statements.js';
 
-/** The schema of the GraphQL servers that are written by hand. Ids are ID: pg's decimal strings pass unchanged. */
+/** The schema of the hand-written GraphQL servers. Ids have the type ID, so pg's decimal strings need no conversion. */
 
 export const typeDefs = /* GraphQL */ `
   enum PetStatus {

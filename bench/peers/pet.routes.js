@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { createPet, findPet, listPets } from './pet.statements.js';
 
-// Fewer digits than int64 has, but faster than BigInt: it favours these peers.
+// Loses digits of int64, but is faster than BigInt, which favours these peers.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 
 const status = { type: 'string', enum: ['available', 'pending', 'sold'] };
@@ -30,7 +30,7 @@ const findSchema = {
   response: { 200: pet },
 };
 
-/** The three routes as a careful engineer writes them by hand. */
+/** The three routes, carefully written by hand. */
 export function petRoutes(app) {
   app.get('/v1/pets', { schema: listSchema }, (request) => listPets(request.query));
 

@@ -1,6 +1,6 @@
 import pg from 'pg';
 
-/** The table through pg, as a careful engineer writes it by hand: a pool and named prepared statements. */
+/** Carefully written access to the table through pg: a pool and named prepared statements. */
 
 export const pool = new pg.Pool({ connectionString: process.env.BENCH_DATABASE_URL, max: 10 });
 

@@ -1,6 +1,6 @@
 import { create } from '@platformatic/db';
 
-// Platformatic DB in one process: REST and GraphQL derived from the tables.
+// Platformatic DB in one process: it derives REST and GraphQL from the tables.
 const db = await create(import.meta.dirname, {
   server: { hostname: '127.0.0.1', port: Number(process.env.PORT), logger: { level: 'silent' } },
   db: {

@@ -4,7 +4,7 @@ import Fastify from 'fastify';
 import { typeDefs } from './pet.graphql.js';
 import { listPets, pool } from './pet.statements.js';
 
-// The limit of Apollo Server on Fastify: a resolver that returns the rows of the hot page, read once.
+// The upper limit of Apollo Server on Fastify: a resolver that returns the rows of the hot page, which it has read once.
 const page = await listPets({ limit: 20 });
 await pool.end();
 

@@ -1,7 +1,7 @@
 import Fastify from 'fastify';
 import { listPets, pool } from './pet.statements.js';
 
-// The limit of Fastify: the bytes of the hot page, made once.
+// The upper limit of Fastify: the text of the hot page, which is serialized once.
 const rows = await listPets({ limit: 20 });
 await pool.end();
 const page = JSON.stringify(rows.map((row) => ({ ...row, id: Number(row.id), categoryId: Number(row.categoryId) })));

@@ -21,7 +21,7 @@ import {
   registerEnumType,
 } from 'type-graphql';
 
-/** Our own stack as its documentation shows it: one class for table and type, `em.find`, Apollo with its defaults. */
+/** This service's libraries, used as their documentation shows: one class for table and type, `em.find`, Apollo's defaults. */
 
 enum PetStatus {
   available = 'available',

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { HttpRequest } from '../../bench/adapters.ts';
-import { load as measure, onTheWire } from '../../bench/load.ts';
+import { encodeRequest, load as measure } from '../../bench/load.ts';
 import { serviceKey } from '../client.ts';
 import type { Drill } from '../drill.ts';
 import { Load } from '../load.ts';
@@ -79,6 +79,6 @@ function requests(): string[] {
         body: JSON.stringify({ name: `${bulkPrefix}${next}`, categoryId: next }),
       },
     ];
-    return onTheWire(variants[next % 4] as HttpRequest);
+    return encodeRequest(variants[next % 4] as HttpRequest);
   });
 }

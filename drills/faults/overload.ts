@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { type LoadResult, load as measure, onTheWire } from '../../bench/load.ts';
+import { encodeRequest, type LoadResult, load as measure } from '../../bench/load.ts';
 import { Client, serviceKey } from '../client.ts';
 import type { Drill } from '../drill.ts';
 import { Load } from '../load.ts';
@@ -81,8 +81,8 @@ function requests(): string[] {
   const headers = { authorization: `Bearer ${serviceKey}`, 'content-type': 'application/json' };
   return Array.from({ length: 400 }, (_, at) => {
     const body = JSON.stringify({ name: `${bulkPrefix}${at}`, categoryId: at });
-    if (at % 4 === 0) return onTheWire({ method: 'POST', path: '/v1/pets', headers, body });
-    return onTheWire({ method: 'GET', path: `/v1/pets?limit=20&after=${at}`, headers });
+    if (at % 4 === 0) return encodeRequest({ method: 'POST', path: '/v1/pets', headers, body });
+    return encodeRequest({ method: 'GET', path: `/v1/pets?limit=20&after=${at}`, headers });
   });
 }
 
