@@ -1,7 +1,7 @@
 import { Redactor } from '../../packages/log/src/redactor.ts';
 import { Telemetry } from '../../src/runtime/telemetry/telemetry.ts';
 import { send } from './http.ts';
-import { type Env, freePort, type ServerProcess, type StartOptions, startServer } from './process.ts';
+import { bootstrapKey, type Env, freePort, type ServerProcess, type StartOptions, startServer } from './process.ts';
 
 /** Values by series, as in Prometheus' text: `name{label="value"}`. */
 export type Series = Map<string, number>;
@@ -62,15 +62,16 @@ export function histogram(series: Series, name: string, labels: string): { count
 }
 
 export interface MeasuredServer extends ServerProcess {
+  /** The origin of its port for operators. */
   operations: string;
   metrics(): Promise<Series>;
 }
 
-/** Starts a server with a port for operators. */
+/** Starts a server with a key, and with a port for operators. */
 export async function startMeasured(env: Env, options: StartOptions = {}): Promise<MeasuredServer> {
   const port = await freePort();
   const operations = `http://127.0.0.1:${port}`;
-  const server = await startServer({ OPERATIONS_PORT: `${port}`, ...env }, options);
+  const server = await startServer({ BOOTSTRAP_API_KEY: bootstrapKey, OPERATIONS_PORT: `${port}`, ...env }, options);
   return {
     ...server,
     operations,

@@ -15,10 +15,6 @@ export interface ReceivedSpan {
   links: Array<{ traceId: string; spanId: string }>;
   /** 2 is an error. */
   status: number;
-  droppedLinks: number;
-  /** Nanoseconds in Unix time. */
-  start: bigint;
-  end: bigint;
   resource: Record<string, unknown>;
 }
 
@@ -62,30 +58,32 @@ export class OtlpReceiver {
   }
 }
 
-type Field = { number: number; bytes: Buffer; value: bigint };
+interface Field {
+  number: number;
+  /** Of a text, bytes or a message within this one. */
+  bytes: Buffer;
+  /** Of a number. */
+  value: number;
+}
 
 /** The fields of a protobuf message (https://protobuf.dev/programming-guides/encoding). */
 function fieldsOf(message: Buffer): Field[] {
   const fields: Field[] = [];
   let at = 0;
   const varint = () => {
-    let value = 0n;
-    for (let shift = 0n; ; shift += 7n) {
+    for (let value = 0, unit = 1; ; unit *= 128) {
       const byte = message[at++] as number;
-      value |= BigInt(byte & 127) << shift;
+      value += (byte & 127) * unit;
       if (byte < 128) return value;
     }
   };
   while (at < message.length) {
-    const tag = Number(varint());
-    const [number, type] = [tag >> 3, tag & 7];
-    if (type === 0) fields.push({ number, bytes: Buffer.alloc(0), value: varint() });
-    else {
-      const length = type === 2 ? Number(varint()) : type === 1 ? 8 : 4;
-      const bytes = message.subarray(at, at + length);
-      at += length;
-      fields.push({ number, bytes, value: length === 8 && type === 1 ? bytes.readBigUInt64LE() : 0n });
-    }
+    const tag = varint();
+    const type = tag & 7;
+    const value = type === 0 ? varint() : 0;
+    const length = type === 2 ? varint() : ({ 1: 8, 5: 4 }[type] ?? 0);
+    fields.push({ number: tag >> 3, bytes: message.subarray(at, at + length), value });
+    at += length;
   }
   return fields;
 }
@@ -104,10 +102,9 @@ function spanOf(message: Buffer): Omit<ReceivedSpan, 'resource'> {
   const fields = fieldsOf(message);
   const all = (number: number) => fields.filter((field) => field.number === number);
   const bytes = (number: number) => all(number)[0]?.bytes ?? Buffer.alloc(0);
-  const value = (number: number) => all(number)[0]?.value ?? 0n;
   return {
     name: bytes(5).toString(),
-    kind: Number(value(6)),
+    kind: all(6)[0]?.value ?? 0,
     traceId: bytes(1).toString('hex'),
     spanId: bytes(2).toString('hex'),
     parentSpanId: bytes(4).toString('hex'),
@@ -116,10 +113,7 @@ function spanOf(message: Buffer): Omit<ReceivedSpan, 'resource'> {
       const [traceId, spanId] = fieldsOf(link).map(({ bytes }) => bytes.toString('hex')) as [string, string];
       return { traceId, spanId };
     }),
-    droppedLinks: Number(value(14)),
-    status: Number(fieldsOf(bytes(15)).find(({ number }) => number === 3)?.value ?? 0n),
-    start: value(7),
-    end: value(8),
+    status: fieldsOf(bytes(15)).find(({ number }) => number === 3)?.value ?? 0,
   };
 }
 
@@ -128,7 +122,7 @@ function attributesOf(pairs: Field[]): Record<string, unknown> {
     pairs.map(({ bytes }) => {
       const [key, value] = fieldsOf(bytes);
       const [of] = fieldsOf(value?.bytes ?? Buffer.alloc(0));
-      return [key?.bytes.toString() ?? '', of?.number === 1 ? of.bytes.toString() : Number(of?.value)];
+      return [key?.bytes.toString() ?? '', of?.number === 1 ? of.bytes.toString() : of?.value];
     }),
   );
 }

@@ -45,6 +45,9 @@ export interface ServerProcess extends Running {
 
 export type Env = Record<string, string>;
 
+/** For tests that need any key at all. */
+export const bootstrapKey = 'a-key-for-these-tests-and-no-others';
+
 const running = new Set<ChildProcess>();
 
 /** Runs a built program with this environment and nothing else. @param stdout a file to print to instead of to `output` */

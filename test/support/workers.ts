@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { send } from './http.ts';
-import { type Env, eventually, type ServerProcess, startServer } from './process.ts';
+import { type MeasuredServer, startMeasured } from './metrics.ts';
+import { type Env, eventually, type Running, type ServerProcess } from './process.ts';
 
 /** A `main.js` that is the parent of workers. */
-export interface WorkersProcess extends ServerProcess {
+export interface WorkersProcess extends MeasuredServer {
   /** The process ids of the workers that have become ready, oldest first. */
   pids(): number[];
 }
@@ -19,24 +20,33 @@ export interface LogLine {
   [field: string]: unknown;
 }
 
-/** The lines of the log so far. @throws Error when one of them is torn */
-export function linesOf(text: string): LogLine[] {
+/** The lines of the log so far, or those with this message. @throws Error when one of them is torn */
+export function linesOf(text: string, message?: string): LogLine[] {
   const whole = text.slice(0, text.lastIndexOf('\n') + 1);
   // The welcome is plain text.
   const lines = whole.split('\n').filter((line) => line.includes('"level"') || line.includes('"msg"'));
-  return lines.map((line) => JSON.parse(line));
+  const all: LogLine[] = lines.map((line) => JSON.parse(line));
+  return message === undefined ? all : all.filter(({ msg }) => msg === message);
+}
+
+/** The lines of the log about requests for this path. */
+export function requestsFor(text: string, path: string): LogLine[] {
+  return linesOf(text, 'answered').filter(({ req }) => (req as { path: string }).path === path);
+}
+
+/** Waits for so many lines with this message. @returns them */
+export async function told({ output }: Running, message: string, times = 1): Promise<LogLine[]> {
+  await eventually(async () => linesOf(output.stdout, message).length >= times);
+  return linesOf(output.stdout, message);
 }
 
 /** Starts workers, and waits until all are up. */
 export async function startWorkers(env: Env, count = 3, stdout?: number): Promise<WorkersProcess> {
   const options = stdout === undefined ? {} : { stdout };
-  const server = await startServer({ WORKERS: `${count}`, ...env }, options);
+  const server = await startMeasured({ WORKERS: `${count}`, ...env }, options);
   await allUp(server);
-  const pids = () => {
-    const ready = linesOf(server.output.stdout).filter(({ msg }) => msg === 'worker ready');
-    return ready.map(({ workerPid }) => workerPid as number);
-  };
-  if (stdout === undefined) await eventually(async () => pids().length === count);
+  const pids = () => linesOf(server.output.stdout, 'worker ready').map(({ workerPid }) => workerPid as number);
+  if (stdout === undefined) await told(server, 'worker ready', count);
   return { ...server, pids };
 }
 

@@ -4,13 +4,11 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { createOwnDatabase } from '../../support/database.ts';
 import { databaseForEach } from '../../support/each.ts';
-import { describe, expect, test } from '../../support/jest.ts';
+import { expect, test } from '../../support/jest.ts';
 import { cli, type Env, freePort, onPlainPostgres, onPostgres, startServer } from '../../support/process.ts';
-import { openSession } from '../../support/session.ts';
+import { query } from '../../support/query.ts';
 
 const database = databaseForEach(createOwnDatabase);
-const onEmbedded = onPostgres ? describe.skip : describe;
-const onServer = onPlainPostgres ? describe : describe.skip;
 
 /** The findings of `doctor --json`, by what was checked, and its exit code. */
 async function doctor(env: Env) {
@@ -20,25 +18,23 @@ async function doctor(env: Env) {
   const entries = findings.map(({ check, ...found }: { check: string }) => [check, found]);
   return { code, stdout, failures, warnings, checks: Object.fromEntries(entries) as Record<string, unknown> };
 }
+const ok = (found: unknown) => ({ state: 'ok', found });
 
-onEmbedded('an embedded store (skipped on PostgreSQL)', () => {
-  const folder = () => (database.env as { DATA_DIR: string }).DATA_DIR;
-
-  test('that does not exist is not created, and that is no fault', async () => {
-    const DATA_DIR = join(folder(), 'later');
+(onPostgres ? test.skip : test)(
+  'an embedded store is checked while a service uses it, and without one; none is created; another PostgreSQL’s is a failure (skipped on PostgreSQL)',
+  async () => {
+    const { DATA_DIR: folder } = database.env as { DATA_DIR: string };
+    const DATA_DIR = join(folder, 'later');
     const { checks, ...verdict } = await doctor({ DATA_DIR });
     expect(verdict).toMatchObject({ code: 0, failures: 0, warnings: 0 });
     expect(checks).toEqual({
-      configuration: { state: 'ok', found: 'usable' },
-      disk: { state: 'ok', found: expect.stringMatching(/^\d+ MiB free in /) },
-      database: { state: 'ok', found: `${DATA_DIR} has no store yet: the first start creates it` },
+      configuration: ok('usable'),
+      disk: ok(expect.stringMatching(/^\d+ MiB free in /)),
+      database: ok(`${DATA_DIR} has no store yet: the first start creates it`),
     });
     expect(existsSync(DATA_DIR)).toBe(false);
-  });
 
-  test('is checked while a service uses it, and without one', async () => {
-    const service = await startServer(database.env);
-    const ok = (found: unknown) => ({ state: 'ok', found });
+    const service = await startServer({ DATA_DIR });
     const all = {
       configuration: ok('usable'),
       disk: ok(expect.any(String)),
@@ -46,20 +42,21 @@ onEmbedded('an embedded store (skipped on PostgreSQL)', () => {
       migrations: ok('all are applied'),
       tables: ok('readable and writable, ids beyond all rows'),
     };
-    expect(await doctor(database.env)).toMatchObject({ code: 0, checks: all });
+    expect(await doctor({ DATA_DIR })).toMatchObject({ code: 0, checks: all });
     await service.stop();
-    expect(await doctor(database.env)).toMatchObject({ code: 0, checks: all });
-  });
+    expect(await doctor({ DATA_DIR })).toMatchObject({ code: 0, checks: all });
 
-  test('of another PostgreSQL, or in a folder that cannot exist, is a failure with its reason', async () => {
-    mkdirSync(join(folder(), 'postgres'));
-    writeFileSync(join(folder(), 'postgres/PG_VERSION'), '12\n');
-    const { code, checks } = await doctor(database.env);
-    expect(code).toBe(1);
-    expect(checks.database).toMatchObject({ state: 'failure', found: expect.stringContaining('PostgreSQL 12') });
-    expect(checks).not.toHaveProperty('tables');
-  });
-});
+    mkdirSync(join(folder, 'postgres'));
+    writeFileSync(join(folder, 'postgres/PG_VERSION'), '12\n');
+    const foreign = await doctor(database.env);
+    expect(foreign.code).toBe(1);
+    expect(foreign.checks.database).toMatchObject({
+      state: 'failure',
+      found: expect.stringContaining('PostgreSQL 12'),
+    });
+    expect(foreign.checks).not.toHaveProperty('tables');
+  },
+);
 
 test('every mistake of the configuration is named, without a secret, and as text with what to do and a verdict', async () => {
   const secret = 'a-secret-of-the-shop';
@@ -81,10 +78,8 @@ test('a database that refuses connections, or that never answers, is a failure',
   const silent = createServer().listen(0, '127.0.0.1');
   await once(silent, 'listening');
   for (const port of [await freePort(), (silent.address() as { port: number }).port]) {
-    const { code, failures, checks } = await doctor({
-      DATABASE_URL: `postgres://shop:a-password@127.0.0.1:${port}/store`,
-      DATABASE_CONNECT_TIMEOUT_MS: '500',
-    });
+    const DATABASE_URL = `postgres://shop:a-password@127.0.0.1:${port}/store`;
+    const { code, failures, checks } = await doctor({ DATABASE_URL, DATABASE_CONNECT_TIMEOUT_MS: '500' });
     expect({ code, failures }).toEqual({ code: 1, failures: 1 });
     expect(checks.database).toEqual({
       state: 'failure',
@@ -95,9 +90,10 @@ test('a database that refuses connections, or that never answers, is a failure',
   silent.close();
 });
 
-onServer('a server (PostgreSQL only)', () => {
-  test('is checked before it is migrated, when it serves, and when ids are behind the rows', async () => {
-    const url = (database.env as { DATABASE_URL: string }).DATABASE_URL;
+(onPlainPostgres ? test : test.skip)(
+  'a server is checked before it is migrated, when it serves, and when ids are behind the rows (PostgreSQL only)',
+  async () => {
+    const { DATABASE_URL: url } = database.env as { DATABASE_URL: string };
     const manual = { ...database.env, MIGRATE_ON_START: 'false' };
     expect((await doctor(database.env)).checks.migrations).toMatchObject({ state: 'warning' });
     const found = expect.stringMatching(/^not applied: 2026/);
@@ -109,13 +105,11 @@ onServer('a server (PostgreSQL only)', () => {
     const unused = `postgres://127.0.0.1:${await freePort()}/store`;
     const nodes = await doctor({ ...manual, DATABASE_READ_URLS: `${url},${unused}` });
     expect(nodes).toMatchObject({ code: 0, failures: 0, warnings: 1 });
-    expect(nodes.checks[`read node ${new URL(url).host}`]).toEqual({ state: 'ok', found: '0 ms behind' });
+    expect(nodes.checks[`read node ${new URL(url).host}`]).toEqual(ok('0 ms behind'));
     expect(nodes.checks[`read node ${new URL(unused).host}`]).toMatchObject({ state: 'warning' });
 
-    const client = await openSession(database);
-    await client.query(`insert into pet (id, name, category_id, status) values (1000, 'Rex', 5, 'available')`);
-    await client.end();
+    await query(url, `insert into pet (id, name, category_id, status) values (1000, 'Rex', 5, 'available')`);
     const tables = { state: 'failure', found: expect.stringContaining('pet') };
     expect(await doctor(manual)).toMatchObject({ code: 1, checks: { tables } });
-  });
-});
+  },
+);

@@ -1,5 +1,5 @@
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { newFolder } from '../../support/folder.ts';
 import { afterAll, afterEach, beforeAll, expect, test } from '../../support/jest.ts';
 import { type Env, eventually, killAll, runCommand } from '../../support/process.ts';
@@ -74,22 +74,26 @@ test('sources that do not compile do not run, nor does the previous build; corre
 /** Makes Node.js report another version; the Node.js that it starts does not. */
 const old = ['--import', 'data:text/javascript,Object.defineProperty(process.versions, "node", { value: "20.20.2" })'];
 
-test('an older Node.js hands over to the one in node_modules: arguments, environment, signals and the end', async () => {
+test('an older Node.js hands over to the one in node_modules, and npm to it: arguments, environment, signals and the end', async () => {
   write(
     'src/cli.ts',
-    'process.on("SIGTERM", () => process.exit(7));\nsetInterval(() => {}, 1000);\n' +
+    'process.on("SIGTERM", () => process.exit(7));\nif (process.argv[2] !== "keys") setInterval(() => {}, 1000);\n' +
       'console.log(process.argv.slice(2).join(), process.versions.node, process.env.WORD);\n',
   );
-  const running = start(['a', 'b c'], { env: { WORD: 'hello' }, beforehand: old });
-  await eventually(async () => running.output.stdout.includes('\n'));
-  expect(running.output.stdout).toBe(`a,b c ${process.versions.node} hello\n`);
-  running.child.kill('SIGTERM');
-  expect(await running.ended).toMatchObject({ code: 7, signal: null });
-
-  const killed = start(['a'], { beforehand: old });
-  await eventually(async () => killed.output.stdout.includes('\n'));
-  killed.child.kill('SIGHUP');
-  expect(await killed.ended).toMatchObject({ code: null, signal: 'SIGHUP' });
+  const env = { WORD: 'hello', PATH: [dirname(process.execPath), process.env.PATH].join(':') };
+  const npm = (...args: string[]) =>
+    runCommand(['npm', '--silent', '--prefix', folder, ...args], { ...env, HOME: folder, NODE_ENV: 'production' });
+  const printed = (args: string) => `${args} ${process.versions.node} hello\n`;
+  for (const [running, args, signal, end] of [
+    [start(['a', 'b c'], { env, beforehand: old }), 'a,b c', 'SIGTERM', { code: 7, signal: null }],
+    [start(['a'], { env, beforehand: old }), 'a', 'SIGHUP', { code: null, signal: 'SIGHUP' }],
+    [npm('start', '--', 'b c'), 'start,b c', 'SIGTERM', { code: 7, signal: null }],
+  ] as const) {
+    await eventually(async () => running.output.stdout.includes('\n'));
+    running.child.kill(signal);
+    expect(await running.ended).toMatchObject({ ...end, stdout: printed(args) });
+  }
+  expect(await npm('run', 'keys', '--', 'list').ended).toEqual(silently(printed('keys,list')));
 });
 
 test('without packages it runs what is built; without a newer Node.js, or a build, it says what is needed', async () => {

@@ -58,7 +58,7 @@ export const exceptions: Array<[page: string, reason: string, ...beginnings: str
     'needs a cluster; test/deep/operations/manifests.test.ts checks what is applied',
     'kubectl create secret generic animal-store',
   ],
-  ['docs/deploy.md', 'test/deep/operations/alerts.test.ts does it', 'cd operations/prometheus'],
+  ['docs/deploy.md', 'test/deep/operations/monitoring.test.ts does it', 'cd operations/prometheus'],
   ['docs/develop.md', 'runs for ever, or is what runs this', 'npm run dev '],
   ['docs/develop.md', 'needs Citus; CI does it where it is', 'TEST_CITUS=8 '],
   [
@@ -76,7 +76,7 @@ export const exceptions: Array<[page: string, reason: string, ...beginnings: str
   ],
   [
     'docs/runbook.md',
-    'to be typed at a fault; test/deep/operations/alerts.test.ts checks queries and metrics',
+    'to be typed at a fault; test/deep/operations/monitoring.test.ts checks queries and metrics',
     'curl -s http://127.0.0.1:9464/readyz ',
   ],
   ['docs/graphql.md', 'of another subgraph; examples/federation/visits.js has it', 'type Visit {'],

@@ -14,7 +14,6 @@ import { defineEntity, p } from '@mikro-orm/core';
 import { Database } from '../../../packages/postgres/src/database.ts';
 import { tablesOf } from '../../../packages/postgres/src/tables.ts';
 import { ApiKey } from '../../../src/access/keys/api-key.entity.ts';
-import { ApiKeyService } from '../../../src/access/keys/api-key.service.ts';
 import { backupTo, restoreFrom } from '../../../src/commands/store-file.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { modelOf } from '../../../src/mikro-orm.config.ts';
@@ -24,12 +23,18 @@ import { sql } from '../../support/database-access.ts';
 import { contentsOf, foldersForEach, onceMore, sessionWith, usedStoreIn } from '../../support/embedded.ts';
 import { describe, expect, test } from '../../support/jest.ts';
 import { migrationOf, openNode } from '../../support/migrations.ts';
-import { cli, eventually, onPostgres, run, startServer } from '../../support/process.ts';
+import {
+  bootstrapKey as BOOTSTRAP_API_KEY,
+  cli,
+  eventually,
+  onPostgres,
+  run,
+  startServer,
+} from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 
-const BOOTSTRAP_API_KEY = 'a-key-for-these-tests-and-no-others';
 const folders = foldersForEach();
-const env = () => ({ DATA_DIR: folders.store, BOOTSTRAP_API_KEY });
+const env = () => ({ DATA_DIR: folders.store });
 const said = (text: string) => ({ code: 1, stdout: '', stderr: `animal-store: ${text}\n` });
 const newPet = (name = 'Rex') => ({ method: 'POST', json: { name, categoryId: 1 } });
 /** Files of backups that are not complete. */
@@ -51,112 +56,135 @@ async function inStore(DATA_DIR: string, work: (database: Database) => Promise<u
   await database.close();
 }
 
-(onPostgres ? describe.skip : describe)(
-  'a backup of the embedded store (skipped on PostgreSQL, which has its own)',
-  () => {
-    test('is the same whether the service runs or not, is readable by its owner only, and appears whole', async () => {
-      const server = await startServer(env());
-      await rest(server, '/v1/pets', newPet());
-      const file = folders.file('running.ndjson');
-      const running = await cli(['backup', file, '--json'], env());
-      expect(running).toMatchObject({ code: 0, stderr: '' });
-      const { tables, bytes } = JSON.parse(running.stdout);
-      const sha256 = expect.stringMatching(/^[\da-f]{64}$/);
-      expect(tables).toContainEqual({ table: 'pet', rows: 1, sha256, counter: '1', greatest: '1' });
-      expect(bytes).toBe(statSync(file).size);
-      expect(statSync(file).mode & 0o777).toBe(0o600);
-      expect(partialsOf(file)).toEqual([]);
-      await server.stop();
-      const streamed = await cli(['backup', '-'], env());
-      expect(streamed).toMatchObject({ code: 0, stdout: readFileSync(file, 'utf8') });
-      expect(streamed.stderr).toMatch(/^table .*\n(?:\w+ +\d+ +[\da-f]{16}\n)+standard output: \d+ bytes\n$/);
-    });
+const onEmbedded = onPostgres ? describe.skip : describe;
 
-    test('overwrites a file only with --force, and makes no store where there is none', async () => {
-      const none = `There is no store in ${folders.store} (DATA_DIR).`;
-      await expect(backingUp(folders.file('none.ndjson'))).rejects.toThrow(none);
-      expect(existsSync(folders.store)).toBe(false);
-      await usedStoreIn(folders.store);
-      const file = folders.file('taken.ndjson');
-      writeFileSync(file, 'mine');
-      expect(await cli(['backup', file], env())).toMatchObject(said(`${file} exists; --force overwrites it.`));
-      expect(readFileSync(file, 'utf8')).toBe('mine');
-      await backingUp(file, true);
-      expect(readFileSync(file, 'utf8')).toMatch(/^\{"format":"animal-store backup 1".*\n\{"tables":.*\}\n$/s);
-      // A device, a pipe or a link is replaced by nothing; this link leads nowhere.
-      const link = folders.file('link.ndjson');
-      symlinkSync(folders.file('nowhere'), link);
-      await expect(backingUp(link, true)).rejects.toThrow(`${link} is not a regular file; it was not overwritten.`);
-      expect(lstatSync(link).isSymbolicLink()).toBe(true);
-    });
+onEmbedded('a backup of the embedded store (skipped on PostgreSQL, which has its own)', () => {
+  test('is the same whether the service runs or not, is for its owner only, and brings back every value, counter and key, also into a running service', async () => {
+    const { key, contents } = await usedStoreIn(folders.store);
+    const used = await startServer({ ...env(), BOOTSTRAP_API_KEY });
+    const file = folders.file('running.ndjson');
+    const running = await cli(['backup', file, '--json'], env());
+    expect(running).toMatchObject({ code: 0, stderr: '' });
+    const { tables, bytes } = JSON.parse(running.stdout);
+    const pets = { table: 'pet', rows: contents.pet?.length, sha256: expect.stringMatching(/^[\da-f]{64}$/) };
+    expect(tables).toContainEqual({ ...pets, counter: '29', greatest: '29' });
+    expect(bytes).toBe(statSync(file).size);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(partialsOf(file)).toEqual([]);
+    await used.stop();
+    const streamed = await cli(['backup', '-'], env());
+    expect(streamed).toMatchObject({ code: 0, stdout: readFileSync(file, 'utf8') });
+    expect(streamed.stderr).toMatch(/^table .*\n(?:\w+ +\d+ +[\da-f]{16}\n)+standard output: \d+ bytes\n$/);
 
-    test('that is killed leaves no file of that name, and neither users of the store nor the next backup mind', async () => {
-      await usedStoreIn(folders.store);
-      const { database: user } = await openNode({ env: env() });
-      // It waits for the store in the middle of its work.
-      const holder = await sessionWith(folders.store);
-      await holder.query('begin');
-      const file = folders.file('killed.ndjson');
-      writeFileSync(`${file}.partial`, 'mine');
-      const { child, ended } = run('cli', ['backup', file], env());
-      await eventually(async () => partialsOf(file).length === 2);
-      child.kill('SIGKILL');
-      expect(await ended).toMatchObject({ code: null, signal: 'SIGKILL' });
-      expect(existsSync(file)).toBe(false);
-      const both = [run('cli', ['backup', file, '--force'], env()), run('cli', ['backup', file, '--force'], env())];
-      await eventually(async () => partialsOf(file).length === 4);
-      await holder.query('rollback');
-      await holder.end();
-      for (const { ended } of both) expect(await ended).toMatchObject({ code: 0, stderr: '' });
-      expect(readFileSync(file, 'utf8')).toMatch(/"sha256":"[\da-f]{64}"\}\n$/);
-      expect(readFileSync(`${file}.partial`, 'utf8')).toBe('mine');
-      await user.ping();
-      await user.close();
-    });
+    const DATA_DIR = await folders.another();
+    const server = { ...(await startServer({ DATA_DIR, BOOTSTRAP_API_KEY })), key };
+    expect((await rest(server, '/v1/pets', { key: BOOTSTRAP_API_KEY })).json).toEqual([]);
+    const restored = await cli(['restore', file, '--json'], { DATA_DIR });
+    expect(restored).toMatchObject({ code: 0, stderr: '' });
+    expect(JSON.parse(restored.stdout)).toMatchObject({ file, applied: [] });
+    const copied = async () => {
+      const copy = await sessionWith(DATA_DIR);
+      return contentsOf(copy).finally(() => copy.end());
+    };
+    expect(await copied()).toEqual(contents);
+    const full = `The store in ${DATA_DIR} (DATA_DIR) is not empty: `;
+    const again = await cli(['restore', file], { DATA_DIR });
+    expect(again).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(full) });
+    expect(again.stderr).toMatch(
+      /: api_key has 2 rows, .*, pet has \d+ rows\. Restore into a new folder: DATA_DIR=\.\.\.\n$/,
+    );
+    expect(await copied()).toEqual(contents);
+    const replayed = await rest(server, '/v1/pets', onceMore);
+    expect([replayed.headers['idempotent-replayed'], replayed.json.id]).toEqual(['true', 29]);
+    expect((await rest(server, '/v1/pets', newPet())).json.id).toBe(30);
+    await server.stop();
+    expect((await startServer({ DATA_DIR })).output.stdout).not.toContain('API key');
+  });
 
-    test('has all that was acknowledged before it, and nothing without what came before that, while others write', async () => {
-      const server = await startServer(env());
-      const acknowledged: bigint[] = [];
-      let isOver = false;
-      const writers = Array.from({ length: 8 }, async (_, writer) => {
-        for (let at = 0; !isOver; at += 1) {
-          const { json } = await rest(server, '/v1/pets', newPet(`pet ${writer} ${at}`));
-          acknowledged.push(json.id);
-        }
-      });
-      await eventually(async () => acknowledged.length >= 50);
-      const before = [...acknowledged];
-      const file = folders.file('busy.ndjson');
-      expect(await cli(['backup', file], env())).toMatchObject({ code: 0 });
-      const enough = acknowledged.length + 50;
-      await eventually(async () => acknowledged.length >= enough);
-      isOver = true;
-      await Promise.all(writers);
-      const ids = [...readFileSync(file, 'utf8').matchAll(/^\{"id":(\d+),"name":"pet /gm)].map(([, id]) => Number(id));
-      // Ids are given out in order, and nothing is removed: no hole up to the last one.
-      expect(ids).toEqual(Array.from({ length: ids.length }, (_, at) => at + 1));
-      expect(ids.length).toBeGreaterThanOrEqual(Math.max(...before.map(Number)));
-      expect(ids.length).toBeLessThan(acknowledged.length);
-    });
+  test('overwrites a file only with --force, and makes no store where there is none', async () => {
+    const none = `There is no store in ${folders.store} (DATA_DIR).`;
+    await expect(backingUp(folders.file('none.ndjson'))).rejects.toThrow(none);
+    expect(existsSync(folders.store)).toBe(false);
+    await usedStoreIn(folders.store);
+    const file = folders.file('taken.ndjson');
+    writeFileSync(file, 'mine');
+    expect(await cli(['backup', file], env())).toMatchObject(said(`${file} exists; --force overwrites it.`));
+    expect(readFileSync(file, 'utf8')).toBe('mine');
+    await backingUp(file, true);
+    expect(readFileSync(file, 'utf8')).toMatch(/^\{"format":"animal-store backup 1".*\n\{"tables":.*\}\n$/s);
+    // A device, a pipe or a link is replaced by nothing; this link leads nowhere.
+    const link = folders.file('link.ndjson');
+    symlinkSync(folders.file('nowhere'), link);
+    await expect(backingUp(link, true)).rejects.toThrow(`${link} is not a regular file; it was not overwritten.`);
+    expect(lstatSync(link).isSymbolicLink()).toBe(true);
+  });
 
-    test('is not made of objects that it would lack: they are named', async () => {
-      await usedStoreIn(folders.store);
-      const { database: user } = await openNode({ env: env() });
-      const session = await sessionWith(folders.store);
-      await session.query(`
+  test('that is killed leaves no file of that name, and neither users of the store nor the next backup mind', async () => {
+    await usedStoreIn(folders.store);
+    const { database: user } = await openNode({ env: env() });
+    // It waits for the store in the middle of its work.
+    const holder = await sessionWith(folders.store);
+    await holder.query('begin');
+    const file = folders.file('killed.ndjson');
+    writeFileSync(`${file}.partial`, 'mine');
+    const { child, ended } = run('cli', ['backup', file], env());
+    await eventually(async () => partialsOf(file).length === 2);
+    child.kill('SIGKILL');
+    expect(await ended).toMatchObject({ code: null, signal: 'SIGKILL' });
+    expect(existsSync(file)).toBe(false);
+    const both = [run('cli', ['backup', file, '--force'], env()), run('cli', ['backup', file, '--force'], env())];
+    await eventually(async () => partialsOf(file).length === 4);
+    await holder.query('rollback');
+    await holder.end();
+    for (const { ended } of both) expect(await ended).toMatchObject({ code: 0, stderr: '' });
+    expect(readFileSync(file, 'utf8')).toMatch(/"sha256":"[\da-f]{64}"\}\n$/);
+    expect(readFileSync(`${file}.partial`, 'utf8')).toBe('mine');
+    await user.ping();
+    await user.close();
+  });
+
+  test('has all that was acknowledged before it, and nothing without what came before that, while others write', async () => {
+    const server = await startServer({ ...env(), BOOTSTRAP_API_KEY });
+    const acknowledged: bigint[] = [];
+    let isOver = false;
+    const writers = Array.from({ length: 8 }, async (_, writer) => {
+      for (let at = 0; !isOver; at += 1) {
+        const { json } = await rest(server, '/v1/pets', newPet(`pet ${writer} ${at}`));
+        acknowledged.push(json.id);
+      }
+    });
+    await eventually(async () => acknowledged.length >= 50);
+    const before = [...acknowledged];
+    const file = folders.file('busy.ndjson');
+    expect(await cli(['backup', file], env())).toMatchObject({ code: 0 });
+    const enough = acknowledged.length + 50;
+    await eventually(async () => acknowledged.length >= enough);
+    isOver = true;
+    await Promise.all(writers);
+    const ids = [...readFileSync(file, 'utf8').matchAll(/^\{"id":(\d+),"name":"pet /gm)].map(([, id]) => Number(id));
+    // Ids are given out in order, and nothing is removed: no hole up to the last one.
+    expect(ids).toEqual(Array.from({ length: ids.length }, (_, at) => at + 1));
+    expect(ids.length).toBeGreaterThanOrEqual(Math.max(...before.map(Number)));
+    expect(ids.length).toBeLessThan(acknowledged.length);
+  });
+
+  test('is not made of objects that it would lack: they are named', async () => {
+    await usedStoreIn(folders.store);
+    const { database: user } = await openNode({ env: env() });
+    const session = await sessionWith(folders.store);
+    await session.query(`
         create view cheap as select id from pet; create table theirs (id int); alter table pet add color text;
         create function f() returns trigger language plpgsql as 'begin return new; end';
         create trigger mine before insert on api_key for each row execute function f()`);
-      await session.end();
-      await user.close();
-      await expect(backingUp(folders.file('view.ndjson'))).rejects.toThrow(
-        "The store holds objects that are not the service's, and a copy would lack them: " +
-          'column pet.color, function f, table or view cheap, table or view theirs, trigger mine. Drop them first.',
-      );
-      expect(partialsOf(folders.file('view.ndjson'))).toEqual([]);
-    });
-  },
-);
+    await session.end();
+    await user.close();
+    await expect(backingUp(folders.file('view.ndjson'))).rejects.toThrow(
+      "The store holds objects that are not the service's, and a copy would lack them: " +
+        'column pet.color, function f, table or view cheap, table or view theirs, trigger mine. Drop them first.',
+    );
+    expect(partialsOf(folders.file('view.ndjson'))).toEqual([]);
+  });
+});
 
 let one: string | undefined;
 
@@ -174,46 +202,7 @@ async function backupOfOne(): Promise<string> {
   return file;
 }
 
-(onPostgres ? describe.skip : describe)('restoring (skipped on PostgreSQL, which has its own)', () => {
-  test('brings back every value, counter and key, and the store goes on', async () => {
-    const { key, contents } = await usedStoreIn(folders.store);
-    const file = folders.file('odd.ndjson');
-    expect(await cli(['backup', file], env())).toMatchObject({ code: 0, stderr: '' });
-
-    const DATA_DIR = await folders.another();
-    const restored = await cli(['restore', file, '--json'], { DATA_DIR });
-    expect(restored).toMatchObject({ code: 0, stderr: '' });
-    expect(JSON.parse(restored.stdout)).toMatchObject({ file, applied: [] });
-    const again = { ...(await startServer({ DATA_DIR })), key };
-    expect(again.output.stdout).not.toContain('API key');
-    const copy = await sessionWith(DATA_DIR);
-    expect(await contentsOf(copy)).toEqual(contents);
-    await copy.end();
-    const replayed = await rest(again, '/v1/pets', onceMore);
-    expect(replayed.headers['idempotent-replayed']).toBe('true');
-    expect(replayed.json.id).toBe(29);
-    expect((await rest(again, '/v1/pets', newPet())).json.id).toBe(30);
-  });
-
-  test('works while a service runs on the empty store, and refuses one that holds anything', async () => {
-    const file = await backupOfOne();
-    const DATA_DIR = await folders.another();
-    const server = await startServer({ DATA_DIR, BOOTSTRAP_API_KEY });
-    expect((await rest(server, '/v1/pets')).json).toEqual([]);
-    expect(await cli(['restore', file], { DATA_DIR })).toMatchObject({ code: 0, stderr: '' });
-    const rex = { id: 1, name: 'Rex', categoryId: 1, status: 'available' };
-    expect((await rest(server, '/v1/pets')).json).toEqual([rex]);
-    expect((await rest(server, '/v1/pets', newPet())).json).toEqual({ ...rex, id: 2 });
-    await inStore(DATA_DIR, (database) => new ApiKeyService(database).issue({ name: 'shop' }));
-    const rows = 'api_key has 1 rows, key_event has 1 rows, pet has 2 rows';
-    const full = `The store in ${DATA_DIR} (DATA_DIR) is not empty: ${rows}. Restore into a new folder: DATA_DIR=...`;
-    expect(await cli(['restore', file], { DATA_DIR })).toMatchObject(said(full));
-    expect((await rest(server, '/v1/pets')).json).toEqual([rex, { ...rex, id: 2 }]);
-    await inStore(DATA_DIR, async (database) => {
-      expect(await new ApiKeyService(database).list()).toMatchObject([{ name: 'shop' }]);
-    });
-  });
-
+onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
   test('refuses a file that was cut anywhere, changed anywhere, or is none, and makes no store', async () => {
     const file = await backupOfOne();
     const whole = readFileSync(file, 'utf8');

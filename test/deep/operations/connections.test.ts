@@ -3,32 +3,32 @@ import { databaseForEach } from '../../support/each.ts';
 import { send } from '../../support/http.ts';
 import { afterEach, expect, test } from '../../support/jest.ts';
 import { type MeasuredServer, startMeasured } from '../../support/metrics.ts';
-import { eventually, onPostgres, type ServerProcess } from '../../support/process.ts';
+import { bootstrapKey, eventually, onPostgres, type ServerProcess } from '../../support/process.ts';
 import { closing } from '../../support/raw.ts';
 import { endSessions, openSession } from '../../support/session.ts';
-import { linesOf } from '../../support/workers.ts';
+import { linesOf, told } from '../../support/workers.ts';
 
-const key = 'a-key-for-these-tests-and-no-others';
 const database = databaseForEach();
-const list = (headers = 'Host: store.example\r\n') =>
-  `GET /v1/pets HTTP/1.1\r\n${headers}Authorization: Bearer ${key}\r\n\r\n`;
 
 const sockets: Socket[] = [];
 const leave = () => sockets.splice(0).forEach((socket) => void socket.destroy());
 afterEach(leave);
 
+/** Asks for a list. @returns the status; 'closed' where the connection ends without an answer */
+function ask(socket: Socket, headers = 'Host: store.example\r\n'): Promise<string> {
+  socket.write(`GET /v1/pets HTTP/1.1\r\n${headers}Authorization: Bearer ${bootstrapKey}\r\n\r\n`);
+  return new Promise((done) => {
+    socket.once('data', (chunk) => done(`${chunk}`.slice(9, 12))).once('close', () => done('closed'));
+  });
+}
+
 /** Opens connections and asks something on each. @returns how many are served, and how many have been closed instead */
-async function openAll(server: ServerProcess, count: number, ending?: string) {
-  const found = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const socket = connect(Number(new URL(server.origin).port), '127.0.0.1').on('error', () => undefined);
-      sockets.push(socket);
-      socket.write(list(ending));
-      return new Promise<string>((done) => {
-        socket.once('data', (chunk) => done(`${chunk}`.slice(9, 12))).once('close', () => done('closed'));
-      });
-    }),
+async function openAll(server: ServerProcess, count: number, headers?: string) {
+  const opened = Array.from({ length: count }, () =>
+    connect(Number(new URL(server.origin).port), '127.0.0.1').on('error', () => undefined),
   );
+  sockets.push(...opened);
+  const found = await Promise.all(opened.map((socket) => ask(socket, headers)));
   const statuses = found.filter((status) => status !== 'closed');
   return { statuses, closed: count - statuses.length };
 }
@@ -37,22 +37,16 @@ async function openAll(server: ServerProcess, count: number, ending?: string) {
 const unconnected = (server: MeasuredServer) =>
   eventually(async () => (await server.metrics()).get('animal_store_connections') === 0);
 
-const stateLines = (server: ServerProcess) =>
-  linesOf(server.output.stdout)
-    .filter(({ msg }) => /connections are/.test(msg))
-    .map(({ time, level, pid, host, ...line }) => line);
-
 test('connections beyond MAX_CONNECTIONS are closed, the others are served, and the log says so once', async () => {
-  const server = await startMeasured({ ...database.env, BOOTSTRAP_API_KEY: key, MAX_CONNECTIONS: '8' });
+  const server = await startMeasured({ ...database.env, MAX_CONNECTIONS: '8' });
   await unconnected(server);
-  const { statuses, closed } = await openAll(server, 28);
-  expect({ statuses, closed }).toEqual({ statuses: Array(8).fill('200'), closed: 20 });
+  expect(await openAll(server, 28)).toEqual({ statuses: Array(8).fill('200'), closed: 20 });
   expect((await server.metrics()).get('animal_store_connections_refused_total')).toBe(20);
   leave();
   await eventually(async () => (await openAll(server, 1, closing)).closed === 0);
-  await eventually(async () => stateLines(server).length === 2);
-  const [, ended] = stateLines(server);
-  expect(stateLines(server)).toEqual([
+  const [ended] = await told(server, 'connections are no longer refused');
+  const lines = linesOf(server.output.stdout).filter(({ msg }) => /connections are/.test(msg));
+  expect(lines.map(({ time, level, pid, host, ...line }) => line)).toEqual([
     { maxConnections: 8, msg: 'connections are refused' },
     { ms: expect.any(Number), refused: expect.any(Number), msg: 'connections are no longer refused' },
   ]);
@@ -61,7 +55,7 @@ test('connections beyond MAX_CONNECTIONS are closed, the others are served, and 
 
 test('more clients than file descriptors cost no request that is served, nor the connections to the database', async () => {
   const openFiles = onPostgres ? 128 : 256;
-  const env = { ...database.env, BOOTSTRAP_API_KEY: key, DATABASE_POOL_MAX: '10', LOG_LEVEL: 'debug' };
+  const env = { ...database.env, DATABASE_POOL_MAX: '10', LOG_LEVEL: 'debug' };
   const server = await startMeasured(env, { openFiles });
   await unconnected(server);
   const { statuses, closed } = await openAll(server, 2 * openFiles);
@@ -75,7 +69,7 @@ test('more clients than file descriptors cost no request that is served, nor the
     await session.end();
   }
   const [survivor] = sockets.filter((socket) => !socket.destroyed);
-  await eventually(() => isServed(survivor as Socket));
+  await eventually(async () => (await ask(survivor as Socket)) === '200');
   expect(server.output.stdout + server.output.stderr).not.toMatch(/EMFILE|ENFILE/);
   leave();
   await eventually(async () => (await send(server.origin, { path: '/readyz' })).status === 200);
@@ -83,11 +77,3 @@ test('more clients than file descriptors cost no request that is served, nor the
   expect(linesOf(server.output.stdout).filter(({ status }) => status === 500)).toEqual([]);
   expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
 });
-
-/** Asks on a connection that is open. */
-function isServed(socket: Socket): Promise<boolean> {
-  return new Promise((done) => {
-    socket.once('data', (chunk) => done(`${chunk}`.startsWith('HTTP/1.1 200')));
-    socket.write(list());
-  });
-}

@@ -6,52 +6,45 @@ import { follow, type Stream, seen } from '../../support/events.ts';
 import { send } from '../../support/http.ts';
 import { describe, expect, test } from '../../support/jest.ts';
 import { startMeasured } from '../../support/metrics.ts';
-import { eventually, freePort, handledBy, type ServerProcess, startServer } from '../../support/process.ts';
+import { bootstrapKey, eventually, handledBy, type ServerProcess, startServer } from '../../support/process.ts';
 import { exchange, requestText } from '../../support/raw.ts';
 import { rest } from '../../support/rest.ts';
 import { isRunning, linesOf, startWorkers } from '../../support/workers.ts';
 
-const key = 'a-key-for-these-tests-and-no-others';
 // A connection or stream that outlived the signal would hold the drain up for longer than a test may take.
 const environment = ({ env }: Pick<TestDatabase, 'env'>) => ({
   ...env,
-  BOOTSTRAP_API_KEY: key,
+  BOOTSTRAP_API_KEY: bootstrapKey,
   DRAIN_TIMEOUT_MS: '600000',
   KEEP_ALIVE_TIMEOUT_MS: '600000',
 });
 const drained = { code: 0, signal: null, stderr: '' };
-const rex = { name: 'Rex', categoryId: 5 };
-const create = (server: Pick<ServerProcess, 'origin'>, name: string) =>
-  rest({ origin: server.origin, key }, '/v1/pets', { method: 'POST', json: { ...rex, name } });
-
+const create = (server: ServerProcess, name: string) =>
+  rest(server, '/v1/pets', { method: 'POST', json: { name, categoryId: 5 } });
 const followers = (server: ServerProcess, count: number): Promise<Stream[]> =>
   Promise.all(Array.from({ length: count }, () => follow(server, { after: '0' })));
 
 const database = databaseForEach();
 const env = () => environment(database);
 
-describe('a server', () => {
-  test.each(['SIGTERM', 'SIGHUP'] as const)(
-    'closes idle connections some time after %s, also those on which nothing was asked, and ends with 0',
-    async (signal) => {
-      const server = await startServer({ ...env(), DRAIN_DELAY_MS: '100' });
-      const others = ['SIGINT', 'SIGQUIT', 'SIGUSR2'] satisfies NodeJS.Signals[];
-      expect(handledBy(server, others)).toEqual(others);
-      // Browsers open one in advance, and undici when a subscription is aborted.
-      const unused = connect(Number(new URL(server.origin).port), '127.0.0.1');
-      await once(unused, 'connect');
-      const headers = { authorization: `Bearer ${key}` };
-      const answer = await send(server.origin, { path: '/v1/pets', headers });
-      expect([answer.status, answer.headers.connection]).toEqual([200, 'keep-alive']);
-      // A second signal does not cut it short.
-      server.child.kill(signal);
-      const ended = await server.stop(signal);
-      expect(ended).toMatchObject(drained);
-      expect(ended.stdout).toContain('"draining"');
-      unused.destroy();
-    },
-  );
-});
+test.each(['SIGTERM', 'SIGHUP'] as const)(
+  'a server closes idle connections some time after %s, also those on which nothing was asked, and ends with 0',
+  async (signal) => {
+    const server = await startServer({ ...env(), DRAIN_DELAY_MS: '100' });
+    const others = ['SIGINT', 'SIGQUIT', 'SIGUSR2'] satisfies NodeJS.Signals[];
+    expect(handledBy(server, others)).toEqual(others);
+    // Browsers open one in advance, and undici when a subscription is aborted.
+    const unused = connect(Number(new URL(server.origin).port), '127.0.0.1');
+    await once(unused, 'connect');
+    const answer = await rest(server, '/v1/pets');
+    expect([answer.status, answer.headers.connection]).toEqual([200, 'keep-alive']);
+    // A second signal does not cut it short.
+    server.child.kill(signal);
+    const ended = await server.stop(signal);
+    expect(ended).toMatchObject({ ...drained, stdout: expect.stringContaining('"draining"') });
+    unused.destroy();
+  },
+);
 
 describe('workers', () => {
   test('all drain after SIGTERM to the parent, which ends with 0; live lists at one have what is created at another', async () => {
@@ -64,13 +57,12 @@ describe('workers', () => {
     }
     const { stdout, ...ended } = await server.stop();
     expect(ended).toEqual(drained);
-    const lines = linesOf(stdout);
-    const by = (msg: string) => lines.filter((line) => line.msg === msg).map(({ worker }) => worker);
+    const by = (message: string) => linesOf(stdout, message).map(({ worker }) => worker);
     // The parent tells the start and the end, and each worker its own drain.
     expect(by('started')).toEqual([undefined]);
     expect(by('draining').sort()).toEqual([1, 2, undefined]);
     expect(by('closed').sort()).toEqual([1, 2, undefined]);
-    expect(lines.at(-1)).toMatchObject({ msg: 'closed', pid: server.child.pid, isClean: true, workers: 0 });
+    expect(linesOf(stdout).at(-1)).toMatchObject({ msg: 'closed', pid: server.child.pid, isClean: true, workers: 0 });
     expect(server.pids().filter(isRunning)).toEqual([]);
   });
 
@@ -83,14 +75,12 @@ describe('workers', () => {
   });
 
   test('each say that they are not ready while the service drains, and so does the port for operators', async () => {
-    const operations = await freePort();
-    const drain = { DRAIN_DELAY_MS: '600000', OPERATIONS_PORT: `${operations}` };
-    const server = await startWorkers({ ...env(), ...drain }, 2);
+    const server = await startWorkers({ ...env(), DRAIN_DELAY_MS: '600000' }, 2);
     const statuses = async () => {
-      const found = [(await send(`http://127.0.0.1:${operations}`, { path: '/readyz' })).status];
+      const found: unknown[] = [(await send(server.operations, { path: '/readyz' })).status];
       for (let time = 1; time <= 6; time += 1) {
         const [answer] = await exchange(server, requestText('GET /readyz'));
-        found.push(answer?.status ?? 0);
+        found.push(answer?.status);
       }
       return found;
     };
@@ -107,20 +97,17 @@ describe('workers', () => {
     expect(await server.stop()).toMatchObject({ code: 1, signal: null, stderr: '' });
     expect(server.pids().filter(isRunning)).toEqual([]);
   });
-});
 
-describe('workers of an embedded store', () => {
   const own = databaseForEach(createOwnDatabase);
-  const env = () => environment(own);
 
-  test('whose parent is killed drain and end by themselves, and nothing is lost', async () => {
-    const server = await startWorkers(env(), 2);
+  test('of an embedded store whose parent is killed drain and end by themselves, and nothing is lost', async () => {
+    const server = await startWorkers(environment(own), 2);
     const created = await create(server, 'Rex');
     server.child.kill('SIGKILL');
     // The workers have its standard error: this is their end, too, but for the last moment of a process.
     expect((await server.ended).stderr).toBe('');
     await eventually(async () => !server.pids().some(isRunning));
-    const again = await startServer(env());
+    const again = await startServer(environment(own));
     expect((await rest(again, '/v1/pets')).json).toEqual([created.json]);
   });
 });
@@ -136,41 +123,34 @@ describe('live lists', () => {
     expect(streams.every(({ text }) => !text.includes('event: complete'))).toBe(true);
   });
 
-  test('do not begin while a server drains, which is not ready and says so, and serves what is open and asked', async () => {
+  test('are counted, and have a line each; none begins while a server drains, which is not ready and serves what is open and asked', async () => {
     const server = await startMeasured({ ...env(), DRAIN_DELAY_MS: '600000' });
-    const [open] = await followers(server, 1);
-    server.child.kill('SIGTERM');
-    const ready = () => send(server.origin, { path: '/readyz' });
-    await eventually(async () => (await ready()).status === 503);
-    expect(JSON.parse((await ready()).text).message).toBe('The service is shutting down.');
-    expect((await send(server.origin, { path: '/livez' })).status).toBe(200);
-    const series = await server.metrics();
-    expect([series.get('animal_store_draining'), series.get('animal_store_database_up')]).toEqual([1, 1]);
-    const late = await follow(server);
-    expect([late.status, late.headers['retry-after']]).toEqual([503, '1']);
-    const created = await create(server, 'Rex');
-    expect([created.status, created.headers.connection]).toEqual([201, 'close']);
-    await open?.until(1);
-    server.child.kill('SIGKILL');
-  });
-
-  test('have one line in the log, and metrics count what is open and sent; curl -N shows them', async () => {
-    const server = await startMeasured(env());
-    const [stream] = await followers(server, 1);
+    const [open, left] = await followers(server, 2);
     for (const name of ['a', 'b']) await create(server, name);
-    await stream?.until(2);
-    expect((await server.metrics()).get('animal_store_subscriptions')).toBe(1);
-    stream?.close();
-    await eventually(async () => (await server.metrics()).get('animal_store_subscriptions') === 0);
-    const series = await server.metrics();
-    expect(series.get('animal_store_subscription_items_total')).toBe(2);
-    expect(series.get('animal_store_operations_total{face="graphql",operation="petAdded",code="OK"}')).toBe(1);
-    expect(series.get('http_server_aborted_requests_total')).toBe(0);
+    for (const stream of [open, left]) await stream?.until(2);
+    const metric = async (name: string) => (await server.metrics()).get(name);
+    expect(await metric('animal_store_subscriptions')).toBe(2);
+    left?.close();
+    await eventually(async () => (await metric('animal_store_subscriptions')) === 1);
+    expect(await metric('animal_store_subscription_items_total')).toBe(4);
+    expect(await metric('animal_store_operations_total{face="graphql",operation="petAdded",code="OK"}')).toBe(1);
+    expect(await metric('http_server_aborted_requests_total')).toBe(0);
     const lines = () => linesOf(server.output.stdout).filter(({ fields }) => `${fields}` === 'petAdded');
     await eventually(async () => lines().length > 0);
     const line = { operation: 'PetAdded', status: 200, items: 2, msg: 'answered' };
     expect(lines()).toEqual([expect.objectContaining(line)]);
 
-    await server.stop();
+    server.child.kill('SIGTERM');
+    const ready = () => send(server.origin, { path: '/readyz' });
+    await eventually(async () => (await ready()).status === 503);
+    expect(JSON.parse((await ready()).text).message).toBe('The service is shutting down.');
+    expect((await send(server.origin, { path: '/livez' })).status).toBe(200);
+    expect([await metric('animal_store_draining'), await metric('animal_store_database_up')]).toEqual([1, 1]);
+    const late = await follow(server);
+    expect([late.status, late.headers['retry-after']]).toEqual([503, '1']);
+    const created = await create(server, 'c');
+    expect([created.status, created.headers.connection]).toEqual([201, 'close']);
+    await open?.until(3);
+    server.child.kill('SIGKILL');
   });
 });

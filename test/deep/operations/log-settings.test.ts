@@ -5,51 +5,45 @@ import { expect, test } from '../../support/jest.ts';
 import { type MeasuredServer, startMeasured } from '../../support/metrics.ts';
 import { type Env, eventually, type ServerProcess } from '../../support/process.ts';
 import { exchange, requestText } from '../../support/raw.ts';
-import { allUp, linesOf } from '../../support/workers.ts';
+import { allUp, linesOf, requestsFor, told } from '../../support/workers.ts';
 
 const database = databaseForEach();
-const key = 'a-key-for-these-tests-and-no-others';
-const json = { 'content-type': 'application/json' };
-
-const start = (env: Env = {}) => startMeasured({ ...database.env, BOOTSTRAP_API_KEY: key, ...env });
+const start = (env: Env = {}) => startMeasured({ ...database.env, ...env });
+const headers = { 'content-type': 'application/json' };
 
 async function log({ operations }: MeasuredServer, request: Partial<HttpRequest> = {}) {
   const { status, text } = await send(operations, { path: '/log', ...request });
   return { status, json: JSON.parse(text) };
 }
 const put = (server: MeasuredServer, settings: unknown) =>
-  log(server, { method: 'PUT', headers: json, body: JSON.stringify(settings) });
-
-const paths = (text: string, path: string) =>
-  linesOf(text).filter(({ req, msg }) => msg === 'answered' && (req as { path: string }).path === path);
+  log(server, { method: 'PUT', headers, body: JSON.stringify(settings) });
 
 /** Asks on one connection, without a key, as often as it says. */
 async function ask(server: ServerProcess, path: string, times: number): Promise<void> {
   const one = `GET ${path} HTTP/1.1\r\nHost: store.example\r\n\r\n`;
-  const last = one.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n');
+  const last = requestText(`GET ${path}`);
   expect(await exchange(server, one.repeat(times - 1) + last)).toHaveLength(times);
 }
 
 test('the level is changed while the service runs, and a restart goes back to the configuration', async () => {
   const server = await start({ LOG_LEVEL: 'silent' });
-  expect(await log(server)).toEqual({ status: 200, json: { level: 'silent', sample: 1 } });
+  const [silent, debug, warn] = ['silent', 'debug', 'warn'].map((level) => ({ level, sample: 1 }));
+  expect(await log(server)).toEqual({ status: 200, json: silent });
   await send(server.origin, { path: '/v1/quiet' });
   expect(server.output.stdout).toBe('');
-  expect(await put(server, { level: 'debug' })).toEqual({ status: 200, json: { level: 'debug', sample: 1 } });
+  expect(await put(server, { level: 'debug' })).toEqual({ status: 200, json: debug });
   await send(server.origin, { path: '/v1/told' });
-  expect(await put(server, { level: 'warn' })).toEqual({ status: 200, json: { level: 'warn', sample: 1 } });
+  expect(await put(server, { level: 'warn' })).toEqual({ status: 200, json: warn });
   await send(server.origin, { path: '/v1/quiet' });
   const { stdout } = await server.stop();
-  expect(paths(stdout, '/v1/quiet')).toEqual([]);
-  expect(paths(stdout, '/v1/told')).toHaveLength(1);
-  expect(linesOf(stdout).filter(({ level, msg }) => level === 20 && msg === 'refused')).toHaveLength(1);
-  const changes = linesOf(stdout).filter(({ msg }) => msg === 'log settings changed');
-  expect(changes).toMatchObject([
-    { level: 30, before: { level: 'silent', sample: 1 }, after: { level: 'debug', sample: 1 }, address: '127.0.0.1' },
-    { level: 30, before: { level: 'debug', sample: 1 }, after: { level: 'warn', sample: 1 }, address: '127.0.0.1' },
+  expect(requestsFor(stdout, '/v1/quiet')).toEqual([]);
+  expect(requestsFor(stdout, '/v1/told')).toHaveLength(1);
+  expect(linesOf(stdout, 'refused')).toMatchObject([{ level: 20 }]);
+  expect(linesOf(stdout, 'log settings changed')).toMatchObject([
+    { level: 30, before: silent, after: debug, address: '127.0.0.1' },
+    { level: 30, before: debug, after: warn, address: '127.0.0.1' },
   ]);
-  const again = await start({ LOG_LEVEL: 'warn' });
-  expect(await log(again)).toEqual({ status: 200, json: { level: 'warn', sample: 1 } });
+  expect(await log(await start({ LOG_LEVEL: 'warn' }))).toEqual({ status: 200, json: warn });
 });
 
 test('a sample leaves out requests without a fault alone, and lines that stand for others say for how many', async () => {
@@ -62,49 +56,44 @@ test('a sample leaves out requests without a fault alone, and lines that stand f
   await put(server, { sample: 1 });
   await ask(server, '/docs', 20);
   const { stdout } = await server.stop();
-  expect(paths(stdout, '/livez')).toEqual([]);
-  expect(paths(stdout, '/v1/refused').map(({ status, sample }) => ({ status, sample }))).toEqual(
-    Array(5).fill({ status: 401, sample: undefined }),
-  );
-  expect(paths(stdout, '/graphql')).toMatchObject([{ status: 200, code: 'GRAPHQL_VALIDATION_FAILED' }]);
-  const sampled = paths(stdout, '/v1/openapi.json');
+  const seen = (path: string) => requestsFor(stdout, path).map(({ status, sample }) => ({ status, sample }));
+  expect(seen('/livez')).toEqual([]);
+  expect(seen('/v1/refused')).toEqual(Array(5).fill({ status: 401, sample: undefined }));
+  expect(requestsFor(stdout, '/graphql')).toMatchObject([{ status: 200, code: 'GRAPHQL_VALIDATION_FAILED' }]);
   // Of 400 fair throws, fewer than 100 or more than 300 heads come once in 10^23.
-  expect(sampled.length).toBeGreaterThan(100);
-  expect(sampled.length).toBeLessThan(300);
-  expect(new Set(sampled.map(({ sample }) => sample))).toEqual(new Set([0.5]));
-  const all = paths(stdout, '/docs');
-  expect(all).toHaveLength(20);
-  expect(all.filter(({ sample }) => sample !== undefined)).toEqual([]);
+  const { length } = seen('/v1/openapi.json');
+  expect(length).toBeGreaterThan(100);
+  expect(length).toBeLessThan(300);
+  expect(seen('/v1/openapi.json')).toEqual(Array(length).fill({ status: 200, sample: 0.5 }));
+  expect(seen('/docs')).toEqual(Array(20).fill({ status: 200, sample: undefined }));
 });
 
 test('with workers it holds for all of them, and for one that comes later', async () => {
   const server = await start({ WORKERS: '2' });
   await allUp(server);
   expect(await put(server, { sample: 0 })).toMatchObject({ status: 200 });
+  const seen = (path: string) => requestsFor(server.output.stdout, path);
   const askAll = async (path: string) => {
     for (let time = 1; time <= 6; time += 1) await exchange(server, requestText(`GET ${path}`));
   };
   // The message to the workers is on its way. A refusal has its line even so, after those that were before it.
   await eventually(async () => {
-    const [lines, marks] = [
-      paths(server.output.stdout, '/livez').length,
-      paths(server.output.stdout, '/v1/mark').length,
-    ];
+    const [lines, marks] = [seen('/livez').length, seen('/v1/mark').length];
     await askAll('/livez');
     await askAll('/v1/mark');
-    await eventually(async () => paths(server.output.stdout, '/v1/mark').length === marks + 6);
-    return paths(server.output.stdout, '/livez').length === lines;
+    await eventually(async () => seen('/v1/mark').length === marks + 6);
+    return seen('/livez').length === lines;
   });
-  const ready = () => linesOf(server.output.stdout).filter(({ msg }) => msg === 'worker ready');
-  process.kill(ready()[0]?.workerPid as number, 'SIGKILL');
-  await eventually(async () => ready().length === 3);
+  const [victim] = await told(server, 'worker ready', 2);
+  process.kill(victim?.workerPid as number, 'SIGKILL');
+  const later = (await told(server, 'worker ready', 3))[2]?.worker;
   await eventually(async () => {
     await askAll('/docs');
     await askAll('/v1/later');
-    return paths(server.output.stdout, '/v1/later').some(({ worker }) => worker === ready()[2]?.worker);
+    return seen('/v1/later').some(({ worker }) => worker === later);
   });
-  const { stdout } = await server.stop();
-  expect(paths(stdout, '/docs')).toEqual([]);
+  await server.stop();
+  expect(seen('/docs')).toEqual([]);
 });
 
 test('what is not a setting is refused with an Error body that says why; so is what a page could make a browser send', async () => {
@@ -121,17 +110,20 @@ test('what is not a setting is refused with an Error body that says why; so is w
     expect(await put(server, settings)).toEqual({ status: 400, json: refusal });
   }
   const body = JSON.stringify({ level: 'silent' });
-  const plain = { method: 'PUT', body, headers: { 'content-type': 'text/plain' } };
-  expect(await log(server, plain)).toMatchObject({ status: 415, json: { code: 'UNSUPPORTED_MEDIA_TYPE' } });
-  expect(await log(server, { ...plain, headers: {} })).toMatchObject({ status: 415 });
-  const foreign = { method: 'PUT', body, headers: { ...json, host: 'shop.example' } };
-  expect(await log(server, foreign)).toMatchObject({ status: 403, json: { code: 'FORBIDDEN', status: 403 } });
-  expect(await log(server, { method: 'POST', body, headers: json })).toMatchObject({ status: 404 });
   const preflight = { origin: 'https://shop.example', 'access-control-request-method': 'PUT' };
-  expect(await log(server, { method: 'OPTIONS', headers: preflight })).toMatchObject({ status: 404 });
+  for (const [method, headersOfPage, status, code] of [
+    ['PUT', { 'content-type': 'text/plain' }, 415, 'UNSUPPORTED_MEDIA_TYPE'],
+    ['PUT', {}, 415, 'UNSUPPORTED_MEDIA_TYPE'],
+    ['PUT', { ...headers, host: 'shop.example' }, 403, 'FORBIDDEN'],
+    ['POST', headers, 404, 'NOT_FOUND'],
+    ['OPTIONS', preflight, 404, 'NOT_FOUND'],
+  ] as Array<[string, Record<string, string>, number, string]>) {
+    const request = { method, headers: headersOfPage, ...(method !== 'OPTIONS' && { body }) };
+    expect(await log(server, request)).toMatchObject({ status, json: { code, status } });
+  }
   expect(await log(server)).toEqual({ status: 200, json: { level: 'info', sample: 1 } });
   // Nor is it there on the port for clients.
-  const headers = { authorization: `Bearer ${key}` };
-  expect((await send(server.origin, { path: '/log', headers })).status).toBe(404);
+  const authorization = `Bearer ${server.key}`;
+  expect((await send(server.origin, { path: '/log', headers: { authorization } })).status).toBe(404);
   expect((await server.stop()).stdout).not.toContain('log settings changed');
 });

@@ -12,40 +12,27 @@ beforeAll(async () => {
   server = await startMeasured({ ...database.env, DRAIN_TIMEOUT_MS: '600000' });
 });
 
-let sockets: Socket[] = [];
-afterEach(() => {
-  for (const socket of sockets) socket.destroy();
-  sockets = [];
-});
+const sockets: Socket[] = [];
+const leave = () => sockets.splice(0).forEach((socket) => void socket.destroy());
+afterEach(leave);
 
-/** Sends these bytes to the port for operators. @returns what has come back when the other end closes */
-function say(text: string): { socket: Socket; answer: Promise<string> } {
-  const socket = connect(Number(new URL(server.operations).port), '127.0.0.1');
+/** Opens a connection to the port for operators. */
+function open(): Socket {
+  const socket = connect(Number(new URL(server.operations).port), '127.0.0.1').on('error', () => undefined);
   sockets.push(socket);
-  let answer = '';
-  socket.on('error', () => undefined);
-  socket.on('data', (chunk) => {
-    answer += chunk;
-  });
-  socket.write(text);
-  return { socket, answer: new Promise((done) => socket.once('close', () => done(answer))) };
+  return socket;
 }
 
 const put = (length: number) =>
   `PUT /log HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n`;
 
 test('idle connections are few, and keep no scrape out for long', async () => {
-  let closed = 0;
-  for (let opened = 0; opened < 100; opened += 1) {
-    const { socket, answer } = say('');
-    await once(socket, 'connect');
-    void answer.then(() => (closed += 1));
-  }
-  await eventually(async () => closed >= 68);
+  for (let opened = 0; opened < 100; opened += 1) await once(open(), 'connect');
+  await eventually(async () => sockets.filter((socket) => socket.resume().closed).length >= 68);
   expect((await send(server.origin, { path: '/readyz' })).status).toBe(200);
   const scraped = () => eventually(async () => (await send(server.operations, { path: '/metrics' })).status === 200);
   await scraped();
-  for (const socket of sockets.splice(0)) socket.destroy();
+  leave();
   // By then the server knows that they have gone.
   await scraped();
 });
@@ -68,15 +55,15 @@ test('a page in a browser reads nothing there by a name of its own, and every an
   }
 });
 
-test('a body that is too large is refused before it has come', async () => {
-  const { answer } = say(`${put(1e9)}\r\n`);
-  expect(await answer).toContain('413 Payload Too Large');
-});
-
-test('who sends half of a request to the port for operators does not hold up the end', async () => {
-  const { socket, answer } = say(`${put(100)}Expect: 100-continue\r\n\r\n`);
+test('a body that is too large is refused before it has come, and half of a request does not hold up the end', async () => {
+  const large = open();
+  large.write(`${put(1e9)}\r\n`);
+  expect(`${await once(large, 'data')}`).toContain('413 Payload Too Large');
+  const half = open();
+  let answer = '';
+  half.on('data', (chunk) => (answer += chunk)).write(`${put(100)}Expect: 100-continue\r\n\r\n`);
   // The request has been taken.
-  await once(socket, 'data');
+  await once(half, 'data');
   expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
-  expect(await answer).toBe('HTTP/1.1 100 Continue\r\n\r\n');
+  expect(answer).toBe('HTTP/1.1 100 Continue\r\n\r\n');
 });

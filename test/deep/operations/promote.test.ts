@@ -21,6 +21,7 @@ import {
   startServer,
 } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
+import { Road } from '../../support/road.ts';
 
 const folders = foldersForEach();
 const env = () => ({ DATA_DIR: folders.store });
@@ -43,7 +44,7 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
     return contents;
   }
 
-  test('moves every value, counter and key, and the service goes on there', async () => {
+  test('moves every value, counter and key, and retires the store; the next run finds its copy, and the service goes on there', async () => {
     const { key, contents } = await usedStoreIn(folders.store);
     const withPassword = new URL(url);
     withPassword.password = 'a-secret-of-the-database';
@@ -54,16 +55,8 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
     );
     expect(promoted.stdout).not.toContain('a-secret');
     expect(await contentsOfTarget()).toEqual(contents);
-    const server = { ...(await startServer({ DATABASE_URL: url })), key };
-    const replayed = await rest(server, '/v1/pets', onceMore);
-    expect(replayed.headers['idempotent-replayed']).toBe('true');
-    expect(replayed.json.id).toBe(29);
-    expect((await rest(server, '/v1/pets', newPet)).json.id).toBe(30);
-  });
 
-  test('retires the store: no process writes there by mistake, and it can be backed up; the next run finds its copy', async () => {
-    const { contents } = await usedStoreIn(folders.store);
-    expect(await cli(['promote', url], env())).toMatchObject({ code: 0, stderr: '' });
+    // No process writes there by mistake, and it can be backed up.
     const { host, pathname } = new URL(url);
     const retired = `The data of ${folders.store} are in ${host}${pathname} now: set DATABASE_URL. To use this store again nevertheless, remove ${folders.store}/retired.`;
     for (const ended of [await startAndFail(env()), await cli(['keys', 'list'], env())]) {
@@ -71,6 +64,7 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
     }
     expect(await cli(['backup', folders.file('retired.ndjson')], env())).toMatchObject({ code: 0, stderr: '' });
     expect((await cli(['promote', url], env())).stderr).toBe(`animal-store: ${retired}\n`);
+
     // As if it had been killed between the two commits: all that the end of it does on this side is undone.
     rmSync(`${folders.store}/retired`);
     expect(await cli(['keys', 'list'], env())).toMatchObject({ code: 0, stderr: '' });
@@ -78,10 +72,12 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
     expect({ code, ...JSON.parse(stdout) }).toMatchObject({ code: 0, wasThere: true });
     expect(existsSync(`${folders.store}/retired`)).toBe(true);
     expect(await contentsOfTarget()).toEqual(contents);
+
+    const server = { ...(await startServer({ DATABASE_URL: url })), key };
+    const replayed = await rest(server, '/v1/pets', onceMore);
+    expect([replayed.headers['idempotent-replayed'], replayed.json.id]).toEqual(['true', 29]);
+    expect((await rest(server, '/v1/pets', newPet)).json.id).toBe(30);
     rmSync(`${folders.store}/retired`);
-    const target = await sessionWith(url);
-    await target.query(`update pet set name = 'another' where id = 2`);
-    await target.end();
     expect((await cli(['promote', url], env())).stderr).toMatch(/is not empty: /);
   });
 
@@ -152,15 +148,16 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
   test('killed in the middle it leaves no row, and is done by the next run', async () => {
     const { contents } = await usedStoreIn(folders.store);
     let passed = 0;
-    const gate = await startGate(url, async ({ length }) => {
+    const road = new Road(new URL(url), ({ length }) => {
       passed += length;
-      if (passed > 400_000) await new Promise(() => undefined);
+      road.isSilent = passed > 400_000;
     });
-    const { child, ended } = run('cli', ['promote', gate.url], env());
-    await eventually(async () => passed > 400_000);
+    await road.open();
+    const { child, ended } = run('cli', ['promote', road.url], env());
+    await eventually(async () => road.isSilent);
     child.kill('SIGKILL');
     expect(await ended).toMatchObject({ signal: 'SIGKILL' });
-    gate.close();
+    road.cut();
     expect((await contentsOfTarget()).pet).toEqual([]);
     expect(await cli(['promote', url], env())).toMatchObject({ code: 0, stderr: '' });
     expect(await contentsOfTarget()).toEqual(contents);

@@ -4,12 +4,11 @@ import { databaseForEach } from '../../support/each.ts';
 import { send } from '../../support/http.ts';
 import { afterEach, describe, expect, test } from '../../support/jest.ts';
 import { openNode } from '../../support/migrations.ts';
-import { cli, eventually, onPostgres, startServer } from '../../support/process.ts';
+import { bootstrapKey, cli, eventually, onPostgres, startServer } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 import { createRole, endSessions, openSession, type TestRole, urlOf } from '../../support/session.ts';
 import { startStore } from '../../support/store.ts';
 
-const key = 'a-key-for-these-tests-and-no-others';
 const database = databaseForEach(createEmptyDatabase);
 // What it owned has gone with the database.
 let role: TestRole | undefined;
@@ -22,7 +21,6 @@ async function readiness({ origin }: { origin: string }) {
   const { status, headers, text } = await send(origin, { path: '/readyz' });
   return { status, retryAfter: headers['retry-after'], body: JSON.parse(text) };
 }
-
 const notReady = (message: string) => ({
   status: 503,
   retryAfter: '1',
@@ -33,11 +31,12 @@ const onServer = onPostgres ? describe : describe.skip;
 
 onServer('on PostgreSQL (the embedded store is never a standby, has one role, and migrates in no time)', () => {
   test('a database that only reads, as a standby does, makes a server not ready', async () => {
-    const server = await startServer({ ...database.env });
+    const server = await startServer(database.env);
     const session = await openSession(database);
     const name = new URL(urlOf(database)).pathname.slice(1);
     await session.query(`alter database ${name} set default_transaction_read_only = on`);
     await endSessions(session);
+    const readOnly = 'The database is read-only; it may be a standby.';
     await eventually(async () => (await readiness(server)).body.message === readOnly);
     expect(await readiness(server)).toEqual(notReady(readOnly));
     await session.query(`set default_transaction_read_only = off; alter database ${name} reset all`);
@@ -50,7 +49,7 @@ onServer('on PostgreSQL (the embedded store is never a standby, has one role, an
     role = await createRole(database);
     const server = await startServer({ DATABASE_URL: role.url });
     const session = await openSession(database);
-    const name = role.name;
+    const { name } = role;
     for (const [taken, back] of [
       ['insert on pet', 'insert on pet'],
       ['all on sequence pet_id_seq', 'usage on sequence pet_id_seq'],
@@ -65,10 +64,8 @@ onServer('on PostgreSQL (the embedded store is never a standby, has one role, an
   });
 });
 
-const readOnly = 'The database is read-only; it may be a standby.';
-
 const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
-const given = () => ({ env: database.env, drop: async () => undefined });
+const started = () => startStore({}, { database: { env: database.env, drop: async () => undefined } });
 
 /** As `\\copy` does it: the rows have their ids, and nobody tells the counter. */
 async function moveByHand(ids: Array<number | bigint>): Promise<void> {
@@ -81,14 +78,14 @@ async function moveByHand(ids: Array<number | bigint>): Promise<void> {
 }
 
 test('rows moved by hand into a running service make it not ready, and `migrate` sets the counter', async () => {
-  const server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: key });
+  const server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: bootstrapKey });
   await moveByHand([1, 2, 3]);
   const behind = 'Every creation fails: the ids of pet are behind its rows. Run `migrate`.';
   expect(await readiness(server)).toEqual(notReady(behind));
   const migrated = await cli(['migrate'], database.env);
   expect(migrated).toMatchObject({ code: 0, stdout: 'the database is up to date\n' });
   expect(migrated.stderr).toMatch(/^animal-store: the id counter was behind the rows.*\(table: pet, greatest: 3\)\n$/);
-  expect((await send(server.origin, { path: '/readyz' })).status).toBe(200);
+  expect((await readiness(server)).status).toBe(200);
   expect((await rest(server, '/v1/pets', newPet)).json).toMatchObject({ id: 4 });
 });
 
@@ -97,7 +94,7 @@ test.each([
   ['but for a row at the end of the range, which does not use it up', [1, 70, 2n ** 63n - 1n], 71n],
 ])('a start sets the counter past the ids, %s', async (_which, ids, next) => {
   await moveByHand(ids);
-  const store = await startStore({}, { database: given() });
+  const store = await started();
   expect((await rest(store, '/v1/pets', newPet)).text).toContain(`"id":${next},`);
   await store.close();
 });
@@ -105,7 +102,7 @@ test.each([
 test('the least int64, which no list can contain, cannot be found either', async () => {
   const least = -(2n ** 63n);
   await moveByHand([least, least + 1n]);
-  const store = await startStore({}, { database: given() });
+  const store = await started();
   expect((await rest(store, '/v1/pets')).text).toMatch(/^\[\{"id":-9223372036854775807,/);
   expect((await rest(store, `/v1/pets/${least}`)).status).toBe(404);
   expect((await rest(store, `/v1/pets/${least + 1n}`)).status).toBe(200);

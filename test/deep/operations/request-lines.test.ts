@@ -6,7 +6,7 @@ import { send } from '../../support/http.ts';
 import { afterAll, beforeAll, describe, expect, test } from '../../support/jest.ts';
 import { openNode } from '../../support/migrations.ts';
 import { eventually, type ServerProcess, startServer } from '../../support/process.ts';
-import { type LogLine, linesOf } from '../../support/workers.ts';
+import { linesOf } from '../../support/workers.ts';
 
 const database = databaseForAll();
 let server: ServerProcess;
@@ -25,19 +25,18 @@ afterAll(() => node.close());
 let count = 0;
 
 /** Sends a request. @returns its line in the log */
-async function lineOf(path: string, headers: Record<string, string>, body?: object): Promise<LogLine> {
+async function lineOf(path: string, headers: Record<string, string> = {}, body?: object) {
   const reqId = `request-${++count}`;
   const json = body && { 'content-type': 'application/json' };
-  const method = body ? 'POST' : 'GET';
   await send(server.origin, {
-    method,
+    method: body ? 'POST' : 'GET',
     path,
     headers: { authorization: `Bearer ${key}`, 'x-request-id': reqId, ...json, ...headers },
     body: body && JSON.stringify(body),
   });
-  const found = () => linesOf(server.output.stdout).find((line) => line.reqId === reqId && line.msg === 'answered');
-  await eventually(async () => found() !== undefined);
-  return found() as LogLine;
+  const found = () => linesOf(server.output.stdout, 'answered').filter((line) => line.reqId === reqId);
+  await eventually(async () => found().length === 1);
+  return found()[0] as Record<string, unknown>;
 }
 
 const number = expect.any(Number);
@@ -65,7 +64,7 @@ describe('the line of a request says whose it was, for what, and how it went', (
     const created201 = { operation: 'createPet', status: 201, batch: 1, userAgent: 'shop/2.1' };
     expect(created).toEqual({ ...always(), ...face, ...created201 });
     const { text } = await send(server.origin, { path: '/v1/pets', headers: { authorization: `Bearer ${key}` } });
-    expect(await lineOf('/v1/pets', {})).toEqual({
+    expect(await lineOf('/v1/pets')).toEqual({
       ...always(),
       face: 'rest',
       req: { method: 'GET', path: '/v1/pets' },
@@ -119,10 +118,19 @@ describe('the line of a request says whose it was, for what, and how it went', (
     }
   });
 
-  test('of what is neither: face other, and the code of a refusal', async () => {
-    expect(await lineOf('/livez', {})).toMatchObject({ face: 'other', status: 200 });
-    const missing = { face: 'other', status: 404, code: 'NOT_FOUND', key: keyId };
-    expect(await lineOf('/v1/nothing', {})).toMatchObject(missing);
+  test('of what is neither: face other, the code of a refusal, and the path without query and secrets, up to its 256th character', async () => {
+    expect(await lineOf('/livez?a')).toMatchObject({ face: 'other', status: 200, req: { path: '/livez' } });
+    const secret = `ask_${'y'.repeat(49)}`;
+    const split = `/v1/${'x'.repeat(220)}/`;
+    for (const [path, logged] of [
+      [`/%zz?${key}`, '/%zz'],
+      [`/v1/${'x'.repeat(5000)}`, `/v1/${'x'.repeat(252)}`],
+      [`/v1/${secret.replace('ask_', '%61sk%5f')}?${secret}`, '/v1/ask_...'],
+      [`${split}${secret}`, `${split}ask_...`],
+    ] as const) {
+      const missing = { face: 'other', status: 404, code: 'NOT_FOUND', key: keyId };
+      expect(await lineOf(path)).toMatchObject({ ...missing, req: { method: 'GET', path: logged } });
+    }
   });
 });
 

@@ -1,50 +1,47 @@
+import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
-import { Agent, get } from 'node:http';
+import { connect } from 'node:net';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { loadConfig } from '../../../src/config.ts';
 import { databaseForEach } from '../../support/each.ts';
 import { newFolder } from '../../support/folder.ts';
 import { send } from '../../support/http.ts';
 import { describe, expect, test } from '../../support/jest.ts';
-import { eventually, runFile, startServer } from '../../support/process.ts';
+import { bootstrapKey, eventually, runFile, startServer } from '../../support/process.ts';
 import { exchange, requestText } from '../../support/raw.ts';
-import { allUp, linesOf, startWorkers, type WorkersProcess } from '../../support/workers.ts';
+import { allUp, linesOf, requestsFor, startWorkers, told, type WorkersProcess } from '../../support/workers.ts';
 
-const key = 'a-key-for-these-tests-and-no-others';
 const database = databaseForEach();
-const env = () => ({ ...database.env, BOOTSTRAP_API_KEY: key });
 const drained = { code: 0, signal: null, stderr: '' };
 
-test('WORKERS is a whole number from 1 to 256, or auto', () => {
-  for (const good of ['1', '256', 'auto']) expect(`${loadConfig({ WORKERS: good }).workers}`).toBe(good);
-  for (const bad of ['0', '257', '1.5', 'all']) expect(() => loadConfig({ WORKERS: bad })).toThrow('WORKERS');
-});
-
-test('the service is ready with all its workers; connections go to them in turn; a dead one is replaced; the log says so', async () => {
-  const server = await startServer({ ...env(), WORKERS: '3' }, { until: '/livez' });
+test('the service is ready with all its workers; connections go to them in turn; a dead one is replaced, and others take its connections', async () => {
+  const server = await startServer(
+    { ...database.env, WORKERS: '3', BOOTSTRAP_API_KEY: bootstrapKey },
+    { until: '/livez' },
+  );
   const ready = () => send(server.origin, { path: '/readyz' });
   let answer = await ready();
   for (; answer.status !== 200; answer = await ready()) expect(answer.status).toBe(503);
   expect(answer.text).toBe('{"status":"ok"}');
   // Connections that are kept alive would stay with the first worker.
   for (let time = 1; time <= 6; time += 1) await exchange(server, requestText('GET /v1/nothing'));
-  const answered = () =>
-    linesOf(server.output.stdout).filter(({ req }) => (req as { path?: string })?.path === '/v1/nothing');
+  const answered = () => requestsFor(server.output.stdout, '/v1/nothing').map(({ worker }) => worker);
   await eventually(async () => answered().length === 6);
-  const readyLines = () => linesOf(server.output.stdout).filter(({ msg }) => msg === 'worker ready');
-  await eventually(async () => readyLines().length === 3);
-  const victim = readyLines()[0]?.workerPid as number;
+  expect(answered().sort()).toEqual([1, 1, 2, 2, 3, 3]);
+
+  const victim = (await told(server, 'worker ready', 3))[0]?.workerPid as number;
+  process.kill(victim, 'SIGSTOP');
+  // Each third connection is the stopped worker's, which does not take it.
+  const answers = Array.from({ length: 6 }, () => exchange(server, requestText('GET /livez')));
+  await Promise.race(answers);
   process.kill(victim, 'SIGKILL');
-  await eventually(async () => readyLines().length === 4);
+  expect((await Promise.all(answers)).flat()).toMatchObject(Array(6).fill({ status: 200 }));
+  await told(server, 'worker ready', 4);
   await allUp(server);
 
   const { stdout, ...ended } = await server.stop();
   expect(ended).toEqual(drained);
-  const lines = linesOf(stdout);
-  const served = answered().map(({ worker }) => worker);
-  expect(served.sort()).toEqual([1, 1, 2, 2, 3, 3]);
-  expect(lines.filter(({ msg }) => msg === 'worker died')).toEqual([
+  expect(linesOf(stdout, 'worker died')).toEqual([
     {
       level: 50,
       time: expect.any(Number),
@@ -63,23 +60,21 @@ test('the service is ready with all its workers; connections go to them in turn;
 test('while a worker cannot be restarted the others serve, /readyz says how many are up, and in the end the service gives up', async () => {
   const manifest = join(await newFolder(), 'manifest.json');
   writeFileSync(manifest, '{}');
-  const server = await startWorkers({ ...env(), TRUSTED_DOCUMENTS: manifest }, 2);
+  const server = await startWorkers({ ...database.env, TRUSTED_DOCUMENTS: manifest }, 2);
   rmSync(manifest);
   process.kill(server.pids()[0] as number, 'SIGKILL');
-  await eventually(async () => {
-    return (await send(server.origin, { path: '/readyz' })).text === '{"status":"ok","workers":"1 of 2"}';
-  });
+  const fewer = '{"status":"ok","workers":"1 of 2"}';
+  await eventually(async () => (await send(server.origin, { path: '/readyz' })).text === fewer);
   const { code, stderr, stdout } = await server.ended;
   expect(code).toBe(1);
-  const told = stderr.trim().split('\n');
-  expect(told.pop()).toMatch(
+  const reasons = stderr.trim().split('\n');
+  expect(reasons.pop()).toMatch(
     /^animal-store: Worker \d ended before it could serve, 6 times in a row, .*exit code 1\.$/,
   );
-  expect(told).toHaveLength(6);
-  const lines = linesOf(stdout);
-  const pauses = lines.filter(({ msg }) => msg === 'worker died').map(({ restartInMs }) => restartInMs);
+  expect(reasons).toHaveLength(6);
+  const pauses = linesOf(stdout, 'worker died').map(({ restartInMs }) => restartInMs);
   expect(pauses).toEqual([100, 200, 400, 800, 1600, 3200]);
-  expect(lines.filter(({ msg, exitCode }) => msg === 'worker ended' && exitCode === 0)).toHaveLength(1);
+  expect(linesOf(stdout, 'worker ended').filter(({ exitCode }) => exitCode === 0)).toHaveLength(1);
 });
 
 test('inside of another cluster it says what to do', async () => {
@@ -109,7 +104,7 @@ describe('what is limited', () => {
 
   test('is wrong keys from an address, and units of a quota without Redis, over all workers, dead ones included', async () => {
     const limits = { TRUST_PROXY: '127.0.0.1', AUTH_FAILURES_PER_MINUTE: '9', QUOTA_PER_MINUTE: '9' };
-    const server = await startWorkers({ ...env(), ...limits });
+    const server = await startWorkers({ ...database.env, ...limits });
     /** Requests one after the other. @returns their statuses */
     async function statuses(address: string, count: number, secret?: string): Promise<Set<number>> {
       const found = new Set<number>();
@@ -130,43 +125,27 @@ describe('what is limited', () => {
 
     expect(await statuses('192.0.2.3', 6)).toEqual(only(401));
     process.kill(server.pids()[0] as number, 'SIGKILL');
-    await eventually(async () => server.pids().length === 4);
+    await told(server, 'worker ready', 4);
     expect(await statuses('192.0.2.3', 3)).toEqual(only(401));
     expect(await statuses('192.0.2.3', 6)).toEqual(only(429));
 
-    expect(await statuses('192.0.2.4', 9, key)).toEqual(only(200));
-    expect(await statuses('192.0.2.4', 6, key)).toEqual(only(429));
+    expect(await statuses('192.0.2.4', 9, bootstrapKey)).toEqual(only(200));
+    expect(await statuses('192.0.2.4', 6, bootstrapKey)).toEqual(only(429));
   });
 
   test('is counted by each worker for itself while the parent does not answer, and no request waits for it', async () => {
-    const server = await startWorkers({ ...env(), QUOTA_PER_MINUTE: '1000' }, 2);
-    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    const status = (secret: string) =>
-      new Promise<number | undefined>((done, fail) => {
-        const headers = { authorization: `Bearer ${secret}` };
-        get(`${server.origin}/v1/pets`, { agent, headers }, (incoming) => {
-          incoming.resume().on('end', () => done(incoming.statusCode));
-        }).on('error', fail);
-      });
-    expect(await status(key)).toBe(200);
+    const server = await startWorkers({ ...database.env, QUOTA_PER_MINUTE: '1000' }, 2);
+    // The parent hands connections to the workers: this one is open by then.
+    const socket = connect(Number(new URL(server.origin).port), '127.0.0.1');
+    const status = async (secret: string) => {
+      socket.write(`GET /v1/pets HTTP/1.1\r\nHost: store.example\r\nAuthorization: Bearer ${secret}\r\n\r\n`);
+      return Number(`${await once(socket, 'data')}`.slice(9, 12));
+    };
+    expect(await status(bootstrapKey)).toBe(200);
     server.child.kill('SIGSTOP');
-    expect([await status(key), await status(guess()), await status(key)]).toEqual([200, 401, 200]);
+    expect([await status(bootstrapKey), await status(guess()), await status(bootstrapKey)]).toEqual([200, 401, 200]);
     server.child.kill('SIGCONT');
-    expect([await status(key), await status(guess())]).toEqual([200, 401]);
-    agent.destroy();
+    expect([await status(bootstrapKey), await status(guess())]).toEqual([200, 401]);
     expect(await server.stop()).toMatchObject(drained);
   });
-});
-
-test('a connection that a dead worker had not taken yet goes to another one', async () => {
-  const server = await startWorkers(env(), 2);
-  const [victim] = server.pids() as [number];
-  process.kill(victim, 'SIGSTOP');
-  // Round robin: each second connection is the stopped worker's.
-  const answers = Array.from({ length: 4 }, () => exchange(server, requestText('GET /livez')));
-  await Promise.race(answers);
-  process.kill(victim, 'SIGKILL');
-  expect((await Promise.all(answers)).flat()).toMatchObject(Array(4).fill({ status: 200 }));
-  await allUp(server);
-  expect(await server.stop()).toMatchObject(drained);
 });
