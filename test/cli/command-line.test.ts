@@ -5,7 +5,7 @@ import { databaseForEach } from '../support/each.ts';
 import { send } from '../support/http.ts';
 import { afterEach, describe, expect, test } from '../support/jest.ts';
 import { openNode } from '../support/migrations.ts';
-import { cli, eventually, freePort, killAll, run } from '../support/process.ts';
+import { cli, eventually, freePort, bootstrapKey as key, killAll, run } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 
 afterEach(killAll);
@@ -88,7 +88,6 @@ describe('with a database', () => {
 
   test('`start` serves, its flags before the environment, with workers', async () => {
     const port = await freePort();
-    const key = 'a-key-for-these-tests-and-no-others';
     const env = { ...database.env, PORT: '1', BOOTSTRAP_API_KEY: key };
     const service = run('cli', ['start', '--port', `${port}`, '--workers', '2'], env);
     const origin = `http://127.0.0.1:${port}`;

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { chownSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { newFolder } from './folder.ts';
 import { type Env, type Running, runCommand } from './process.ts';
@@ -28,54 +28,36 @@ const user = 1000;
  * What Docker and Kubernetes make of the image, without either: a root of its own that is read-only, with the packages
  * for production alone, `/data` and `/tmp` to write to; process 1, not root, with no rights to gain.
  */
-export class Container {
-  readonly data: string;
-  readonly #root: string;
-
-  private constructor(root: string) {
-    this.#root = root;
-    this.data = join(root, 'data');
+export async function createContainer() {
+  const root = await newFolder();
+  const data = join(root, 'data');
+  for (const folder of [...system, 'node', 'proc', 'tmp', 'data', 'app/node_modules']) {
+    mkdirSync(join(root, folder), { recursive: true });
   }
-
-  static async create(): Promise<Container> {
-    const container = new Container(await newFolder());
-    container.#fill();
-    return container;
-  }
-
-  /** Runs a command in it, as process 1. */
-  run(command: string[], env: Env): Running {
-    const inside = { ...imageEnv(), ...env, PATH: '/node:/usr/sbin:/usr/bin:/bin' };
-    const privileges = ['--clear-groups', '--bounding-set=-all', '--inh-caps=-all', '--no-new-privs'];
-    const asUser = ['setpriv', '--reuid', `${user}`, '--regid', `${user}`, ...privileges, '--'];
-    return runCommand([...unshare, 'sh', join(this.#root, 'enter'), ...asUser, ...command], inside);
-  }
-
-  /** The process 1 of a command that runs, as this machine knows it. */
-  static processOf({ child }: Running): number {
-    return childrenOf(child.pid ?? 0)[0] ?? 0;
-  }
-
-  remove(): void {
-    rmSync(this.#root, { recursive: true });
-  }
-
-  #fill(): void {
-    for (const folder of [...system, 'node', 'proc', 'tmp', 'data', 'app/node_modules']) {
-      mkdirSync(join(this.#root, folder), { recursive: true });
-    }
-    chownSync(this.data, user, user);
-    const isBuilt = (path: string) => !/^dist\/(?:test|compile-cache)/.test(path);
-    for (const { from, to } of copied()) {
-      cpSync(from, join(this.#root, 'app', to), { recursive: true, filter: isBuilt });
-    }
-    const packages = productionPackages();
-    for (const path of packages) mkdirSync(join(this.#root, 'app', path), { recursive: true });
-    // As mkdtemp makes it, nobody else could enter.
-    execFileSync('chmod', ['755', this.#root]);
-    writeFileSync(join(this.#root, 'enter'), script(this.#root, packages));
-  }
+  chownSync(data, user, user);
+  const isBuilt = (path: string) => !/^dist\/(?:test|compile-cache)/.test(path);
+  for (const { from, to } of copied()) cpSync(from, join(root, 'app', to), { recursive: true, filter: isBuilt });
+  const packages = productionPackages();
+  for (const path of packages) mkdirSync(join(root, 'app', path), { recursive: true });
+  // As mkdtemp makes it, nobody else could enter.
+  chmodSync(root, 0o755);
+  const enter = join(root, 'enter');
+  writeFileSync(enter, script(root, packages));
+  return {
+    data,
+    /** Runs a command in it, as process 1. */
+    run(command: string[], env: Env): Running {
+      const inside = { ...imageEnv(), ...env, PATH: '/node:/usr/sbin:/usr/bin:/bin' };
+      const privileges = ['--clear-groups', '--bounding-set=-all', '--inh-caps=-all', '--no-new-privs'];
+      const asUser = ['setpriv', '--reuid', `${user}`, '--regid', `${user}`, ...privileges, '--'];
+      return runCommand([...unshare, 'sh', enter, ...asUser, ...command], inside);
+    },
+    remove: () => rmSync(root, { recursive: true }),
+  };
 }
+
+/** The process 1 of a command that runs, as this machine knows it. */
+export const processOf = ({ child }: Running) => childrenOf(child.pid ?? 0)[0] ?? 0;
 
 /** Of this machine, for `setpriv`, `sh` and what Node.js is linked with. */
 const system = ['usr', 'bin', 'lib', 'lib64', 'etc', 'dev'];

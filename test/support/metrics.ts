@@ -55,12 +55,6 @@ export function openTelemetry(role: 'alone' | 'parent' = 'alone'): Promise<Telem
   });
 }
 
-/** What a histogram knows of its values. */
-export function histogram(series: Series, name: string, labels: string): { count: number; sum: number } {
-  const of = (part: string) => series.get(`${name}_${part}{${labels}}`) ?? 0;
-  return { count: of('count'), sum: of('sum') };
-}
-
 export interface MeasuredServer extends ServerProcess {
   /** The origin of its port for operators. */
   operations: string;

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 
@@ -18,44 +18,33 @@ export interface ReceivedSpan {
   resource: Record<string, unknown>;
 }
 
-export type Answer = (response: ServerResponse) => void;
-const accept: Answer = (response) => void response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
+const accept = (response: ServerResponse) =>
+  void response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
 
-/** A collector: takes OTLP over HTTP, as protobuf, as the exporter sends it by default. */
-export class OtlpReceiver {
-  readonly spans: ReceivedSpan[] = [];
-  readonly requests: Array<Pick<IncomingMessage, 'url' | 'headers'>> = [];
-  /** All bodies, as they came. */
-  text = '';
-  /** Whatever it does with a request. */
-  answer: Answer = accept;
-  readonly #server: Server;
+export type OtlpReceiver = Awaited<ReturnType<typeof startReceiver>>;
 
-  private constructor() {
-    this.#server = createServer(async (request, response) => {
-      const { url, headers } = request;
-      const body = await buffer(request);
-      this.requests.push({ url, headers });
-      this.text += body.toString('latin1');
-      this.spans.push(...spansIn(body));
-      this.answer(response);
-    });
-  }
-
-  static async start(): Promise<OtlpReceiver> {
-    const receiver = new OtlpReceiver();
-    await once(receiver.#server.listen(0, '127.0.0.1'), 'listening');
-    return receiver;
-  }
-
-  get endpoint(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
-  }
-
-  async close(): Promise<void> {
-    this.#server.closeAllConnections();
-    await new Promise((done) => this.#server.close(done));
-  }
+/** Starts a collector: it takes OTLP over HTTP, as protobuf, as the exporter sends it by default. */
+export async function startReceiver() {
+  const server = createServer(async (request, response) => {
+    const { url, headers } = request;
+    const body = await buffer(request);
+    receiver.requests.push({ url, headers });
+    receiver.text += body.toString('latin1');
+    receiver.spans.push(...spansIn(body));
+    receiver.answer(response);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const receiver = {
+    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    spans: [] as ReceivedSpan[],
+    requests: [] as Array<Pick<IncomingMessage, 'url' | 'headers'>>,
+    /** All bodies, as they came. */
+    text: '',
+    /** What it does with a request. */
+    answer: accept,
+    close: () => server.close().closeAllConnections(),
+  };
+  return receiver;
 }
 
 interface Field {

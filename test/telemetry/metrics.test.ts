@@ -1,28 +1,25 @@
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
-import { ApiKeyService } from '../../src/access/keys/api-key.service.ts';
 import { databaseForAll } from '../support/each.ts';
-import { graphqlText } from '../support/graphql.ts';
+import { graphqlText, graphqlThrice } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
 import { beforeAll, beforeEach, expect, test } from '../support/jest.ts';
-import { allMetrics, histogram, type MeasuredServer, type Series, startMeasured } from '../support/metrics.ts';
-import { openNode } from '../support/migrations.ts';
-import { eventually } from '../support/process.ts';
+import { allMetrics, type MeasuredServer, type Series, startMeasured } from '../support/metrics.ts';
+import { bootstrapKey, cli, eventually } from '../support/process.ts';
 import { requestText } from '../support/raw.ts';
 
-const key = 'a-key-for-these-tests-and-no-others';
 const database = databaseForAll();
 let server: MeasuredServer;
 /** Before the test: one server counts for all of them. */
 let before: Series;
 beforeAll(async () => {
-  server = await startMeasured({ ...database.env, BOOTSTRAP_API_KEY: key });
+  server = await startMeasured(database.env);
 });
 beforeEach(async () => {
   before = await server.metrics();
 });
 
-const authorization = `Bearer ${key}`;
+const authorization = `Bearer ${bootstrapKey}`;
 const rest = (path: string, method = 'GET', body?: object, headers: Record<string, string> = { authorization }) =>
   send(server.origin, {
     path,
@@ -47,6 +44,11 @@ async function counted(series: string, value: number): Promise<Series> {
   return grown;
 }
 
+/** What a histogram knows of its values. */
+const histogram = (series: Series, name: string, labels: string) => ({
+  count: series.get(`${name}_count{${labels}}`),
+  sum: series.get(`${name}_sum{${labels}}`) ?? 0,
+});
 const operations = (face: string, operation: string, code: string) =>
   `animal_store_operations_total{face="${face}",operation="${operation}",code="${code}"}`;
 
@@ -88,9 +90,7 @@ test('operations are counted by API, name and code; of GraphQL each root field, 
   // Refused before it is an operation.
   await graphqlText(server, { query: 5 });
   await graphqlText(server, { query: 'query ($n: Int!) { petsConnection(first: $n) { edges { node { id } } } }' });
-  // The third time it is compiled.
-  for (let time = 0; time < 3; time += 1)
-    await graphqlText(server, { query: '{ petsConnection { edges { node { id } } } }' });
+  await graphqlThrice(server, { query: '{ petsConnection { edges { node { id } } } }' });
   const series = await counted(operations('graphql', 'petsConnection', 'OK'), 3);
   const grown = [...series].filter(([name, value]) => name.startsWith('animal_store_operations_total') && value > 0);
   expect(grown.sort()).toEqual(
@@ -127,9 +127,8 @@ test('round trips are counted with what they serve, and what waits is told', asy
 });
 
 test('refusals of keys, look-ups and calls of what is deprecated are counted', async () => {
-  const { database: node } = await openNode(database);
-  const { key: readers } = await new ApiKeyService(node).issue({ name: 'shop “front”\\', scope: 'read' });
-  await node.close();
+  const issued = await cli(['keys', 'issue', '--name', 'shop “front”\\', '--scope', 'read', '--json'], database.env);
+  const { key: readers } = JSON.parse(issued.stdout);
   const reader = { authorization: `Bearer ${readers}` };
   await rest('/v1/pets', 'GET', undefined, {});
   await rest('/v1/pets', 'GET', undefined, { authorization: `Bearer ask_${'0'.repeat(48)}` });

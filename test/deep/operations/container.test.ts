@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { Container, canContain } from '../../support/container.ts';
+import { canContain, createContainer, processOf } from '../../support/container.ts';
 import { send } from '../../support/http.ts';
 import { afterEach, expect, test } from '../../support/jest.ts';
 import { type Env, eventually, freePort, bootstrapKey as key, killAll, runFile } from '../../support/process.ts';
@@ -13,7 +13,7 @@ afterEach(killAll);
 (canContain ? test : test.skip)(
   'as in a container the service runs as process 1 with the packages for production, ends when it is told to, and the operator’s commands work (skipped without root)',
   async () => {
-    const container = await Container.create();
+    const container = await createContainer();
     const [port, operations] = [await freePort(), await freePort()];
     // Loopback, because the network is not the container's own.
     const hosts = { HOST: '127.0.0.1', OPERATIONS_HOST: '127.0.0.1', DRAIN_DELAY_MS: '0' };
@@ -29,7 +29,7 @@ afterEach(killAll);
     expect((await rest({ origin, key }, '/v1/pets', { method: 'POST', json })).status).toBe(201);
     expect((await send(`http://127.0.0.1:${operations}`, { path: '/metrics' })).status).toBe(200);
     expect(readdirSync(container.data)).not.toEqual([]);
-    process.kill(Container.processOf(service), 'SIGTERM');
+    process.kill(processOf(service), 'SIGTERM');
     expect(await service.ended).toMatchObject({ code: 0, stderr: '' });
 
     const cli = (line: string, env = {}) =>

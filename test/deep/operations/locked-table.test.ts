@@ -6,18 +6,14 @@ import { databaseForEach } from '../../support/each.ts';
 import { send } from '../../support/http.ts';
 import { afterEach, beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { startMeasured } from '../../support/metrics.ts';
-import { eventually, onPostgres, type ServerProcess, startServer } from '../../support/process.ts';
+import { bootstrapKey, eventually, onPostgres, type ServerProcess, startServer } from '../../support/process.ts';
 import { operations, type Refusal } from '../../support/refusal.ts';
 import { rest } from '../../support/rest.ts';
 import { openSession } from '../../support/session.ts';
-import { linesOf } from '../../support/workers.ts';
-
-const key = 'a-key-for-these-tests-and-no-others';
-
-type Client = Pick<ServerProcess, 'origin' | 'key'>;
+import { linesOf, told } from '../../support/workers.ts';
 
 /** A creation that has been sent as a whole, by a client that can go away. */
-function begin({ origin, key }: Client, path: string, body: unknown): ClientRequest {
+function begin({ origin, key }: ServerProcess, path: string, body: unknown): ClientRequest {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
   const outgoing = request(`${origin}${path}`, { method: 'POST', headers, agent: false });
   outgoing.on('error', () => undefined).end(JSON.stringify(body));
@@ -25,10 +21,7 @@ function begin({ origin, key }: Client, path: string, body: unknown): ClientRequ
 }
 
 const mutation = 'mutation { createPet(input: { name: "ghost", categoryId: 5 }) { id } }';
-const creations = [
-  (client: Client) => begin(client, '/v1/pets', { name: 'ghost', categoryId: 5 }),
-  (client: Client) => begin(client, '/graphql', { query: mutation }),
-];
+
 (onPostgres ? describe : describe.skip)(
   'while another session holds the table (PostgreSQL only: the embedded store has one session at a time)',
   () => {
@@ -38,7 +31,7 @@ const creations = [
       session = await openSession(database);
     });
     afterEach(() => session.end());
-    const env = () => ({ ...database.env, BOOTSTRAP_API_KEY: key });
+    const env = () => ({ ...database.env, BOOTSTRAP_API_KEY: bootstrapKey });
     const lock = 'begin; lock table pet in access exclusive mode';
 
     test('when nothing makes progress new requests are refused at once, on both faces, and /readyz says so', async () => {
@@ -81,10 +74,10 @@ const creations = [
       const server = await startServer({ ...env(), DRAIN_TIMEOUT_MS: '600000' });
       const observer = await openSession(database);
       await session.query(lock);
-      const headers = { authorization: `Bearer ${key}` };
       const list = async (path: string) => {
-        const { status, headers: answer } = await send(server.origin, { path, headers });
-        return [status, answer.connection];
+        const authorization = `Bearer ${bootstrapKey}`;
+        const { status, headers } = await send(server.origin, { path, headers: { authorization } });
+        return [status, headers.connection];
       };
       const calls = [
         ...creators.map(async ({ create }) => (await create(server, { name: 'Rex', categoryId: 5 })).outcome.name),
@@ -96,7 +89,7 @@ const creations = [
       await eventually(async () => ((await observer.query(waiting)).rowCount ?? 0) >= 2);
       await observer.end();
       const ended = server.stop();
-      await eventually(async () => server.output.stdout.includes('"draining"'));
+      await told(server, 'draining');
       await session.query('commit');
       expect(await Promise.all(calls)).toEqual(['Rex', 'Rex', [200, 'close'], [200, 'close']]);
       expect(await ended).toMatchObject({ code: 0, signal: null, stderr: '' });
@@ -104,8 +97,7 @@ const creations = [
 
     test('creations whose clients have gone before it was their turn are not written, and each has its line in the log', async () => {
       // Nothing ends by itself.
-      const patience = { DATABASE_STATEMENT_TIMEOUT_MS: '600000' };
-      const server = await startMeasured({ ...env(), ...patience });
+      const server = await startMeasured({ ...env(), DATABASE_STATEMENT_TIMEOUT_MS: '600000' });
       const create = (name: string) => rest(server, '/v1/pets', { method: 'POST', json: { name, categoryId: 5 } });
       const active = async () => (await server.metrics()).get('http_server_active_requests');
       await session.query(lock);
@@ -113,14 +105,16 @@ const creations = [
       const waiting = `select 1 from pg_locks join pg_database on pg_database.oid = database
       where datname = current_database() and not granted`;
       await eventually(async () => (await session.query(waiting)).rows.length > 0);
-      const gone = creations.flatMap((begun) => Array.from({ length: 10 }, () => begun(server)));
+      const gone = Array.from({ length: 10 }, () => [
+        begin(server, '/v1/pets', { name: 'ghost', categoryId: 5 }),
+        begin(server, '/graphql', { query: mutation }),
+      ]).flat();
       await eventually(async () => (await active()) === 21);
       const patient = create('Bella');
       await eventually(async () => (await active()) === 22);
       for (const outgoing of gone) outgoing.destroy();
       const msg = 'aborted by the client';
-      const aborted = () => linesOf(server.output.stdout).filter((line) => line.msg === msg);
-      await eventually(async () => aborted().length === gone.length);
+      await told(server, msg, gone.length);
 
       await session.query('rollback');
       expect([(await first).status, (await patient).status]).toEqual([201, 201]);
@@ -141,7 +135,7 @@ const creations = [
       const rested = { req: { method: 'POST', path: '/v1/pets' }, face: 'rest', operation: 'createPet' };
       const queried = { req: { method: 'POST', path: '/graphql' }, face: 'graphql', fields: ['createPet'] };
       for (const operation of [rested, queried]) {
-        const found = aborted().filter(({ face }) => face === operation.face);
+        const found = linesOf(server.output.stdout, msg).filter(({ face }) => face === operation.face);
         expect(found).toEqual(Array(10).fill({ ...anything, ...operation }));
       }
     });

@@ -1,32 +1,25 @@
-import pg from 'pg';
 import { createOwnDatabase } from '../../support/database.ts';
 import { databaseForEach } from '../../support/each.ts';
+import { sessionWith } from '../../support/embedded.ts';
 import { graphqlText } from '../../support/graphql.ts';
 import { expect, test } from '../../support/jest.ts';
-import { startServer } from '../../support/process.ts';
+import { bootstrapKey, startServer } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 
 /** What the process makes of more than it could hold. */
 const database = databaseForEach(createOwnDatabase);
 
-/** Animals with the longest names that can be added. */
-async function stock(count: number): Promise<void> {
-  const { env } = database;
-  const client = new pg.Client(
-    'DATABASE_URL' in env ? env.DATABASE_URL : { host: env.DATA_DIR, user: 'postgres', database: 'postgres' },
-  );
-  await client.connect();
-  const text = `insert into pet (name, category_id, status) select repeat('\u{1f436}', 1000), 1, 'available' from generate_series(1, $1)`;
-  await client.query(text, [count]);
-  await client.end();
-}
-
 test('the largest pages, many at a time, neither end a process with a small heap nor keep others waiting', async () => {
-  const env = { ...database.env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others', LOG_LEVEL: 'silent' };
+  const env = { ...database.env, BOOTSTRAP_API_KEY: bootstrapKey, LOG_LEVEL: 'silent' };
   // Nothing here is too late, however busy the machine is.
   const patience = { DATABASE_STATEMENT_TIMEOUT_MS: '600000' };
   const server = await startServer({ ...env, ...patience, NODE_OPTIONS: '--max-old-space-size=128' });
-  await stock(201);
+  const place = 'DATABASE_URL' in database.env ? database.env.DATABASE_URL : database.env.DATA_DIR;
+  const session = await sessionWith(place);
+  // Animals with the longest names that can be added.
+  await session.query(`insert into pet (name, category_id, status)
+    select repeat('\u{1f436}', 1000), 1, 'available' from generate_series(1, 201)`);
+  await session.end();
   const { json } = await rest(server, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 1 } });
 
   const lists = Array.from({ length: 64 }, (_, at) => rest(server, `/v1/pets?limit=${37 + at}&after=${at}`));

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { creators } from '../../support/creations.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../../support/jest.ts';
-import { eventually, onPostgres } from '../../support/process.ts';
+import { eventually, bootstrapKey as key, onPostgres } from '../../support/process.ts';
 import { operations } from '../../support/refusal.ts';
 import { rest } from '../../support/rest.ts';
 import { Road } from '../../support/road.ts';
@@ -14,12 +14,7 @@ const said = 'The database did not say whether this was stored: it may have been
 const unknown = { ...refused, message: `${said} Look for it before you send it again.`, retryAfter: undefined };
 const notBegun = { ...refused, message: 'The database cannot be reached; try again shortly.', retryAfter: 1 };
 
-// Is not looked up: no other statement comes between.
-const key = 'a-key-for-these-tests-and-no-others';
-
-const onServer = onPostgres ? describe : describe.skip;
-
-onServer.each(Object.entries(operations))(
+(onPostgres ? describe : describe.skip).each(Object.entries(operations))(
   'a creation by %s that fails (PostgreSQL only: there is no road to the embedded store)',
   (face, { create }) => {
     let road: Road;
@@ -29,6 +24,7 @@ onServer.each(Object.entries(operations))(
       const database = await createTestDatabase();
       road = new Road(new URL(urlOf(database)));
       await road.open();
+      // The key is not looked up: no other statement comes between.
       const env = { DATABASE_URL: road.url, DATABASE_STATEMENT_TIMEOUT_MS: '1000', BOOTSTRAP_API_KEY: key };
       store = { ...(await startStore(env, { database })), key };
       session = await openSession(database);
@@ -52,37 +48,38 @@ onServer.each(Object.entries(operations))(
     /** Beside the road. */
     const stored = async () => (await session.query('select name from pet')).rows.map(({ name }) => name);
 
-    test('when the connection breaks after the commit the client is not told to send it again', async () => {
-      road.cutsAt = 'INSERT 0 1';
-      expect(await create(store, 'Rex')).toEqual(unknown);
-      expect(await stored()).toEqual(['Rex']);
-    });
-
-    test('nor when PostgreSQL falls silent after it was sent', async () => {
-      // A connection that stands already, so that it is sent on it.
-      expect((await rest(store, '/v1/pets')).status).toBe(200);
-      road.isSilent = true;
-      expect(await create(store, 'Rex')).toEqual(unknown);
-    });
-
     test.each([
-      ['the connection breaks after the commit', () => (road.cutsAt = 'SELECT 1')],
-      ['PostgreSQL falls silent after it was sent', () => (road.isSilent = true)],
-    ])('with an Idempotency-Key it is sent again when %s, and is there once', async (_what, fails) => {
-      const { create } = creators.find(({ name }) => name === face) as (typeof creators)[number];
-      const send = () => create(store, { name: 'Rex', categoryId: 5 }, { once: 'a-name-for-it' });
-      await session.query('delete from idempotency_key');
-      expect((await rest(store, '/v1/pets')).status).toBe(200);
-      fails();
-      const message = `${said} Send it again with the same Idempotency-Key.`;
-      expect(await send()).toMatchObject({ outcome: { ...refused, message }, retryAfter: 1 });
-      const before = await stored();
-      await mend();
-      const { outcome, replayed } = await send();
-      expect(outcome).toMatchObject({ name: 'Rex' });
-      expect(replayed).toBe(before.length === 1 ? 'true' : undefined);
-      expect(await stored()).toEqual(['Rex']);
-    });
+      ['the connection breaks after the commit', 'INSERT 0 1', 'SELECT 1'],
+      ['PostgreSQL falls silent after it was sent', undefined, undefined],
+    ])(
+      'when %s the client is not told to send it again, but with an Idempotency-Key, and then it is there once',
+      async (_what, cutsAt, cutsOnceAt) => {
+        const fail = async (at: string | undefined) => {
+          // A connection that stands already, so that it is sent on it.
+          expect((await rest(store, '/v1/pets')).status).toBe(200);
+          road.cutsAt = at;
+          road.isSilent = at === undefined;
+        };
+        await fail(cutsAt);
+        expect(await create(store, 'Rex')).toEqual(unknown);
+        if (cutsAt) expect(await stored()).toEqual(['Rex']);
+        await mend();
+        await store.empty();
+
+        const { create: createOnce } = creators.find(({ name }) => name === face) as (typeof creators)[number];
+        const send = () => createOnce(store, { name: 'Rex', categoryId: 5 }, { once: 'a-name-for-it' });
+        await session.query('delete from idempotency_key');
+        await fail(cutsOnceAt);
+        const message = `${said} Send it again with the same Idempotency-Key.`;
+        expect(await send()).toMatchObject({ outcome: { ...refused, message }, retryAfter: 1 });
+        const before = await stored();
+        await mend();
+        const { outcome, replayed } = await send();
+        expect(outcome).toMatchObject({ name: 'Rex' });
+        expect(replayed).toBe(before.length === 1 ? 'true' : undefined);
+        expect(await stored()).toEqual(['Rex']);
+      },
+    );
 
     test('when it was never sent it may be sent again', async () => {
       road.cut();

@@ -1,20 +1,12 @@
 import { send } from '../../support/http.ts';
-import { afterAll, beforeAll, expect, test } from '../../support/jest.ts';
+import { expect, test } from '../../support/jest.ts';
 import { eventually } from '../../support/process.ts';
-import { type ServiceNode, type Store, startNode, startStore } from '../../support/store.ts';
+import { nodeForAll, storeForAll } from '../../support/store.ts';
 
 /** A process that is busier than its core says so to its clients, instead of letting new ones wait. */
 
-let store: Store;
-let node: ServiceNode;
-beforeAll(async () => {
-  store = await startStore();
-  node = await startNode(store, { MAX_CONNECTIONS: '100', EVENT_LOOP_MAX_DELAY_MS: '100' });
-});
-afterAll(async () => {
-  await node.close();
-  await store.close();
-});
+const store = storeForAll();
+const node = nodeForAll(store, { MAX_CONNECTIONS: '100', EVENT_LOOP_MAX_DELAY_MS: '100' });
 
 const ask = (path: string) => send(node.origin, { path, headers: { authorization: `Bearer ${store.key}` } });
 

@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { databaseForAll } from '../../support/each.ts';
 import { faces, type SeenPet } from '../../support/faces.ts';
+import { newFolder } from '../../support/folder.ts';
 import { afterAll, beforeAll, describe, expect, test } from '../../support/jest.ts';
-import { type Env, eventually, runFile, type ServerProcess, startServer } from '../../support/process.ts';
+import { bootstrapKey, type Env, eventually, runFile, type ServerProcess, startServer } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 
 /** What stood for a release before there were tags. */
@@ -30,8 +30,8 @@ function git(...args: string[]): string {
 }
 
 /** Builds a release with the dependencies of this one. */
-function build(release: string): string {
-  const folder = mkdtempSync(join(tmpdir(), 'animal-store-previous-'));
+async function build(release: string): Promise<string> {
+  const folder = await newFolder();
   const input = execFileSync('git', ['archive', '--format=tar', release], { maxBuffer: 2 ** 28 });
   execFileSync('tar', ['-x', '-C', folder], { input });
   symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
@@ -50,10 +50,10 @@ function build(release: string): string {
   /** One of each, on a database that this release has migrated. */
   let servers: [ServerProcess, ServerProcess];
   beforeAll(async () => {
-    folder = build(previous as string);
+    folder = await build(previous as string);
     expect(await command('.', ['migrate'], database.env)).toMatchObject({ code: 0 });
     env = { ...database.env, MIGRATE_ON_START: 'false' };
-    const withKey = { ...env, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others' };
+    const withKey = { ...env, BOOTSTRAP_API_KEY: bootstrapKey };
     const old = startServer(withKey, { file: join(folder, 'dist/src/main.js') });
     servers = await Promise.all([old, startServer(withKey)]);
   });
@@ -64,7 +64,7 @@ function build(release: string): string {
   test('what is added through either is found and listed by both, and ids ascend', async () => {
     const roads = servers.flatMap((server) => faces.map((face) => ({ server: server as never, face })));
     const statuses = ['available', 'pending', 'sold'];
-    const add = async (_: unknown, number: number): Promise<SeenPet> => {
+    const add = async (number: number): Promise<SeenPet> => {
       const { face, server } = roads[number % 4] as (typeof roads)[number];
       const newPet = { name: `pet ${number}`, categoryId: number, status: statuses[number % 3] };
       const outcome = await face.create(server, newPet);
@@ -72,9 +72,9 @@ function build(release: string): string {
       return (outcome as { data: SeenPet }).data;
     };
     const added: SeenPet[] = [];
-    for (let number = 0; number < 12; number += 1) added.push(await add(undefined, number));
+    for (let number = 0; number < 12; number += 1) added.push(await add(number));
     expect(added).toEqual(sorted(added));
-    added.push(...sorted(await Promise.all(Array.from({ length: 40 }, (_, index) => add(_, 12 + index)))));
+    added.push(...sorted(await Promise.all(Array.from({ length: 40 }, (_, index) => add(12 + index)))));
     expect(added).toEqual(sorted(added));
 
     for (const { server, face } of roads) {

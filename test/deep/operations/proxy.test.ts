@@ -1,16 +1,15 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { heartbeatInterval } from '../../../packages/graphql-streams/src/event-stream.ts';
 import { databaseForEach } from '../../support/each.ts';
 import { type HttpRequest, send } from '../../support/http.ts';
-import { afterEach, describe, expect, test } from '../../support/jest.ts';
-import { eventually, freePort, onPlainPostgres, startServer } from '../../support/process.ts';
+import { afterEach, expect, test } from '../../support/jest.ts';
+import { bootstrapKey, eventually, freePort, onPlainPostgres, startServer } from '../../support/process.ts';
 import { hasHaproxy, startProxy, type TestProxy } from '../../support/servers/haproxy.ts';
 
-const key = 'a-key-for-these-tests-and-no-others';
-const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+const headers = { authorization: `Bearer ${bootstrapKey}`, 'content-type': 'application/json' };
 const rex = JSON.stringify({ name: 'Rex', categoryId: 5 });
 
 let proxy: TestProxy | undefined;
@@ -25,81 +24,77 @@ test('it is more patient than a live list is silent', () => {
   expect(Number(patience) * 1000).toBeGreaterThanOrEqual(heartbeatInterval + 5000);
 });
 
-describe('two nodes behind the proxy of compose.yaml', () => {
-  const database = databaseForEach();
-  const onServer = onPlainPostgres && hasHaproxy ? test : test.skip;
+const database = databaseForEach();
 
-  onServer(
-    'are restarted one by one under load, no request fails, and each believes the proxy about who asks (skipped without PostgreSQL or HAProxy)',
-    async () => {
-      const ports = [await freePort(), await freePort()] as [number, number];
-      const checks = [await freePort(), await freePort()] as [number, number];
-      /** With the environment that image and compose give it. */
-      const startNode = (at: 0 | 1) =>
-        startServer({
-          ...database.env,
-          PORT: `${ports[at]}`,
-          OPERATIONS_PORT: `${checks[at]}`,
-          BOOTSTRAP_API_KEY: key,
-          TRUST_PROXY: '1',
-          DRAIN_DELAY_MS: '5000',
-        });
-      const nodes = [await startNode(0), await startNode(1)];
-      proxy = await startProxy(ports, checks);
-      const load = startLoad(proxy.origin);
-      for (const at of [0, 1] as const) {
-        const name = (['store-1', 'store-2'] as const)[at];
-        const before = load.answered;
-        expect(await nodes[at]?.stop()).toMatchObject({ code: 0, stderr: '' });
-        expect(proxy.noticed(name, 'DOWN')).toBe(true);
-        // While it was away, the other one served.
-        expect(load.answered).toBeGreaterThan(before + 100);
-        nodes[at] = await startNode(at);
-        await eventually(async () => proxy?.noticed(name, 'UP') === true);
-      }
-      await load.stop();
-      expect(load.failures).toEqual([]);
-      const forged = { 'x-forwarded-for': '6.6.6.6', 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' };
-      const own = { ...headers, ...forged, host: 'shop.example' };
-      const { headers: answer } = await send(proxy.origin, { path: '/v1/pets?limit=1', headers: own });
-      expect(answer.link).toMatch(/^<http:\/\/shop\.example\/v1\/pets\?/);
-    },
-  );
-});
+(onPlainPostgres && hasHaproxy ? test : test.skip)(
+  'two nodes behind the proxy of compose.yaml are restarted one by one under load, no request fails, and each believes the proxy about who asks (skipped without PostgreSQL or HAProxy)',
+  async () => {
+    const ports = [await freePort(), await freePort()] as [number, number];
+    const checks = [await freePort(), await freePort()] as [number, number];
+    /** With the environment that image and compose give it. */
+    const startNode = (at: 0 | 1) =>
+      startServer({
+        ...database.env,
+        PORT: `${ports[at]}`,
+        OPERATIONS_PORT: `${checks[at]}`,
+        BOOTSTRAP_API_KEY: bootstrapKey,
+        TRUST_PROXY: '1',
+        DRAIN_DELAY_MS: '5000',
+      });
+    const nodes = [await startNode(0), await startNode(1)];
+    proxy = await startProxy(ports, checks);
+    const { origin, noticed } = proxy;
+    const load = startLoad(origin);
+    for (const [at, name] of [
+      [0, 'store-1'],
+      [1, 'store-2'],
+    ] as const) {
+      const before = load.answered;
+      expect(await nodes[at]?.stop()).toMatchObject({ code: 0, stderr: '' });
+      expect(noticed(name, 'DOWN')).toBe(true);
+      // While it was away, the other one served.
+      expect(load.answered).toBeGreaterThan(before + 100);
+      nodes[at] = await startNode(at);
+      await eventually(async () => noticed(name, 'UP'));
+    }
+    await load.stop();
+    expect(load.failures).toEqual([]);
+    const forged = { 'x-forwarded-for': '6.6.6.6', 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' };
+    const own = { ...headers, ...forged, host: 'shop.example' };
+    const { headers: answer } = await send(origin, { path: '/v1/pets?limit=1', headers: own });
+    expect(answer.link).toMatch(/^<http:\/\/shop\.example\/v1\/pets\?/);
+  },
+);
 
-describe('a node that closes without an answer', () => {
-  const withProxy = hasHaproxy ? test : test.skip;
-  const servers: Server[] = [];
-  afterEach(() => {
-    for (const server of servers.splice(0)) server.close().closeAllConnections();
+/** Is ready, and breaks off every request but those for its health: it may have done what it was told. */
+async function startBroken(deliveries: unknown[]) {
+  const server = createServer((incoming, answer) => {
+    if (/^\/(?:livez|readyz)$/.test(incoming.url ?? '')) return answer.end();
+    deliveries.push(incoming.method);
+    incoming.socket.destroy();
   });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return { port: (server.address() as AddressInfo).port, close: () => server.close().closeAllConnections() };
+}
 
-  /** Is ready, and breaks off every request but those for its health: it may have done what it was told. */
-  async function startBroken(deliveries: string[]): Promise<number> {
-    const server = createServer((incoming, answer) => {
-      if (/^\/(?:livez|readyz)$/.test(incoming.url ?? '')) return answer.end();
-      deliveries.push(incoming.method ?? '');
-      incoming.socket.destroy();
-    });
-    servers.push(server);
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    return (server.address() as AddressInfo).port;
-  }
-
-  withProxy.each([
-    ['POST', '/v1/pets', {}, 1],
-    ['POST', '/graphql', {}, 1],
-    ['POST', '/v1/pets', { 'idempotency-key': 'order-1' }, 3],
-    ['GET', '/v1/pets', {}, 3],
-  ])('gets a %s of %s with %j %d times at most (skipped without HAProxy)', async (method, path, more, times) => {
-    const deliveries: string[] = [];
-    proxy = await startProxy([await startBroken(deliveries), await startBroken(deliveries)]);
+(hasHaproxy ? test : test.skip).each([
+  ['POST', '/v1/pets', {}, 1],
+  ['POST', '/graphql', {}, 1],
+  ['POST', '/v1/pets', { 'idempotency-key': 'order-1' }, 3],
+  ['GET', '/v1/pets', {}, 3],
+])(
+  'a node that closes without an answer gets a %s of %s with %j %d times at most (skipped without HAProxy)',
+  async (method, path, more, times) => {
+    const deliveries: unknown[] = [];
+    const nodes = [await startBroken(deliveries), await startBroken(deliveries)] as const;
+    proxy = await startProxy([nodes[0].port, nodes[1].port]);
     // 502; or no answer at all on a connection that has had one, as HTTP/1.1 lets servers do.
     const body = method === 'POST' ? rex : undefined;
     await send(proxy.origin, { method, path, headers: { ...headers, ...more }, body }).catch(() => undefined);
+    for (const node of nodes) node.close();
     expect(deliveries).toEqual(Array(times).fill(method));
-  });
-});
+  },
+);
 
 /** Clients on connections that stay open, which create, list and ask GraphQL without a pause. */
 function startLoad(origin: string) {
@@ -118,9 +113,9 @@ function startLoad(origin: string) {
       else load.failures.push(`${kind.method} ${kind.path}: ${seen}`);
     }
   });
-  async function stop(): Promise<void> {
+  function stop(): Promise<unknown> {
     isStopped = true;
-    await Promise.all(loops);
+    return Promise.all(loops);
   }
   return load;
 }

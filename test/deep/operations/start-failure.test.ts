@@ -8,18 +8,24 @@ import { startFailure } from '../../../src/start-failure.ts';
 import { databaseForEach } from '../../support/each.ts';
 import { newFolder } from '../../support/folder.ts';
 import { expect, test } from '../../support/jest.ts';
-import { cli, freePort, startAndFail } from '../../support/process.ts';
+import { cli, type Env, freePort, startAndFail } from '../../support/process.ts';
 
 const database = databaseForEach();
 
+/** What a start says, and a command, on standard error alone. */
+async function reasons(env: Env): Promise<string[]> {
+  const both = [await startAndFail(env), await cli(['keys', 'list'], env)];
+  expect(both).toMatchObject(Array(2).fill({ code: 1, stdout: '' }));
+  return both.map(({ stderr }) => stderr);
+}
+
 test('a configuration that cannot be used is refused with one message that lists every mistake, with workers, too', async () => {
   const env = { PORT: '70000', DATABASE_URL: 'mysql://shop@127.0.0.1/shop', BOOTSTRAP_API_KEY: 'short' };
-  for (const ended of [await startAndFail({ ...env, WORKERS: '3' }), await cli(['keys', 'list'], env)]) {
-    expect(ended).toMatchObject({ code: 1, stdout: '' });
-    const [title, ...mistakes] = ended.stderr.trim().split('\n');
+  for (const reason of await reasons({ ...env, WORKERS: '3' })) {
+    const [title, ...mistakes] = reason.trim().split('\n');
     expect(title).toBe('animal-store: Configuration error:');
     expect(mistakes.map((line) => line.trim().split(' ', 1)[0]).sort()).toEqual(Object.keys(env).sort());
-    expect(ended.stderr).not.toContain('short');
+    expect(reason).not.toContain('short');
   }
 });
 
@@ -48,12 +54,10 @@ test('with workers a file that cannot be read is named once', async () => {
 });
 
 test.each(['127.0.0.1', 'localhost'])('a database that cannot be reached on %s is said in one line', async (host) => {
-  const port = await freePort();
-  const env = { DATABASE_URL: `postgres://shop:secret@${host}:${port}/shop` };
-  for (const ended of [await startAndFail(env), await cli(['migrate'], env)]) {
-    expect(ended).toMatchObject({ code: 1, stdout: '' });
-    expect(ended.stderr).toMatch(/^animal-store: The database \(DATABASE_URL\) cannot be reached: .*ECONNREFUSED.*\n$/);
-    expect(ended.stderr).not.toContain('secret');
+  const DATABASE_URL = `postgres://shop:secret@${host}:${await freePort()}/shop`;
+  for (const reason of await reasons({ DATABASE_URL })) {
+    expect(reason).toMatch(/^animal-store: The database \(DATABASE_URL\) cannot be reached: .*ECONNREFUSED.*\n$/);
+    expect(reason).not.toContain('secret');
   }
 });
 
@@ -61,14 +65,11 @@ test('a data folder that cannot be written, or is no store of ours, is named in 
   const folder = await newFolder();
   writeFileSync(join(folder, 'lock'), 'not a lock');
   const DATA_DIR = join(folder, 'lock', 'data');
-  for (const ended of [await startAndFail({ DATA_DIR }), await cli(['keys', 'list'], { DATA_DIR })]) {
-    expect(ended).toMatchObject({ code: 1, stdout: '' });
-    expect(ended.stderr).toMatch(/^animal-store: The data folder .*data \(DATA_DIR\) cannot be written: .*\n$/);
-    expect(ended.stderr).toContain(DATA_DIR);
+  const unwritable = `^animal-store: The data folder ${DATA_DIR} \\(DATA_DIR\\) cannot be written: .*\n$`;
+  for (const reason of await reasons({ DATA_DIR })) expect(reason).toMatch(new RegExp(unwritable));
+  for (const reason of await reasons({ DATA_DIR: folder })) {
+    expect(reason).toMatch(/^animal-store: The embedded store could not be opened: .*\n$/);
   }
-  const ended = await startAndFail({ DATA_DIR: folder });
-  expect(ended).toMatchObject({ code: 1, stdout: '' });
-  expect(ended.stderr).toMatch(/^animal-store: The embedded store could not be opened: .*\n$/);
   rmSync(folder, { recursive: true });
 });
 

@@ -3,20 +3,19 @@ import { databaseForEach } from '../../support/each.ts';
 import { graphqlText } from '../../support/graphql.ts';
 import { send } from '../../support/http.ts';
 import { expect, test } from '../../support/jest.ts';
-import { type MeasuredServer, openTelemetry, seriesIn, startMeasured } from '../../support/metrics.ts';
-import { eventually, freePort } from '../../support/process.ts';
+import { openTelemetry, startMeasured } from '../../support/metrics.ts';
+import { bootstrapKey, eventually, type ServerProcess } from '../../support/process.ts';
 import { exchange, requestText } from '../../support/raw.ts';
-import { allUp, startWorkers, type WorkersProcess } from '../../support/workers.ts';
+import { allUp, startWorkers, told } from '../../support/workers.ts';
 
-const key = 'a-key-for-these-tests-and-no-others';
 const database = databaseForEach(createTestDatabase);
 
+const authorization = `Authorization: Bearer ${bootstrapKey}\r\n`;
 /** What no metric may repeat. */
 const mark = 'h0stile';
 
 /** The same kinds of requests, each time in other words. */
-async function ask(server: MeasuredServer, word: string): Promise<void> {
-  const authorization = `Authorization: Bearer ${key}\r\n`;
+async function ask(server: ServerProcess, word: string): Promise<void> {
   const get = (path: string, headers = authorization) => exchange(server, requestText(`GET ${path}`, headers));
   await get(`/${word}`);
   await get(`/v1/pets/${word}`);
@@ -39,7 +38,7 @@ async function ask(server: MeasuredServer, word: string): Promise<void> {
 }
 
 test('nothing that a client sends becomes a label, and no client makes series', async () => {
-  const server = await startMeasured({ ...database.env, BOOTSTRAP_API_KEY: key });
+  const server = await startMeasured(database.env);
   // Once for each kind of answer that there is.
   await ask(server, 'warmup');
   await ask(server, 'warmup2');
@@ -63,19 +62,16 @@ test('of more than 200 keys that call what is deprecated, the others share a ser
 const lists = 'animal_store_operations_total{face="rest",operation="listPets",code="OK"}';
 
 /** On a connection each: they go to the workers in turn. */
-async function list(server: WorkersProcess, times: number): Promise<void> {
-  for (let time = 0; time < times; time += 1) {
-    await exchange(server, requestText('GET /v1/pets', `Authorization: Bearer ${key}\r\n`));
-  }
+async function list(server: ServerProcess, times: number): Promise<void> {
+  for (let time = 0; time < times; time += 1) await exchange(server, requestText('GET /v1/pets', authorization));
 }
 
 test('the parent adds what its workers count; what has been counted stays when one hangs, and when one dies', async () => {
-  const port = await freePort();
-  const server = await startWorkers({ ...database.env, BOOTSTRAP_API_KEY: key, OPERATIONS_PORT: `${port}` }, 2);
-  const metrics = async () => seriesIn((await send(`http://127.0.0.1:${port}`, { path: '/metrics' })).text);
+  const server = await startWorkers(database.env, 2);
+  const metric = async (name: string) => (await server.metrics()).get(name);
   await list(server, 10);
-  await eventually(async () => (await metrics()).get(lists) === 10);
-  const series = await metrics();
+  await eventually(async () => (await metric(lists)) === 10);
+  const series = await server.metrics();
   expect(series.get('animal_store_workers_up')).toBe(2);
   expect(series.get('animal_store_workers_silent')).toBe(0);
   expect(series.get('animal_store_database_up')).toBe(1);
@@ -84,17 +80,17 @@ test('the parent adds what its workers count; what has been counted stays when o
   const [victim] = server.pids() as [number];
   process.kill(victim, 'SIGSTOP');
   // One that is left like this would outlive the test. It keeps no scrape waiting.
-  const isTold = eventually(async () => (await metrics()).get('animal_store_workers_silent') === 1);
+  const isTold = eventually(async () => (await metric('animal_store_workers_silent')) === 1);
   await isTold.finally(() => process.kill(victim, 'SIGCONT'));
-  expect((await metrics()).get(lists)).toBe(10);
-  await eventually(async () => (await metrics()).get('animal_store_workers_silent') === 0);
-  expect((await metrics()).get(lists)).toBe(10);
+  expect(await metric(lists)).toBe(10);
+  await eventually(async () => (await metric('animal_store_workers_silent')) === 0);
+  expect(await metric(lists)).toBe(10);
 
   process.kill(victim, 'SIGKILL');
-  await eventually(async () => server.pids().length === 3);
+  await told(server, 'worker ready', 3);
   await allUp(server);
-  expect((await metrics()).get(lists)).toBe(10);
+  expect(await metric(lists)).toBe(10);
   await list(server, 4);
-  await eventually(async () => (await metrics()).get(lists) === 14);
+  await eventually(async () => (await metric(lists)) === 14);
   expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
 });

@@ -6,14 +6,14 @@ import { newFolder } from '../../support/folder.ts';
 import { graphqlText, graphqlThrice } from '../../support/graphql.ts';
 import { send } from '../../support/http.ts';
 import { afterEach, beforeEach, expect, test } from '../../support/jest.ts';
-import { OtlpReceiver, type ReceivedSpan } from '../../support/otlp.ts';
+import { type OtlpReceiver, type ReceivedSpan, startReceiver } from '../../support/otlp.ts';
 import { type Env, eventually, bootstrapKey as key, type ServerProcess, startServer } from '../../support/process.ts';
 import { linesOf, requestsFor, startWorkers } from '../../support/workers.ts';
 
 const database = databaseForEach(createTestDatabase);
 let collector: OtlpReceiver;
 beforeEach(async () => {
-  collector = await OtlpReceiver.start();
+  collector = await startReceiver();
 });
 afterEach(() => collector.close());
 
