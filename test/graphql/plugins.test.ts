@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
-import type { ApolloServerPlugin, GraphQLRequestContext } from '@apollo/server';
+import type { ApolloServerPlugin, GraphQLRequestContext, GraphQLRequestListener } from '@apollo/server';
 import { GraphQLError } from 'graphql';
 import type { GraphQLContext } from '../../src/api/graphql/operation.ts';
 import { databaseForEach } from '../support/each.ts';
@@ -14,7 +14,7 @@ import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
 import { beforeAll, expect, test } from '../support/jest.ts';
 import { startAndFail, startServer } from '../support/process.ts';
-import { nodeForAll, startNode, storeForAll } from '../support/store.ts';
+import { nodeForAll, type ServiceNode, startNode, storeForAll } from '../support/store.ts';
 
 /**
  * Plugins of Apollo Server. That every answer is the same with one is tested by the whole suite (TEST_APOLLO_PLUGINS).
@@ -81,38 +81,32 @@ test('with a plugin variables are exact, and a repeated creation is replayed', a
   expect([again.headers['idempotent-replayed'], again.text]).toEqual(['true', first.text]);
 });
 
+/** On a node with a plugin of these hooks. */
+async function withHooks(hooks: GraphQLRequestListener<GraphQLContext>, work: (node: ServiceNode) => Promise<void>) {
+  const node = await startNode(store, { QUOTA_PER_MINUTE: '100' }, [{ requestDidStart: async () => hooks }]);
+  await work(node).finally(() => node.close());
+}
+
 test('a plugin may refuse an operation, subscriptions included, in words and a code of its own', async () => {
-  const refusing: ApolloServerPlugin = {
-    requestDidStart: async () => ({
-      async didResolveOperation() {
-        throw new GraphQLError('not today', { extensions: { code: 'CLOSED', http: { status: 418 } } });
-      },
-    }),
-  };
-  const guarded = await startNode(store, {}, [refusing]);
-  const errors = [{ message: 'not today', extensions: { code: 'CLOSED', status: 400 } }];
-  expect(await graphqlText(guarded, { query: '{ pets { id } }' })).toMatchObject({ status: 418, errors });
-  const query = 'subscription { petAdded { id } }';
-  const path = `/graphql?${new URLSearchParams({ query })}`;
-  const headers = { accept: 'text/event-stream', authorization: `Bearer ${guarded.key}` };
-  expect((await graphqlText(guarded, { query }, guarded.key, headers)).status).toBe(418);
-  expect((await send(guarded.origin, { path, headers })).status).toBe(418);
-  await guarded.close();
+  const didResolveOperation = () =>
+    Promise.reject(new GraphQLError('not today', { extensions: { code: 'CLOSED', http: { status: 418 } } }));
+  await withHooks({ didResolveOperation }, async (node) => {
+    const errors = [{ message: 'not today', extensions: { code: 'CLOSED', status: 400 } }];
+    expect(await graphqlText(node, { query: '{ pets { id } }' })).toMatchObject({ status: 418, errors });
+    const query = 'subscription { petAdded { id } }';
+    const headers = { accept: 'text/event-stream', authorization: `Bearer ${node.key}` };
+    expect((await graphqlText(node, { query }, node.key, headers)).status).toBe(418);
+    const path = `/graphql?${new URLSearchParams({ query })}`;
+    expect((await send(node.origin, { path, headers })).status).toBe(418);
+  });
 });
 
 test('the failure of a plugin is an internal error', async () => {
-  const broken: ApolloServerPlugin = {
-    requestDidStart: async () => ({
-      async willSendResponse() {
-        throw new Error('secret');
-      },
-    }),
-  };
-  const failing = await startNode(store, { QUOTA_PER_MINUTE: '100' }, [broken]);
-  const answer = await graphqlText(failing, { query: '{ pets { id } }' });
-  expect(answer).toMatchObject({ status: 500, errors: [{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }] });
-  expect(answer.text).not.toContain('secret');
-  await failing.close();
+  await withHooks({ willSendResponse: () => Promise.reject(new Error('secret')) }, async (node) => {
+    const answer = await graphqlText(node, { query: '{ pets { id } }' });
+    expect(answer).toMatchObject({ status: 500, errors: [{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }] });
+    expect(answer.text).not.toContain('secret');
+  });
 });
 
 const key = 'a-key-for-these-tests-and-no-others';

@@ -123,10 +123,6 @@ test('every kind of value comes back as it went in, one by one and many at a tim
   expect((await all.list({ limit: 100 })).items).toEqual([first, second]);
   const many = await Promise.all(Array.from({ length: 60 }, (_, at) => all.insert(at % 2 ? least : most)));
   expect((await all.list({ limit: 100, after: 2 })).items).toEqual(many);
-  // Too long to travel with other lists; and a null leaves a column to its default.
-  const long = { ...least, place: 'x'.repeat(50_000), level: null as never };
-  await all.insert(long);
-  expect((await all.list({ limit: 1, after: 62 })).items).toMatchObject([{ place: long.place, level: 'basic' }]);
 });
 
 test.each<[keyof Crate & string, unknown, unknown]>([

@@ -1,3 +1,4 @@
+import { stockNames } from '../support/database-access.ts';
 import { faces } from '../support/faces.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { storeForAll } from '../support/store.ts';
@@ -85,5 +86,18 @@ describe.each(faces)('through $name', (face) => {
   ])('%p is refused by REST, and by the types of GraphQL', async (newPet, message) => {
     expect(await face.create(store, newPet)).toEqual(refused(face.name === 'REST' ? message : expect.any(String)));
     expect(await face.list(store, {})).toEqual({ data: [] });
+  });
+
+  test('names that are longer than any that is accepted, and were stored before, are served', async () => {
+    const names = ['short', 'x'.repeat(40_000), 'é'.repeat(20_000), 'é"\\\n'.repeat(8001), 'Bo', '🐕'.repeat(300_000)];
+    const ids = await stockNames(store.database, names);
+    const pets = names.map((name, at) => ({ id: `${ids[at]}`, name, categoryId: '1', status: 'available' }));
+    // Side by side, so that they travel together with each other and with lists of the short one.
+    const limits = [1, 2, 3, 4, 5, 6, 100, 1, 4];
+    const lists = await Promise.all(limits.map((limit) => face.list(store, { limit })));
+    expect(lists).toEqual(limits.map((limit) => ({ data: pets.slice(0, limit) })));
+    expect(await face.list(store, { status: 'available', after: ids[2] })).toEqual({ data: pets.slice(3) });
+    const found = await Promise.all(ids.map((one) => face.find(store, one)));
+    expect(found).toEqual(pets.map((data) => ({ data })));
   });
 });

@@ -1,3 +1,4 @@
+import { sql } from '../support/database-access.ts';
 import { type Face, faces, type SeenPet } from '../support/faces.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
@@ -62,23 +63,20 @@ describe.each(faces)('through $name', (face) => {
     expect(await face.list(store, { status, limit: 3, after: some[2]?.id })).toEqual({ data: some.slice(3, 6) });
   });
 
-  test.each(['-9223372036854775808', '-1', '0'])('a list after %s, before all ids, is whole', async (after) => {
-    expect(await face.list(store, { after, limit: 100 })).toEqual({ data: all.slice(0, 100) });
-  });
-
-  test('a list goes on after any animal, the last one included', async () => {
+  test('a list goes on after any id: one before all, that of any animal, and one that no animal has', async () => {
+    for (const after of ['-9223372036854775808', '-1', '0']) {
+      expect(await face.list(store, { after, limit: 100 })).toEqual({ data: all.slice(0, 100) });
+    }
     for (const index of [0, 1, 50, all.length - 2, all.length - 1]) {
       expect(await face.list(store, { after: all[index]?.id })).toEqual({ data: all.slice(index + 1, index + 21) });
     }
-  });
-
-  test('a list goes on after an id that no animal has', async () => {
     const gone = all[10] as SeenPet;
-    await store.database.rows({ name: 'remove', text: 'delete from pet where id = $1' }, [gone.id]);
+    await sql(store.database, 'delete from pet where id = $1', [gone.id]);
     all = all.filter((pet) => pet !== gone);
     expect(await face.list(store, { after: gone.id })).toEqual({ data: all.slice(10, 30) });
-    expect(await face.list(store, { after: '999999' })).toEqual({ data: [] });
-    expect(await face.list(store, { after: '9223372036854775807' })).toEqual({ data: [] });
+    for (const after of ['999999', '9223372036854775807']) {
+      expect(await face.list(store, { after })).toEqual({ data: [] });
+    }
   });
 
   test('an id that no animal has finds none', async () => {
