@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createSecret } from '../../src/access/keys/secret.ts';
 import { newFolder } from '../support/folder.ts';
 import { graphqlText } from '../support/graphql.ts';
-import { type HttpRequest, send } from '../support/http.ts';
+import { type HttpRequest, type HttpResponse, send } from '../support/http.ts';
 import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { onNode, type ServiceNode, startNode, storeForAll } from '../support/store.ts';
@@ -139,7 +139,10 @@ const cases: Case[] = [
     isQuery,
   ],
   ['a query by GET, as JSON', [200, 200], ofType('application/json'), isQuery],
-  ['an error, and no data for it', [294, 200], post({ query: '{ pets(limit: 0) { id } }' }), nullAt(3, 'pets')],
+  ...['variables', 'extensions', 'operationName', 'documentId'].map(
+    (name): Case => [`an empty ${name}`, [200, 200], get({ ...typename, [name]: '' }), isQuery],
+  ),
+  ['an error, and no data for it', [294, 200], get({ query: '{ pets(limit: 0) { id } }' }), nullAt(3, 'pets')],
   ['U+0000', [294, 200], post({ query: '{ pets(after: "\\u0000") { id } }' }), nullAt(3, 'pets', /^after must be/)],
   ['a mutation that is refused', [294, 200], post({ query: create }), nullAt(12, 'createPet')],
   ['no document', [400, 200], post({ query: '{' }), failed('GRAPHQL_PARSE_FAILED', 400, at(1, 2))],
@@ -223,6 +226,9 @@ const cases: Case[] = [
   ['many keys', [429, 429], { headers: withKey(createSecret()) }, failed('TOO_MANY_REQUESTS', 429), 'guarded'],
 ];
 
+/** What is not of one moment. */
+const lasting = ({ status, headers: { date, 'x-request-id': _id, ...headers } }: HttpResponse) => ({ status, headers });
+
 describe.each<[string | undefined, string]>([
   [undefined, json],
   ['application/*', json],
@@ -243,6 +249,11 @@ describe.each<[string | undefined, string]>([
     // Interpreted, compiled, and from the cache.
     for (let time = 1; time <= 3; time += 1) {
       const answer = await send(origin, { path: '/graphql', ...ask, headers });
+      if (!ask.method && !wait) {
+        const head = await send(origin, { path: '/graphql', ...ask, headers, method: 'HEAD' });
+        expect(lasting(head)).toEqual(lasting(answer));
+        expect([head.text, head.headers['content-length']]).toEqual(['', `${Buffer.byteLength(answer.text)}`]);
+      }
       const expected = type === response ? is[0] : is[1];
       expect([answer.status, answer.headers['content-type']]).toEqual([expected, `${type}; charset=utf-8`]);
       const answered = JSON.parse(answer.text);

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { citusLayout } from '../support/citus.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
@@ -6,17 +5,6 @@ import { storeForAll } from '../support/store.ts';
 import { visitsModule } from './visits/visits.module.ts';
 
 /** A module whose rows refer to another table, are filtered twice, changed and removed (docs/add-a-module.md). */
-
-test('the documentation shows what runs', () => {
-  const [, chapter = ''] = readFileSync('docs/add-a-module.md', 'utf8').split('\n## Work');
-  const files = ['visit.service.ts', 'visits.module.ts'].map((name) =>
-    readFileSync(`test/modules/visits/${name}`, 'utf8'),
-  );
-  const lines = new Set(files.join('').split(/\n */));
-  const shown = [...chapter.matchAll(/```ts\n([\s\S]*?)```/g)].flatMap(([, code = '']) => code.split('\n'));
-  expect(shown.length).toBeGreaterThan(40);
-  expect(shown.filter((line) => !lines.has(line.trim()))).toEqual([]);
-});
 
 // A foreign key between distributed tables needs both to be distributed by it.
 const describeHere = citusLayout ? describe.skip : describe;
