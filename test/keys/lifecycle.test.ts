@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
+import { DatabaseUnavailable } from '../../packages/postgres/src/postgres-errors.ts';
 import type { IssuedKey, NewKey } from '../../src/access/keys/api-key.service.ts';
 import { Authenticator } from '../../src/access/keys/authenticator.ts';
 import { createSecret } from '../../src/access/keys/secret.ts';
-import { sql } from '../support/database-access.ts';
+import { sql, statementsOf } from '../support/database-access.ts';
 import { faces } from '../support/faces.ts';
 import { withClock } from '../support/guesses.ts';
 import { describe, expect, test } from '../support/jest.ts';
@@ -14,6 +15,7 @@ const store = storeForAll();
 
 const refused = { code: 'UNAUTHENTICATED', status: 401, message: 'The API key is not valid.' };
 const accepted = { data: [] };
+const endNow = "update api_key set expires_at = now() - interval '1 second' where id = $1";
 
 const issue = (newKey: Partial<NewKey> = {}): Promise<IssuedKey> => store.keys.issue({ name: 'shop', ...newKey });
 
@@ -46,7 +48,7 @@ describe.each(faces)('through $name', (face) => {
   test('an expired key is refused, by a node that knew it and by one that did not', async () => {
     const { id, key } = await issue({ expiresAt: new Date('2099-01-01') });
     expect(await face.list(store, {}, key)).toEqual(accepted);
-    await sql(store.database, "update api_key set expires_at = now() - interval '1 second' where id = $1", [id]);
+    await sql(store.database, endNow, [id]);
     await onNode(store, {}, async (node) => expect(await face.list({ ...store, ...node }, {}, key)).toEqual(refused));
     await eventually(async () => 'code' in (await face.list(store, {}, key)));
     expect(await face.list(store, {}, key)).toEqual(refused);
@@ -74,6 +76,53 @@ test('the expiry of a key that a node knows counts to the millisecond, without a
     setTo(500);
     expect(lookUp()).toBeNull();
   }));
+
+test('a hundred requests at once, with two keys, share one', async () => {
+  const { keys } = store;
+  const authenticator = new Authenticator(store.database);
+  const secrets = [(await keys.issue({ name: 'a' })).key, (await keys.issue({ name: 'b' })).key];
+  const statements = await statementsOf(store.database, async () => {
+    const callers = await Promise.all(
+      Array.from({ length: 100 }, (_, at) => authenticator.lookUp(secrets[at % 2] ?? '', '127.0.0.1')),
+    );
+    expect(new Set(callers.map((caller) => caller?.name))).toEqual(new Set(['a', 'b']));
+  });
+  expect(statements).toEqual(['select_keys']);
+});
+
+test('a key is looked up again after nine tenths of a second, and not before; a clock that is set changes nothing', () =>
+  withClock(async (setTo) => {
+    const { key } = await store.keys.issue({ name: 'timed' });
+    const authenticator = new Authenticator(store.database);
+    const lookupsAt = async (offset: number, jump = 0) => {
+      setTo(offset);
+      const day = Date.now() + jump;
+      Date.now = () => day;
+      return (await statementsOf(store.database, async () => void (await authenticator.lookUp(key, '127.0.0.1'))))
+        .length;
+    };
+    expect(await lookupsAt(0)).toBe(1);
+    expect(await lookupsAt(899)).toBe(0);
+    expect(await lookupsAt(901)).toBe(1);
+    expect(await lookupsAt(1800)).toBe(0);
+    // A second back would have been a second longer, an hour forward a look-up for each request.
+    expect(await lookupsAt(1800, -1000)).toBe(0);
+    expect(await lookupsAt(1802, -1000)).toBe(1);
+    expect(await lookupsAt(2600, 3_600_000)).toBe(0);
+  }));
+
+test('a database that cannot be reached is 503, not 401', async () => {
+  const { rows } = store.database;
+  const { key } = await store.keys.issue({ name: 'unlucky' });
+  store.database.rows = async () => {
+    throw new DatabaseUnavailable('gone');
+  };
+  try {
+    for (const face of faces) expect(await face.list(store, {}, key)).toMatchObject({ status: 503 });
+  } finally {
+    store.database.rows = rows;
+  }
+});
 
 const hour = 3_600_000;
 
@@ -110,23 +159,17 @@ describe('rotating a key', () => {
     expect(await areAccepted(third.key, fourth.key)).toEqual([false, true]);
   });
 
-  test('revives no key that is revoked, and revoking ends both secrets', async () => {
-    const old = await issue();
-    const rotated = await store.keys.rotate(old.id, hour);
-    await store.keys.revoke(old.id);
-    expect(await areAccepted(old.key, rotated.key)).toEqual([false, false]);
-    const message = `The key ${old.id} is revoked.`;
-    await expect(store.keys.rotate(old.id, hour)).rejects.toMatchObject({ code: 'BAD_USER_INPUT', message });
-  });
-
-  test('does not outlive the end of the key, and is refused after it', async () => {
+  test.each([
+    ['is revoked.', (id: number) => store.keys.revoke(id)],
+    ['has expired; issue a new one.', (id: number) => sql(store.database, endNow, [id])],
+  ])('does not revive it once it %s', async (why, end) => {
     const old = await issue({ expiresAt: new Date('2099-01-01') });
     const rotated = await store.keys.rotate(old.id, hour);
-    await sql(store.database, "update api_key set expires_at = now() - interval '1 second' where id = $1", [old.id]);
+    await end(old.id);
     expect(await areAccepted(old.key, rotated.key)).toEqual([false, false]);
     const row = () => sql(store.database, 'select row_to_json(api_key) from api_key where id = $1', [old.id]);
     const before = await row();
-    const message = `The key ${old.id} has expired; issue a new one.`;
+    const message = `The key ${old.id} ${why}`;
     await expect(store.keys.rotate(old.id, hour)).rejects.toMatchObject({ code: 'BAD_USER_INPUT', message });
     expect(await row()).toEqual(before);
   });

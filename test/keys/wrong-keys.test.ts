@@ -143,16 +143,6 @@ describe('a wrong key that is repeated', () => {
   });
 });
 
-test('wrong keys that come all at once are looked up in a few statements, and every later one is refused', () =>
-  onLimited(async (node) => {
-    const statements = await statementsOf(store.database, async () => {
-      const answers = await together(node, store.database, 300, () => callWith(node, createSecret()));
-      expect(new Set(statusesOf(answers))).toEqual(new Set([401]));
-    });
-    expect(statements.filter((name) => name === 'select_keys').length).toBeLessThan(10);
-    expect(await guess(node, 20)).toEqual(judged(0, 20));
-  }));
-
 test('good ones that have not been seen yet, and come all at once, are let in', async () => {
   const keys = await Promise.all(Array.from({ length: 30 }, (_, at) => store.keys.issue({ name: `key ${at}` })));
   await onLimited(async (node) => {

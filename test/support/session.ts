@@ -36,10 +36,9 @@ export async function createRole(test: Pick<TestDatabase, 'env'>): Promise<TestR
   const database = url.pathname.slice(1);
   await query(url.href, `create role ${name} login`, `alter database ${database} owner to ${name}`);
   url.username = name;
-  return { name, url: url.href, drop: () => onServer(`drop role ${name}`) };
-}
-
-/** For what cannot be done from within the database of a test. */
-export async function onServer(statement: string): Promise<void> {
-  await query(process.env.TEST_DATABASE_URL, statement);
+  return {
+    name,
+    url: url.href,
+    drop: async () => void (await query(process.env.TEST_DATABASE_URL, `drop role ${name}`)),
+  };
 }

@@ -24,7 +24,6 @@ describe('on REST', () => {
   test.each<[string, number, string]>([
     ['400,000 nested arrays', 400, deep(400_000)],
     ['400,000 nested arrays in a member', 201, animal(`,"x":${deep(400_000)}`)],
-    ['nested arrays beside a number with an exponent', 400, animal(`,"y":1e3,"x":${deep(400_000)}`)],
     ['arrays that never end', 400, '['.repeat(900_000)],
     ['60,000 members with exponents', 201, animal(`,${members(60_000, '1e3')}`)],
     ['the same member 60,000 times', 201, animal(',"categoryId":7'.repeat(60_000))],
@@ -37,8 +36,7 @@ describe('on REST', () => {
     ['a name of 150,000 escapes', 400, `{"name":"${'\\u00e4'.repeat(150_000)}","categoryId":1}`],
     ['__proto__ beside nested arrays', 201, animal(`,"z":{"__proto__":{}},"x":${deep(300_000)}`)],
   ])('%s: %i', async (_what, expected, body) => {
-    const { status } = await rest(store, '/v1/pets', { method: 'POST', body });
-    expect(status).toBe(expected);
+    expect((await rest(store, '/v1/pets', { method: 'POST', body })).status).toBe(expected);
   });
 });
 

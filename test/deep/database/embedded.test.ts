@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
@@ -31,7 +31,6 @@ beforeEach(() => {
   env = { ...(database.env as { DATA_DIR: string }), BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others' };
   folder = join(env.DATA_DIR ?? '', 'postgres');
 });
-const said = (text: string) => ({ code: 1, stdout: '', stderr: `animal-store: ${text}\n` });
 
 async function create(server: ServerProcess, name: string): Promise<void> {
   const { status } = await rest(server, '/v1/pets', { method: 'POST', json: { name, categoryId: 1 } });
@@ -43,8 +42,8 @@ function ready({ origin }: ServerProcess): Promise<void> {
   return eventually(async () => (await send(origin, { path: '/readyz' })).status === 200);
 }
 
-async function names(server: ServerProcess): Promise<string[]> {
-  const { status, json } = await rest(server, '/v1/pets');
+async function names(server: ServerProcess, limit = 20): Promise<string[]> {
+  const { status, json } = await rest(server, `/v1/pets?limit=${limit}`);
   expect(status).toBe(200);
   return json.map(({ name }: { name: string }) => name);
 }
@@ -61,9 +60,9 @@ onEmbedded('the embedded store (skipped on PostgreSQL, which is not ours to stop
       await eventually(async () => line() !== undefined);
       return line();
     };
-    const { DATA_DIR: folder } = env;
-    expect(await told(one, 'opened')).toMatchObject({ role: 'owner', folder });
-    expect(await told(two, 'opened')).toMatchObject({ role: 'guest', folder });
+    const opened = (role: string) => ({ role, folder: env.DATA_DIR });
+    expect(await told(one, 'opened')).toMatchObject(opened('owner'));
+    expect(await told(two, 'opened')).toMatchObject(opened('guest'));
     await create(one, 'Rex');
     expect(await names(two)).toEqual(['Rex']);
     await create(two, 'Bella');
@@ -71,36 +70,12 @@ onEmbedded('the embedded store (skipped on PostgreSQL, which is not ours to stop
     await one.stop('SIGTERM');
     await ready(two);
     expect(await names(two)).toEqual(['Rex', 'Bella']);
-    expect(await told(two, 'taken over')).toMatchObject({ role: 'owner', folder });
+    expect(await told(two, 'taken over')).toMatchObject(opened('owner'));
     await create(two, 'Coco');
     const three = await startServer(env);
     await two.stop('SIGKILL');
     await ready(three);
     expect(await names(three)).toEqual(['Rex', 'Bella', 'Coco']);
-  });
-
-  test('keeps an animal whose creation was acknowledged, even when the process is killed right after, and opens although a socket and lock files were left behind', async () => {
-    const killed = await startServer(env);
-    await create(killed, 'Rex');
-    await killed.stop('SIGKILL');
-    expect(readdirSync(env.DATA_DIR)).toEqual(expect.arrayContaining(['.s.PGSQL.5432', 'lock', 'migration.lock']));
-    // What SQLite leaves of a transaction, and what is no socket at all.
-    writeFileSync(join(env.DATA_DIR, 'lock-journal'), '');
-    const again = await startServer(env);
-    expect(await names(again)).toEqual(['Rex']);
-    await again.stop();
-    writeFileSync(join(env.DATA_DIR, '.s.PGSQL.5432'), '');
-    expect(await names(await startServer(env))).toEqual(['Rex']);
-  });
-
-  test('can be prepared by a server and an operator at once', async () => {
-    const [server, issued] = await Promise.all([
-      startServer(env),
-      cli(['keys', 'issue', '--name', 'ops', '--json'], env),
-    ]);
-    expect(issued).toMatchObject({ code: 0, stderr: '' });
-    const { key } = JSON.parse(issued.stdout);
-    expect((await rest({ ...server, key }, '/v1/pets')).json).toEqual([]);
   });
 
   test('prints one first key when two servers start on it at once, one of them with workers', async () => {
@@ -111,40 +86,44 @@ onEmbedded('the embedded store (skipped on PostgreSQL, which is not ours to stop
     expect(new Set(ended.flatMap(({ stdout }) => stdout.match(/ask_\w+/g) ?? [])).size).toBe(1);
   });
 
-  test('that another PostgreSQL has made is left as it is, and a damaged one is not opened: both say what to do', async () => {
-    const could = (why: string) => said(`The embedded store could not be opened: ${why}`);
+  test('that another PostgreSQL has made, a damaged one, and what is none are not opened, and left as they are: each start says what to do', async () => {
+    const isRefused = async (why: string) => {
+      const refused = { code: 1, stdout: '', stderr: `animal-store: The embedded store could not be opened: ${why}\n` };
+      expect(await startAndFail(env)).toMatchObject(refused);
+      expect(await cli(['keys', 'list'], env)).toMatchObject(refused);
+    };
+    mkdirSync(folder);
+    writeFileSync(join(folder, 'diary.txt'), 'Today I fed the cat.');
+    await isRefused(`${folder} is not empty, and holds no database (PG_VERSION is missing).`);
+    expect(readdirSync(folder)).toEqual(['diary.txt']);
+    rmSync(folder, { recursive: true });
+
     const first = await startServer(env);
     await create(first, 'Rex');
-    await first.stop();
+    await first.stop('SIGKILL');
+    expect(readdirSync(env.DATA_DIR)).toEqual(expect.arrayContaining(['.s.PGSQL.5432', 'lock', 'migration.lock']));
     const version = join(folder, 'PG_VERSION');
     const mine = readFileSync(version, 'utf8');
     expect(mine.trim()).toBe(engineVersion);
     writeFileSync(version, '17\n');
-    const other = could(
+    await isRefused(
       `${folder} was made by PostgreSQL 17, and this release has PostgreSQL ${engineVersion}. Nothing was changed. ` +
         'Back it up with the release that made it, and restore the backup into a new DATA_DIR.',
     );
-    expect(await startAndFail(env)).toMatchObject(other);
-    expect(await cli(['keys', 'list'], env)).toMatchObject(other);
     writeFileSync(version, mine);
+    // What SQLite leaves of a transaction, and what is no socket at all: neither keeps it from being opened.
+    writeFileSync(join(env.DATA_DIR, 'lock-journal'), '');
+    rmSync(join(env.DATA_DIR, '.s.PGSQL.5432'));
+    writeFileSync(join(env.DATA_DIR, '.s.PGSQL.5432'), '');
     const again = await startServer(env);
     expect(await names(again)).toEqual(['Rex']);
     await again.stop();
 
     writeFileSync(join(folder, 'global', 'pg_control'), Buffer.alloc(8192));
-    const damaged = could(
+    await isRefused(
       `PostgreSQL cannot start on ${folder} (PGlite failed to initialize properly): a file of it may be damaged or ` +
         'missing. Restore a backup into a new DATA_DIR.',
     );
-    expect(await startAndFail(env)).toMatchObject(damaged);
-  });
-
-  test('a folder that holds something else is left as it is', async () => {
-    mkdirSync(folder);
-    writeFileSync(join(folder, 'diary.txt'), 'Today I fed the cat.');
-    const message = `The embedded store could not be opened: ${folder} is not empty, and holds no database (PG_VERSION is missing).`;
-    expect(await startAndFail(env)).toMatchObject(said(message));
-    expect(readdirSync(folder)).toEqual(['diary.txt']);
   });
 
   /**
@@ -175,6 +154,19 @@ onEmbedded('the embedded store (skipped on PostgreSQL, which is not ours to stop
       expect(await names(server)).toEqual(['Rex']);
     },
   );
+
+  test('takes less than 640 MB at a first start and at a later one, as docs/operate.md says', async () => {
+    for (const start of ['first', 'later']) {
+      const server = await startServer({ ...env, LOG_LEVEL: 'silent' });
+      await Promise.all(Array.from({ length: 100 }, () => create(server, 'x'.repeat(1000))));
+      for (let round = 0; round < 5; round += 1) expect(await names(server, 100)).toHaveLength(100);
+      // The most that it has had in memory (proc(5)).
+      const status = readFileSync(`/proc/${server.child.pid}/status`, 'utf8');
+      const megabytes = Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024;
+      expect([start, megabytes < 640]).toEqual([start, true]);
+      expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
+    }
+  });
 
   // With workers the engine is the parent's.
   test.each([1, 2])(

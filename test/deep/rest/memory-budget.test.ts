@@ -2,32 +2,23 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { stockNames } from '../../support/database-access.ts';
 import { graphqlText } from '../../support/graphql.ts';
-import { afterAll, afterEach, beforeAll, expect, test } from '../../support/jest.ts';
+import { afterEach, expect, test } from '../../support/jest.ts';
 import { eventually } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
-import { type ServiceNode, type Store, startNode, startStore } from '../../support/store.ts';
+import { nodeForAll, storeForAll } from '../../support/store.ts';
 
 /** Many large bodies or answers at a time, each of which is allowed; on a node with a low limit for bodies. */
 
-let store: Store;
-let node: ServiceNode;
+const store = storeForAll();
+const node = nodeForAll(store, {
+  BODY_LIMIT_BYTES: '100000',
+  DATABASE_STATEMENT_TIMEOUT_MS: '60000',
+  // Until the last of many bodies has begun, on a busy machine, too.
+  REQUEST_TIMEOUT_MS: '300000',
+});
 const sockets: Socket[] = [];
-beforeAll(async () => {
-  store = await startStore();
-  node = await startNode(store, {
-    BODY_LIMIT_BYTES: '100000',
-    DATABASE_STATEMENT_TIMEOUT_MS: '60000',
-    // Until the last of many bodies has begun, on a busy machine, too.
-    REQUEST_TIMEOUT_MS: '300000',
-  });
-});
-afterEach(() => {
-  for (const socket of sockets.splice(0)) socket.destroy();
-});
-afterAll(async () => {
-  await node.close();
-  await store.close();
-});
+const leave = () => sockets.splice(0).forEach((socket) => void socket.destroy());
+afterEach(leave);
 
 const refused = (what: string) => ({
   code: 'SERVICE_UNAVAILABLE',
@@ -81,10 +72,8 @@ test.each(['finish', 'leave'])(
     const body = rex.padEnd(60_000);
     expect(await rest(node, '/v1/pets', { method: 'POST', body })).toMatchObject({ status: 201 });
 
-    for (const socket of begun) {
-      if (end === 'leave') socket.destroy();
-      else socket.write(' ');
-    }
+    if (end === 'leave') leave();
+    else for (const socket of begun) socket.write(' ');
     await eventually(async () => (await createLarge()).status === 201);
     const again = await Promise.all(Array.from({ length: 32 }, createLarge));
     expect(again.map((one) => one.status)).toEqual(Array(32).fill(201));
@@ -121,6 +110,6 @@ test('large answers that clients do not read are bounded; small ones, and creati
   expect(await rest(node, '/v1/pets?limit=1')).toMatchObject({ status: 200 });
   expect(await rest(node, '/v1/pets', { method: 'POST', body: rex })).toMatchObject({ status: 201 });
 
-  for (const socket of sockets.splice(0)) socket.destroy();
+  leave();
   await eventually(async () => (await graphqlText(node, { query })).status === 200);
 });
