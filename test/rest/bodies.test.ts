@@ -15,16 +15,13 @@ const id = expect.any(Number);
 const around = (bytes: number[]) => Buffer.concat([Buffer.from('{"name":"'), Buffer.from(bytes), Buffer.from('"}')]);
 const rex = '{"name":"Rex","categoryId":1}';
 
+/** packages/exact-json has the table of numbers; these show what the service makes of each kind. */
 describe('a category as JSON text', () => {
   test.each([
     ['-0', '0'],
     ['-1.00', '-1'],
-    ['1e3', '1000'],
     ['1000e-3', '1'],
-    ['0e999999999', '0'],
-    ['9007199254740993.0', '9007199254740993'],
     ['-9223372036854775808.000', '-9223372036854775808'],
-    ['9.223372036854775807e18', '9223372036854775807'],
     ['0.0009223372036854775807e22', '9223372036854775807'],
     [`1${'0'.repeat(500)}e-500`, '1'],
   ])('%s is the whole number %s', async (text, digits) => {
@@ -33,21 +30,13 @@ describe('a category as JSON text', () => {
     expect((await rest(store, '/v1/pets')).text).toBe(`[${body}]`);
   });
 
-  test.each([
-    '1.5',
-    '1.00000000000000000001',
-    '9223372036854775807.5',
-    '9223372036854775808',
-    '9.223372036854775808e18',
-    '-1e400',
-    '1e999999999',
-    `0.${'0'.repeat(400)}1`,
-    '"5"',
-    'null',
-  ])('%s is refused', async (text) => {
-    expect((await post(`{"name":"Rex","categoryId":${text}}`)).json).toEqual(refused(int64Rule));
-    expect((await rest(store, '/v1/pets')).json).toEqual([]);
-  });
+  test.each(['9.223372036854775808e18', '1e999999999', `0.${'0'.repeat(400)}1`, '"5"', 'null'])(
+    '%s is refused',
+    async (text) => {
+      expect((await post(`{"name":"Rex","categoryId":${text}}`)).json).toEqual(refused(int64Rule));
+      expect((await rest(store, '/v1/pets')).json).toEqual([]);
+    },
+  );
 });
 
 describe('a body', () => {
@@ -70,8 +59,6 @@ describe('a body', () => {
   test.each([
     ['white space', '  ', 'Unexpected end of JSON input'],
     ['truncated', '{"name":"Rex"', /^Expected ',' or '}' after property value/],
-    ['with a trailing comma', `${rex.slice(0, -1)},}`, /^Expected double-quoted property name/],
-    ['with a leading zero', '{"categoryId":01}', /^Unexpected number/],
     ['with a raw line break in a string', '{"name":"a\nb"}', /^Bad control character/],
     ['after two byte order marks', `\ufeff\ufeff${rex}`, /^Unexpected token/],
     ['in UTF-16 with its mark', Buffer.from(`\ufeff${rex}`, 'utf16le'), 'it is not valid UTF-8'],
