@@ -143,8 +143,6 @@ test('both contracts have it, beside the pets', async () => {
   const { paths, components, tags } = JSON.parse(both['openapi.json'] as string);
   expect(Object.keys(paths)).toEqual(expect.arrayContaining(['/pets', '/toys', '/toys/{toyId}']));
   expect(Object.keys(components.schemas)).toEqual(expect.arrayContaining(['NewToy', 'Toy', 'Toys', 'ToyKind']));
-  const statuses = ['201', '400', '401', '403', '408', '409', '413', '415', '422', '429', '500', '503'];
-  expect(Object.keys(paths['/toys'].post.responses)).toEqual(statuses);
   expect(tags.map(({ name }: { name: string }) => name)).toContain('Toys');
   expect(paths['/toys'].get.tags).toEqual(['Toys']);
   const { Toy, NewToy } = JSON.parse(both['openapi-3.0.json'] as string).components.schemas;
