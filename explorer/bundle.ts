@@ -1,6 +1,6 @@
 /// <reference types="node" />
-// GraphiQL for browsers, in a folder of `dist` that is named after everything it is made of. The folder is committed: only
-// a change in here needs the packages. `npm run explorer` writes it; with `--check` it is compared.
+// Bundles GraphiQL for browsers into a folder of `dist`, whose name is a hash of all sources. The folder is committed, so
+// that only changes in explorer/ need the packages. `npm run explorer` writes it; `--check` compares it.
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,7 +10,7 @@ import { build } from 'esbuild';
 const sources = import.meta.dirname;
 const bundles = join(sources, 'dist');
 
-/** Of the sources, the settings and the lock file, which says what the packages are. */
+/** A hash of the sources, the settings and the lock file, which determines the packages. */
 function fingerprint(): string {
   const files = readdirSync(sources, { withFileTypes: true }).filter((entry) => entry.isFile());
   const hash = createHash('sha256');
@@ -18,7 +18,7 @@ function fingerprint(): string {
   return hash.digest('hex').slice(0, 16);
 }
 
-/** Writes `page.js`, `page.css`, Monaco's workers and everything they load. */
+/** Writes `page.js`, `page.css`, Monaco's workers and all their dependencies. */
 async function bundle(folder: string): Promise<void> {
   const monaco = 'monaco-editor/esm/vs';
   const { metafile } = await build({
@@ -38,7 +38,7 @@ async function bundle(folder: string): Promise<void> {
     legalComments: 'linked',
     jsx: 'automatic',
     define: { 'process.env.NODE_ENV': '"production"' },
-    // For subscriptions over WebSocket, which the service does not have.
+    // Only for subscriptions over WebSocket, which the service does not support.
     external: ['graphql-ws'],
     metafile: true,
     plugins: [
@@ -52,24 +52,24 @@ async function bundle(folder: string): Promise<void> {
     ],
   });
   const foreign = Object.keys(metafile.inputs).filter((path) => path.startsWith('..'));
-  if (foreign.length > 0) throw new Error(`Not from the packages of this folder: ${foreign.join(', ')}`);
+  if (foreign.length > 0) throw new Error(`These modules are not from this folder's packages: ${foreign.join(', ')}`);
 }
 
 function filesIn(folder: string): Map<string, Buffer> {
   return new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))]));
 }
 
-/** @throws unless the committed bundle is what these sources and packages make */
+/** @throws Error unless the committed bundle matches these sources and packages */
 async function check(): Promise<void> {
-  const old = new Error('explorer/dist is not what explorer/ makes: run `npm run explorer`, and commit it.');
+  const outdated = new Error('explorer/dist does not match explorer/: run `npm run explorer` and commit the result.');
   const name = fingerprint();
-  if (readdirSync(bundles).join() !== name) throw old;
+  if (readdirSync(bundles).join() !== name) throw outdated;
   const folder = mkdtempSync(join(tmpdir(), 'animal-store-explorer-'));
   try {
     await bundle(folder);
     const [made, committed] = [filesIn(folder), filesIn(join(bundles, name))];
     const isSame = [...made].every(([file, content]) => committed.get(file)?.equals(content));
-    if (!isSame || made.size !== committed.size) throw old;
+    if (!isSame || made.size !== committed.size) throw outdated;
   } finally {
     rmSync(folder, { recursive: true });
   }

@@ -1,6 +1,6 @@
 import { type Node, parseTree } from 'jsonc-parser';
 
-/** JSON in which each number keeps its text: `JSON.parse` would change 9007199254740993 to ...992. */
+/** JSON with exact numbers: `JSON.parse` would change 9007199254740993 to ...992. */
 
 type Reviver = (name: string, value: unknown, context?: { source?: string }) => unknown;
 
@@ -16,9 +16,9 @@ export function parseExactly(text: string): unknown {
 }
 
 /**
- * Reads what GraphiQL takes for variables: JSON with comments and trailing commas. It has refused what is not that.
+ * Reads GraphiQL's variables: JSON with comments and trailing commas. GraphiQL has already rejected any other text.
  *
- * @throws Error a number that this browser would change
+ * @throws Error if this browser would change a number
  */
 export function parseVariables(text: string): unknown {
   const tree = parseTree(text, [], { allowTrailingComma: true });
@@ -32,7 +32,7 @@ function exactValue({ type, value, offset, length, children = [] }: Node, text: 
   return Object.fromEntries(children.map(({ children: [name, of] = [] }) => [name?.value, of && exactValue(of, text)]));
 }
 
-// ECMAScript's JSON.rawJSON, which TypeScript's library does not know yet, nor do browsers from before 2025.
+// ECMAScript's JSON.rawJSON. TypeScript's library does not declare it yet, and browsers from before 2025 lack it.
 const { rawJSON } = JSON as unknown as { rawJSON?(text: string): unknown };
 
 function numberOf(source: string): unknown {

@@ -1,7 +1,7 @@
 import { pick, useGraphiQL, useGraphiQLActions } from '@graphiql/react';
 import { getOperationAST, parse } from 'graphql';
 
-/** As `src/api/pages/explorers.ts` writes it into the page. */
+/** `src/api/pages/explorers.ts` writes these into the page. */
 export interface Example {
   title: string;
   document: string;

@@ -14,7 +14,7 @@ import { VariablesText } from './variables-text.tsx';
 const plugins = [DOC_EXPLORER_PLUGIN, explorerPlugin(), HISTORY_PLUGIN];
 const withoutKey = 'Paste an API key to load the schema.';
 
-/** GraphiQL for `graphql` beside this page: with a field for the key, and the modules' examples. */
+/** GraphiQL for the endpoint `graphql` next to this page, with a field for the key and the modules' examples. */
 export function Explorer({ examples }: { examples: Example[] }) {
   const [key, setKey] = useState(rememberedKey);
   const [notice, setNotice] = useState({ of: '', message: '' });
@@ -36,7 +36,7 @@ export function Explorer({ examples }: { examples: Example[] }) {
   return (
     <GraphiQLProvider
       fetcher={fetcher}
-      // Without a key nothing is asked for; each new one makes a new fetcher, and so a new request.
+      // Without a key the schema is not requested. Each new key creates a new fetcher, which requests it.
       schema={key ? undefined : null}
       schemaDescription
       inputValueDeprecation
@@ -54,13 +54,13 @@ export function Explorer({ examples }: { examples: Example[] }) {
             <h1>GraphiQL</h1>
             <KeyForm current={key} onChange={change} />
             <ExampleMenu examples={examples} />
-            {/* What came of a previous key says nothing of this one. */}
+            {/* A notice about a previous key is not shown. */}
             <p role="status">{key ? notice.of === key && notice.message : withoutKey}</p>
           </header>
           <VariablesText of={variablesText} />
           <SystemTheme />
           <main>
-            {/* History keeps headers in localStorage, where no key belongs; the field above is for it. */}
+            {/* History stores headers in localStorage, which must not contain the key. The field above is for the key. */}
             <GraphiQLInterface
               isHeadersEditorEnabled={false}
               showPersistHeadersSettings={false}

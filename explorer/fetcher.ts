@@ -4,18 +4,18 @@ import { parseExactly, parseVariables } from './exact-json.ts';
 import { subscriber } from './subscriber.ts';
 
 interface FetcherOptions {
-  /** Empty without one. */
+  /** The API key, or an empty string. */
   key: string;
   /** The variables as they were typed. */
   variablesText(): string;
-  /** Hears what came of the request for the schema. */
+  /** Receives the result of the schema request as a message. */
   onSchema(message: string): void;
 }
 
-// Relative to the page, wherever a proxy has put it.
+// Relative to the page, because a proxy may serve it below a prefix.
 const url = new URL('graphql', document.baseURI).href;
 
-/** What GraphiQL sends its operations with: every number goes and comes to its last digit. */
+/** Creates GraphiQL's fetcher. It sends and reads all numbers exactly. */
 export function createFetcher({ key, variablesText, onSchema }: FetcherOptions): Fetcher {
   const headers: Record<string, string> = key ? { authorization: `Bearer ${key}` } : {};
   const subscribe = subscriber(url, headers);
@@ -29,30 +29,30 @@ export function createFetcher({ key, variablesText, onSchema }: FetcherOptions):
   };
 }
 
-/** Of the document itself: for a moment after each change GraphiQL names the operation that was there before. */
+/** Prefers the document's only operation, because shortly after a change GraphiQL still passes the previous name. */
 function operationOf({ query, operationName }: FetcherParams) {
   try {
     const document = parse(query);
     return getOperationAST(document) ?? getOperationAST(document, operationName);
   } catch {
-    // The service says what is wrong with it.
+    // The service reports the syntax error.
     return undefined;
   }
 }
 
-/** @throws Error what the service said against it; GraphiQL would ask once more otherwise */
-async function introspect(ask: () => Promise<ExecutionResult>, onSchema: (message: string) => void) {
+/** @throws Error with the service's message. If it were a result, GraphiQL would send the request again. */
+async function introspect(send: () => Promise<ExecutionResult>, onSchema: (message: string) => void) {
   const failed = (message: string) => {
     onSchema(message);
     throw new Error(message);
   };
-  const result = await ask().catch(({ message }: Error) => failed(message));
-  if (!result.data) return failed(result.errors?.[0]?.message ?? 'There is no schema in the answer.');
+  const result = await send().catch(({ message }: Error) => failed(message));
+  if (!result.data) return failed(result.errors?.[0]?.message ?? 'The response contains no schema.');
   onSchema('The schema is loaded.');
   return result;
 }
 
-/** @throws Error the service could not be reached, or something else answered */
+/** @throws Error if the service cannot be reached, or the response is not JSON */
 async function post(params: FetcherParams, headers: Record<string, string>): Promise<ExecutionResult> {
   const response = await fetch(url, {
     method: 'POST',
@@ -65,6 +65,6 @@ async function post(params: FetcherParams, headers: Record<string, string>): Pro
   try {
     return parseExactly(text) as ExecutionResult;
   } catch {
-    throw new Error(`Something between here and the service answered ${response.status}, and not in JSON.`);
+    throw new Error(`The response with the status ${response.status} is not JSON. It may come from a proxy.`);
   }
 }

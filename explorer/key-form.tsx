@@ -5,7 +5,7 @@ interface Props {
   onChange(key: string): void;
 }
 
-/** Where a user gives the API key, and takes it back. */
+/** A form to enter and to forget the API key. */
 export function KeyForm({ current, onChange }: Props) {
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
@@ -14,7 +14,7 @@ export function KeyForm({ current, onChange }: Props) {
   return (
     <form onSubmit={submit}>
       <label htmlFor="key">API key</label>
-      {/* Not autocompleted: browsers would keep it with their passwords. */}
+      {/* No autocompletion, because browsers would store the key as a password. */}
       <input key={current} id="key" name="key" type="password" autoComplete="off" defaultValue={current} required />
       <button type="submit">Use key</button>
       {current && (

@@ -1,4 +1,4 @@
-/** The key is kept for this tab alone, until it is closed. */
+/** The key is stored for this tab only, until the tab is closed. */
 const name = 'api-key';
 
 export const rememberedKey = () => sessionStorage.getItem(name) ?? '';

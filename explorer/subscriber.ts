@@ -10,7 +10,7 @@ export function subscriber(url: string, headers: Record<string, string>) {
 
   return ({ query, operationName, variables }: FetcherParams): AsyncIterable<ExecutionResult> => {
     const results = client.iterate<Data, Data>({ query, operationName: operationName ?? undefined, variables });
-    // Not a generator around it: that would end only with the next result, so that nothing could be stopped.
+    // Not a generator: its `return` would wait for the next result, so a subscription could not be stopped.
     const iterator: AsyncIterator<ExecutionResult> = {
       next: () => results.next().catch(refusalIn),
       return: async () => (await results.return?.()) ?? { done: true, value: undefined },
@@ -19,7 +19,7 @@ export function subscriber(url: string, headers: Record<string, string>) {
   };
 }
 
-/** What the service said when it opened no stream. @throws any other error */
+/** The service's response when it refused the stream. @throws any other error */
 async function refusalIn(error: unknown): Promise<IteratorResult<ExecutionResult>> {
   if (!(error instanceof NetworkError) || !error.response) throw error;
   return { value: await (error.response as Response).json().catch(() => Promise.reject(error)) };

@@ -1,7 +1,7 @@
 import { pick, useGraphiQL } from '@graphiql/react';
 import { type RefObject, useEffect } from 'react';
 
-/** Shows nothing; lets the fetcher, which GraphiQL gives parsed variables, read them as they were typed. */
+/** Renders nothing. Gives the fetcher the variables as they were typed, because GraphiQL passes them parsed. */
 export function VariablesText({ of }: { of: RefObject<() => string> }) {
   const { variableEditor } = useGraphiQL(pick('variableEditor'));
   useEffect(() => {

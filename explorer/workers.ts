@@ -1,6 +1,6 @@
 const ownWorkers = ['json', 'graphql'];
 
-// Monaco looks for this. The workers are beside this script, wherever a proxy has put both.
+// Monaco reads this global. The addresses are relative to this script, because a proxy may serve it below a prefix.
 Object.assign(globalThis, {
   MonacoEnvironment: {
     getWorker(_id: string, label: string) {
