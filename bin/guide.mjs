@@ -30,13 +30,13 @@ const template = readFileSync(join(root, 'assets/guide.html'), 'utf8');
 const groups = groupsOf(readFileSync(join(root, home), 'utf8'));
 
 const served = join(root, 'dist/guide');
-const made = join(root, 'dist/.guide');
-rmSync(made, { recursive: true, force: true });
-mkdirSync(made, { recursive: true });
-for (const [path, name] of pages) writeFileSync(join(made, `${name || 'index'}.html`), render(path, name));
-cpSync(join(root, 'docs/images'), join(made, 'images'), { recursive: true });
+const staging = join(root, 'dist/.guide');
+rmSync(staging, { recursive: true, force: true });
+mkdirSync(staging, { recursive: true });
+for (const [path, name] of pages) writeFileSync(join(staging, `${name || 'index'}.html`), render(path, name));
+cpSync(join(root, 'docs/images'), join(staging, 'images'), { recursive: true });
 rmSync(served, { recursive: true, force: true });
-renameSync(made, served);
+renameSync(staging, served);
 
 /** @returns {string} the page, with relative addresses, because a proxy may serve it below a prefix */
 function render(path, name) {

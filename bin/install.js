@@ -22,11 +22,11 @@ for (const folder of process.argv.slice(2)) {
 
 /** Whether every package of the lock file is installed in its version. Optional ones may be for other platforms. */
 function isInstalled(/** @type {string} */ folder) {
-  const wanted = packagesIn(join(folder, 'package-lock.json'));
-  const found = packagesIn(join(folder, 'node_modules/.package-lock.json'));
-  return Object.entries(wanted).every(
+  const locked = packagesIn(join(folder, 'package-lock.json'));
+  const installed = packagesIn(join(folder, 'node_modules/.package-lock.json'));
+  return Object.entries(locked).every(
     ([path, { version, optional }]) =>
-      path === '' || optional || (found[path]?.version === version && existsSync(join(folder, path))),
+      path === '' || optional || (installed[path]?.version === version && existsSync(join(folder, path))),
   );
 }
 

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { composeServices } from '@apollo/composition';
 import { parse } from 'graphql';
 
-/** Asks both subgraphs for their schemas and composes `supergraph.graphql`. The store's needs a key: KEY. */
+/** Reads the schemas of both subgraphs, the store's with the API key KEY, and composes `supergraph.graphql`. */
 
 const { ANIMALS_URL = 'http://127.0.0.1:4000/graphql', VISITS_URL = 'http://127.0.0.1:4010/' } = process.env;
 

@@ -76,10 +76,10 @@ class AnimalStore:
                     raise
                 time.sleep(pause)
 
-    def _attempt(self, request, left):
+    def _attempt(self, request, remaining):
         try:
             try:
-                response = self._opener.open(request, timeout=max(0.001, min(30.0, left)))
+                response = self._opener.open(request, timeout=max(0.001, min(30.0, remaining)))
             except urllib.error.HTTPError as refusal:
                 response = refusal
             with response:
@@ -102,11 +102,11 @@ def _is_transient(error):
 def _error_of(status, headers, body):
     try:
         first = body["errors"][0] if "errors" in body else body
-        told = {"status": status} | first.get("extensions", first)
-        code, message, status = told["code"], first["message"], told["status"]
+        details = {"status": status} | first.get("extensions", first)
+        code, message, status = details["code"], first["message"], details["status"]
     except (LookupError, TypeError, AttributeError):
-        code, message, told = "UNEXPECTED_ANSWER", f"The answer has the status {status}.", {}
-    return StoreError(code, message, status, _seconds(str(told.get("retryAfter", headers.get("Retry-After", ""))), headers))
+        code, message, details = "UNEXPECTED_ANSWER", f"The answer has the status {status}.", {}
+    return StoreError(code, message, status, _seconds(str(details.get("retryAfter", headers.get("Retry-After", ""))), headers))
 
 
 def _seconds(retry_after, headers):

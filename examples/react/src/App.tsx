@@ -4,7 +4,7 @@ import { storeClient } from './client.ts';
 import { KeyForm } from './KeyForm.tsx';
 import { Pets } from './Pets.tsx';
 
-/** Kept until the tab is closed, for this page only. */
+/** The key's name in sessionStorage, which lasts until the tab is closed. */
 const item = 'animal-store-key';
 
 export function App() {
