@@ -259,7 +259,7 @@ echo "${name} $*" >>"$RECORD"
       expect(code).toBe(1);
       expect(stderr).toContain('publish.json has the version 0.9.0, package.json has 1.0.0');
       expect(stderr).toContain('CHANGELOG.md has no chapter "## 1.0.0 - ');
-      expect(stderr).toContain('something is not committed');
+      expect(stderr).toContain('there are uncommitted changes');
       expect(await record()).not.toMatch(/push|publish/);
       await writeFile(manifest, text);
       expect((await release('--force')).code).toBe(2);
@@ -284,7 +284,7 @@ echo "${name} $*" >>"$RECORD"
         '',
       ]);
       const again = await release('--publish');
-      expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining('the tag v1.0.0 is there already') });
+      expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining('the tag v1.0.0 exists') });
     });
   });
 
