@@ -31,7 +31,7 @@ export async function stockNames(database: Database, names: string[]): Promise<s
 }
 
 /** Does a piece of work while statements go another way. */
-async function withRows<Result>(
+export async function withRows<Result>(
   database: Database,
   wayOf: (rows: Database['rows']) => Database['rows'],
   work: () => Promise<Result>,

@@ -10,9 +10,9 @@ beforeEach(() => store.empty());
 let client: Client;
 afterEach(() => client.close());
 
-async function connect(mode: VersionNegotiationMode | undefined): Promise<void> {
+async function connect(mode: VersionNegotiationMode | undefined, key = store.key): Promise<void> {
   client = new Client({ name: 'test', version: '1' }, mode && { versionNegotiation: { mode } });
-  const requestInit = { headers: { authorization: `Bearer ${store.key}` } };
+  const requestInit = { headers: { authorization: `Bearer ${key}` } };
   await client.connect(new StreamableHTTPClientTransport(new URL(`${store.origin}/mcp`), { requestInit }));
 }
 
@@ -44,5 +44,12 @@ describe.each<[string, VersionNegotiationMode | undefined, string]>([
     const refused = await client.callTool({ name: 'list_pets', arguments: { limit: 101 } });
     expect(refused).toMatchObject({ isError: true, content: [{ type: 'text', text }] });
     await expect(client.callTool({ name: 'get_pet', arguments: {} })).rejects.toMatchObject({ code: -32602 });
+  });
+
+  test('it gets the tools that its key may use, and no connection with a wrong one', async () => {
+    const { key } = await store.keys.issue({ name: `reader ${version}`, scope: 'read' });
+    await connect(mode, key);
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['list_pets']);
+    await expect(connect(mode, 'wrong')).rejects.toThrow(/The API key is not valid\.|HTTP 401/);
   });
 });

@@ -43,8 +43,8 @@ export function fuzz<Request>(store: Store, { name, share, request, send, show }
       // The first half fills the caches.
       if (warm === 0 && sent >= wanted / 2) warm = heapUsed();
     });
-    // A batch has twenty requests on the average. Its own report would show bodies of megabytes.
-    const { failed, errorInstance } = await fc.check(property, { seed, numRuns: Math.ceil(wanted / 20) });
+    // A batch has some fifteen requests. Its own report would show bodies of megabytes.
+    const { failed, errorInstance } = await fc.check(property, { seed, numRuns: Math.ceil(wanted / 14) });
     if (failed)
       throw new Error(`after ${sent} requests: ${(errorInstance as Error).message}`, { cause: errorInstance });
     const growth = heapUsed() - warm;

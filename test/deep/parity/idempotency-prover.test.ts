@@ -1,9 +1,11 @@
 import { once as event } from 'node:events';
 import { request } from 'node:http';
 import fc from 'fast-check';
+import type { Database, Statement } from '../../../packages/postgres/src/database.ts';
 import { outcomeUnknown } from '../../../packages/postgres/src/postgres-errors.ts';
 import { cases } from '../../support/cases.ts';
 import { type Created, creators, headerOf } from '../../support/creations.ts';
+import { withRows } from '../../support/database-access.ts';
 import { toJson } from '../../support/http.ts';
 import { afterAll, expect, test } from '../../support/jest.ts';
 import { rest } from '../../support/rest.ts';
@@ -128,19 +130,12 @@ async function abandon({ origin }: ServiceNode, newPet: object, { once, key }: {
 }
 
 /** Meanwhile so many statements that insert are carried out, and nobody is told. */
-async function whileLosing<Result>(count: number, work: () => Promise<Result>): Promise<Result> {
-  const { database } = store;
-  const { rows } = database;
+function whileLosing<Result>(count: number, work: () => Promise<Result>): Promise<Result> {
   let left = count;
-  database.rows = async (statement, values) => {
-    const found = await rows.call(database, statement, values);
-    if (statement.name !== 'insert_once_pet' || left === 0) return found as never;
-    left -= 1;
-    throw outcomeUnknown(new Error('Connection terminated'));
+  const lose = (rows: Database['rows']) => async (statement: Statement, values: unknown[]) => {
+    const found = await rows(statement, values);
+    if (statement.name === 'insert_once_pet' && left-- > 0) throw outcomeUnknown(new Error('Connection terminated'));
+    return found as never;
   };
-  try {
-    return await work();
-  } finally {
-    database.rows = rows;
-  }
+  return withRows(store.database, lose, work);
 }
