@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { databaseForEach } from '../../support/each.ts';
 import { send } from '../../support/http.ts';
@@ -14,6 +15,12 @@ const sockets: Socket[] = [];
 const leave = () => sockets.splice(0).forEach((socket) => void socket.destroy());
 afterEach(leave);
 
+function open(origin: string): Socket {
+  const socket = connect(Number(new URL(origin).port), '127.0.0.1').on('error', () => undefined);
+  sockets.push(socket);
+  return socket;
+}
+
 /** Asks for a list. @returns the status; 'closed' where the connection ends without an answer */
 function ask(socket: Socket, headers = 'Host: store.example\r\n'): Promise<string> {
   socket.write(`GET /v1/pets HTTP/1.1\r\n${headers}Authorization: Bearer ${bootstrapKey}\r\n\r\n`);
@@ -24,11 +31,7 @@ function ask(socket: Socket, headers = 'Host: store.example\r\n'): Promise<strin
 
 /** Opens connections and asks something on each. @returns how many are served, and how many have been closed instead */
 async function openAll(server: ServerProcess, count: number, headers?: string) {
-  const opened = Array.from({ length: count }, () =>
-    connect(Number(new URL(server.origin).port), '127.0.0.1').on('error', () => undefined),
-  );
-  sockets.push(...opened);
-  const found = await Promise.all(opened.map((socket) => ask(socket, headers)));
+  const found = await Promise.all(Array.from({ length: count }, () => ask(open(server.origin), headers)));
   const statuses = found.filter((status) => status !== 'closed');
   return { statuses, closed: count - statuses.length };
 }
@@ -76,4 +79,49 @@ test('more clients than file descriptors cost no request that is served, nor the
   expect((await openAll(server, 10)).closed).toBe(0);
   expect(linesOf(server.output.stdout).filter(({ status }) => status === 500)).toEqual([]);
   expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
+});
+
+const put = (length: number) =>
+  `PUT /log HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n`;
+
+test('idle connections to the port for operators are few, and keep no scrape out for long', async () => {
+  const server = await startMeasured(database.env);
+  for (let opened = 0; opened < 100; opened += 1) await once(open(server.operations), 'connect');
+  await eventually(async () => sockets.filter((socket) => socket.resume().closed).length >= 68);
+  expect((await send(server.origin, { path: '/readyz' })).status).toBe(200);
+  const scraped = () => eventually(async () => (await send(server.operations, { path: '/metrics' })).status === 200);
+  await scraped();
+  leave();
+  // By then the server knows that they have gone.
+  await scraped();
+});
+
+test('from the port for operators a page in a browser reads nothing by a name of its own; a body that is too large is refused before it has come, and half of a request does not hold up the end', async () => {
+  const server = await startMeasured({ ...database.env, DRAIN_TIMEOUT_MS: '600000' });
+  const get = (path: string, host: string) => send(server.operations, { path, headers: { host } });
+  for (const path of ['/metrics', '/livez', '/readyz', '/log']) {
+    for (const host of ['shop.example', 'localhost.example:80', '127.0.0.1.example', '1.example']) {
+      expect([host, (await get(path, host)).status]).toEqual([host, 403]);
+    }
+    for (const host of ['127.0.0.1:9464', '[::1]:9464', 'localhost', 'store-1:9464', 'a.internal']) {
+      const { status, headers } = await get(path, host);
+      expect([host, status]).toEqual([host, 200]);
+      expect(headers).toMatchObject({
+        'x-content-type-options': 'nosniff',
+        'content-security-policy': "default-src 'none';frame-ancestors 'none'",
+        'cross-origin-resource-policy': expect.any(String),
+      });
+    }
+  }
+
+  const large = open(server.operations);
+  large.write(`${put(1e9)}\r\n`);
+  expect(`${await once(large, 'data')}`).toContain('413 Payload Too Large');
+  const half = open(server.operations);
+  let answer = '';
+  half.on('data', (chunk) => (answer += chunk)).write(`${put(100)}Expect: 100-continue\r\n\r\n`);
+  // The request has been taken.
+  await once(half, 'data');
+  expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
+  expect(answer).toBe('HTTP/1.1 100 Continue\r\n\r\n');
 });
