@@ -67,12 +67,15 @@ type Pets = Records<Pet, NewPet>;
 function recordStatement(call: (pets: Pets) => Promise<unknown>[]): Promise<Call> {
   const orm = new MikroORM({ entities: [PetEntity], dbName: 'none' });
   return new Promise((resolve) => {
+    const record = ({ text }: { text: string }, values: unknown[]) => {
+      resolve({ text, values });
+      return new Promise(() => undefined);
+    };
     const database = {
       orm,
-      rows({ text }: { text: string }, values: unknown[]) {
-        resolve({ text, values });
-        return new Promise(() => undefined);
-      },
+      isSharded: async () => false,
+      read: record,
+      rows: record,
       batched: (run: never, options: object) =>
         new Batches(run, { ...options, maxWaiting: 100, maxAge: 1000 } as never),
     };
