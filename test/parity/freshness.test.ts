@@ -61,3 +61,12 @@ test('while many write at once, through both faces of two nodes, each sees what 
   const ids = await sql<[id: string]>(store.database, 'select id from pet order by id');
   expect(ids.map(([id]) => BigInt(id)).filter((id) => id <= (visited.at(-1) ?? 0n))).toEqual(visited);
 });
+
+test('the same request shows a pet as soon as its creation is acknowledged', async () => {
+  const last = await create(0);
+  const query = { after: last.id, limit: 2 };
+  const responses = () => Promise.all(nodes().flatMap((node) => faces.map((face) => face.list(node, query))));
+  expect(await responses()).toEqual(Array(4).fill({ data: [] }));
+  const next = await create(1);
+  expect(await responses()).toEqual(Array(4).fill({ data: [next] }));
+});
