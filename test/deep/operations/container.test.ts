@@ -35,6 +35,7 @@ afterEach(killAll);
     const cli = (line: string, env = {}) =>
       container.run(['bin/animal-store.js', ...line.split(' '), '--json'], env).ended;
     const isDone = { code: 0, stdout: expect.stringMatching(/^\{.*\}\n$/), stderr: '' };
+    expect(await cli('migrate', { DATA_DIR: '/data/migrated' })).toMatchObject(isDone);
     expect(await cli('keys issue --name shop')).toMatchObject(isDone);
     expect(await cli('backup /data/store.sql')).toMatchObject(isDone);
     const restored = await cli('restore /data/store.sql', { DATA_DIR: '/data/restored' });
