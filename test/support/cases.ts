@@ -1,7 +1,7 @@
 /**
  * How many cases a generator makes: the share that GENERATED_CASES gives, a tenth by default.
  *
- * @param variable of the environment that gives the number instead
+ * @param variable an environment variable that gives the number instead
  */
 export function cases(all: number, variable?: string): number {
   const given = variable && process.env[variable];

@@ -8,7 +8,7 @@ import { eventually } from './process.ts';
 import { connected, query } from './query.ts';
 import { distribute, type Layout } from './servers/citus.ts';
 
-/** TEST_CITUS: `reference`, or over how many shards; TEST_DATABASE_URL then names the coordinator's database `shop`. */
+/** TEST_CITUS: `reference` or the number of shards; TEST_DATABASE_URL then names the coordinator's database `shop`. */
 export const citusLayout: Layout | undefined = layoutFrom(process.env.TEST_CITUS);
 
 function layoutFrom(text = ''): Layout | undefined {
@@ -16,10 +16,10 @@ function layoutFrom(text = ''): Layout | undefined {
 }
 
 /**
- * A database on every node of the cluster, copied from a template: with Citus' extension, nodes, migrations and
- * distribution it takes a second and a half to make, and a tenth of a second to copy.
+ * Copies a template database to every node of the cluster. A database with Citus' extension, nodes, migrations and
+ * distribution takes a second and a half to create, and a tenth of a second to copy.
  *
- * @param isEmpty with Citus, but no tables
+ * @param isEmpty with Citus' extension, but without tables
  */
 export async function createOnCluster(server: string, isEmpty = false): Promise<TestDatabase> {
   const nodes = await nodesOf(server);
@@ -32,7 +32,7 @@ export async function createOnCluster(server: string, isEmpty = false): Promise<
   };
 }
 
-/** The coordinator first: its sessions on the workers end with it. Citus' daemon would come back in between. */
+/** Drops the coordinator's database first, which ends its sessions on the workers. Citus' daemon would reconnect. */
 async function dropOn(nodes: URL[], name: string): Promise<void> {
   for (const node of nodes) {
     await onEach([node], `alter database ${name} allow_connections false`).catch(() => undefined);
@@ -54,7 +54,7 @@ export async function nodesOf(server: string): Promise<URL[]> {
   });
 }
 
-/** Made once per cluster, layout and set of migrations. */
+/** Creates a template once per cluster, layout and set of migrations. @returns its name */
 async function templateOn(nodes: URL[], layout: Layout | undefined): Promise<string> {
   const [coordinator] = nodes as [URL];
   const { migrations } = modelOf(modules);
@@ -63,8 +63,8 @@ async function templateOn(nodes: URL[], layout: Layout | undefined): Promise<str
   const session = await connected(at(coordinator, 'postgres'));
   try {
     await session.query(`select pg_advisory_lock(hashtext('${name}'))`);
-    const isThere = await session.query(`select from pg_database where datname = '${name}' and not datallowconn`);
-    if (isThere.rowCount === 0) await makeTemplate(nodes, name, layout);
+    const found = await session.query(`select from pg_database where datname = '${name}' and not datallowconn`);
+    if (found.rowCount === 0) await makeTemplate(nodes, name, layout);
     return name;
   } finally {
     await session.end();
@@ -80,7 +80,7 @@ async function makeTemplate(nodes: URL[], name: string, layout: Layout | undefin
   await query(database, `select citus_set_coordinator_host('${hostname}', ${port})`);
   for (const worker of workers) await query(database, `select citus_add_node('${worker.hostname}', ${worker.port})`);
   if (layout) await distributeAt(database, layout);
-  // A template may be copied while nobody is connected; Citus' own daemon would be.
+  // A template can be copied only while it has no connections; Citus' own daemon would keep one.
   await onEach(nodes, `alter database ${name} allow_connections false`);
   await onEach(nodes, `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`);
 }
@@ -99,7 +99,7 @@ function at(node: URL, database: string): string {
 }
 
 async function onEach(nodes: URL[], statement: string): Promise<void> {
-  // Citus would try to do it on the other nodes, too.
+  // Citus would repeat the statement on the other nodes.
   const alone = 'set citus.enable_create_database_propagation = off';
   await Promise.all(nodes.map((node) => query(at(node, 'postgres'), alone, statement)));
 }

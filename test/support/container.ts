@@ -7,7 +7,7 @@ import { childrenOf } from './servers/program.ts';
 
 const unshare = ['unshare', '--mount', '--pid', '--fork', '--kill-child', '--propagation', 'private', '--'];
 
-/** Whether this machine lets us make what a container is made of: it takes root, and no container that forbids it. */
+/** Whether this process may create namespaces and mounts: it needs root, and a container around it may forbid both. */
 export const canContain = mayUnshare();
 
 function mayUnshare(): boolean {
@@ -25,8 +25,8 @@ function mayUnshare(): boolean {
 const user = 1000;
 
 /**
- * What Docker and Kubernetes make of the image, without either: a root of its own that is read-only, with the packages
- * for production alone, `/data` and `/tmp` to write to; process 1, not root, with no rights to gain.
+ * Runs the image as Docker and Kubernetes do, without either. The root file system is read-only and has the packages
+ * for production only; `/data` and `/tmp` are writable. The command is process 1, not root, without new privileges.
  */
 export async function createContainer() {
   const root = await newFolder();
@@ -39,13 +39,13 @@ export async function createContainer() {
   for (const { from, to } of copied()) cpSync(from, join(root, 'app', to), { recursive: true, filter: isBuilt });
   const packages = productionPackages();
   for (const path of packages) mkdirSync(join(root, 'app', path), { recursive: true });
-  // As mkdtemp makes it, nobody else could enter.
+  // mkdtemp creates a folder that only its owner may enter.
   chmodSync(root, 0o755);
   const enter = join(root, 'enter');
   writeFileSync(enter, script(root, packages));
   return {
     data,
-    /** Runs a command in it, as process 1. */
+    /** Runs a command in the container, as process 1. */
     run(command: string[], env: Env): Running {
       const inside = { ...imageEnv(), ...env, PATH: '/node:/usr/sbin:/usr/bin:/bin' };
       const privileges = ['--clear-groups', '--bounding-set=-all', '--inh-caps=-all', '--no-new-privs'];
@@ -56,10 +56,10 @@ export async function createContainer() {
   };
 }
 
-/** The process 1 of a command that runs, as this machine knows it. */
+/** The process id, outside the container, of a running command. */
 export const processOf = ({ child }: Running) => childrenOf(child.pid ?? 0)[0] ?? 0;
 
-/** Of this machine, for `setpriv`, `sh` and what Node.js is linked with. */
+/** Folders of this machine that `setpriv`, `sh` and the libraries of Node.js need. */
 const system = ['usr', 'bin', 'lib', 'lib64', 'etc', 'dev'];
 
 const script = (root: string, packages: string[]) => `set -e
@@ -76,7 +76,7 @@ mount -o remount,bind,ro .
 exec chroot . /usr/bin/env -C /app "$@"
 `;
 
-/** As `npm ci --omit=dev --omit=optional` installs them; those inside of another one come with it. */
+/** The packages that `npm ci --omit=dev --omit=optional` installs; nested packages come with their parents. */
 function productionPackages(): string[] {
   const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8'));
   const isInstalled = ([path, { dev, optional, devOptional, link }]: [string, any]) =>
@@ -84,7 +84,7 @@ function productionPackages(): string[] {
   return (Object.entries(packages) as Array<[string, any]>).filter(isInstalled).map(([path]) => path);
 }
 
-/** What the last stage of the Dockerfile copies, but for the packages: paths here, and in the image. */
+/** The paths that the last stage of the Dockerfile copies, except the packages: here, and in the image. */
 function copied(): Array<{ from: string; to: string }> {
   const stage =
     readFileSync('Dockerfile', 'utf8')

@@ -3,7 +3,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import type { HttpRequest, HttpResponse } from './http.ts';
 
-/** An OpenAPI document that responses are held against. */
+/** Validates responses against an OpenAPI document. */
 export class Contract {
   readonly #document: { paths: object };
   readonly #ajv = new Ajv2020({ strict: false, allErrors: true });
@@ -16,8 +16,8 @@ export class Contract {
   }
 
   /**
-   * Fails when a response is not what the document says: an undocumented status of a documented operation, a body that
-   * does not fit its schema, or a failure anywhere that is no Error body. The REST test client calls it on every response.
+   * Throws when a response violates the document: an undocumented status of a documented operation, a body that does
+   * not fit its schema, or a failure on any path without an Error body. The REST test client calls it on each response.
    * Outside of the APIs, a browser gets 401 and 404 as a page.
    */
   assert(
@@ -63,5 +63,5 @@ export class Contract {
   }
 }
 
-/** The one in schema/. */
+/** The contract of the document in schema/. */
 export const committed = new Contract(JSON.parse(readFileSync('schema/openapi.json', 'utf8')));

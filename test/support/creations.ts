@@ -3,25 +3,25 @@ import { graphqlText } from './graphql.ts';
 import { rest } from './rest.ts';
 import type { Store } from './store.ts';
 
-/** What a client sees of a creation, by either face. */
+/** The response to a creation, in the same form for both faces. */
 export interface Created {
-  /** The animal, its int64 as digits; or the failure. */
+  /** The animal, its int64 as digits, or the error. */
   outcome: Record<string, unknown>;
-  /** The header of that name. */
+  /** The header Idempotent-Replayed. */
   replayed: string | undefined;
   retryAfter: number | undefined;
 }
 
 export interface Creation {
-  /** Idempotency-Key, as it is sent; none when undefined. */
+  /** The header Idempotency-Key, sent unchanged; no header when undefined. */
   once?: string | undefined;
-  /** The API key, unless it is the store's. */
+  /** The API key; by default the store's. */
   key?: string | undefined;
 }
 
 type Client = Pick<Store, 'origin' | 'key'>;
 
-/** Creates an animal by one of the two faces. */
+/** Creates animals through one of the two faces. */
 export interface Creator {
   name: 'REST' | 'GraphQL';
   create(store: Client, newPet: object, creation?: Creation): Promise<Created>;
@@ -34,7 +34,7 @@ const byRest: Creator = {
   async create(store, newPet, { once, key } = {}) {
     const request = { method: 'POST', json: newPet, headers: headerOf(once), key };
     const { status, headers, json } = await rest(store, '/v1/pets', request);
-    return seen(headers, status === 201 ? { ...json, id: `${json.id}`, categoryId: `${json.categoryId}` } : json);
+    return result(headers, status === 201 ? { ...json, id: `${json.id}`, categoryId: `${json.categoryId}` } : json);
   },
 };
 
@@ -44,7 +44,7 @@ const byGraphQL: Creator = {
     const body = { query: mutation, variables: { input: newPet } };
     const { headers, data, errors: [error] = [] } = await graphqlText(store, body, key, headerOf(once));
     const { code, status } = error?.extensions ?? {};
-    return seen(headers, error ? { code, message: error.message, status } : data.createPet);
+    return result(headers, error ? { code, message: error.message, status } : data.createPet);
   },
 };
 
@@ -54,7 +54,7 @@ export function headerOf(once: string | undefined): Record<string, string> {
   return once === undefined ? {} : { 'idempotency-key': once };
 }
 
-function seen(headers: IncomingHttpHeaders, outcome: Record<string, unknown>): Created {
+function result(headers: IncomingHttpHeaders, outcome: Record<string, unknown>): Created {
   const [replayed, retryAfter] = [headers['idempotent-replayed']?.toString(), headers['retry-after']];
   return { outcome, replayed, retryAfter: retryAfter === undefined ? undefined : Number(retryAfter) };
 }

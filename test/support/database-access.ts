@@ -4,7 +4,7 @@ import type { ServiceNode } from './store.ts';
 
 type Statement = Parameters<Database['rows']>[0];
 
-/** Runs SQL of a test's own: what no operation can do, the passing of time for instance. */
+/** Runs SQL for what no operation of the service can do, such as moving a time stamp. */
 export async function sql<Row extends unknown[] = unknown[]>(
   database: Database,
   text: string,
@@ -13,13 +13,13 @@ export async function sql<Row extends unknown[] = unknown[]>(
   return database.rows<Row>({ name: `test ${hash('md5', text)}`, text }, values);
 }
 
-/** Adds animals by the fastest way, and returns how many there are. */
+/** Inserts this many animals with one statement. */
 export async function stock(database: Database, count: number): Promise<void> {
   const text = `insert into pet (name, category_id, status) select 'pet ' || n, n, 'available' from generate_series(1, $1) n`;
   await sql(database, text, [count]);
 }
 
-/** Adds animals with these names, of any length. @returns their ids, ascending. */
+/** Inserts animals with these names, of any length. @returns their ids, ascending. */
 export async function stockNames(database: Database, names: string[]): Promise<string[]> {
   const ids: string[] = [];
   for (const name of names) {
@@ -30,7 +30,7 @@ export async function stockNames(database: Database, names: string[]): Promise<s
   return ids;
 }
 
-/** Does a piece of work while statements go another way. */
+/** Runs `work` while `wayOf` wraps the function that sends statements. */
 export async function withRows<Result>(
   database: Database,
   wayOf: (rows: Database['rows']) => Database['rows'],
@@ -45,12 +45,12 @@ export async function withRows<Result>(
   }
 }
 
-/** The names of the statements that a piece of work sends to the database. */
+/** The names of the statements that `work` sends to the database. */
 export async function statementsOf(database: Database, work: () => Promise<unknown>): Promise<string[]> {
   return (await sentDuring(database, work)).map(({ name }) => name);
 }
 
-/** The statements that a piece of work sends to the database, with their values. */
+/** The statements that `work` sends to the database, with their values. */
 export async function sentDuring(database: Database, work: () => Promise<unknown>) {
   const sent: Array<{ name: string; values: unknown[] }> = [];
   const note = (rows: Database['rows']) => (statement: Statement, values: unknown[]) => {
@@ -61,7 +61,7 @@ export async function sentDuring(database: Database, work: () => Promise<unknown
   return sent;
 }
 
-/** Whoever reads animals meanwhile gets this SQLSTATE from the database: there is a view in the place of the table. */
+/** Runs `work` while every read of animals fails with this SQLSTATE: a view replaces the table. */
 export async function whileReadsFail<Result>(
   database: Database,
   sqlState: string,
@@ -83,7 +83,7 @@ export async function whileReadsFail<Result>(
   }
 }
 
-/** What is written meanwhile is written afterwards. */
+/** Runs `work` and delays its writes until it has ended. */
 export async function whileWritesWait<Result>(database: Database, work: () => Promise<Result>): Promise<Result> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const wait = (rows: Database['rows']) => async (statement: Statement, values: unknown[]) => {
@@ -93,7 +93,7 @@ export async function whileWritesWait<Result>(database: Database, work: () => Pr
   return withRows(database, wait, work).finally(resolve);
 }
 
-/** Makes calls to a node at the same time: no statement begins before all of them have arrived. */
+/** Calls a node concurrently: no statement begins before all calls have arrived. */
 export async function together<Result>(
   node: Pick<ServiceNode, 'app'>,
   database: Database,

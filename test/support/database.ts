@@ -6,27 +6,27 @@ import { citusLayout, createOnCluster } from './citus.ts';
 import { newFolder } from './folder.ts';
 import { query } from './query.ts';
 
-/** The environment of an empty database of one's own, and how to get rid of it. */
+/** The environment of an empty database for one test. */
 export interface TestDatabase {
   env: { DATABASE_URL: string } | { DATA_DIR: string };
   drop(): Promise<void>;
 }
 
 /**
- * With TEST_DATABASE_URL, a new database on that server (not if ''), which the service reaches through the pooler at
- * TEST_POOLER_URL, if there is one. Else an embedded store that this process keeps
- * open, since opening one takes longer than most tests: a service opens it as a second process does.
+ * Creates a database on the server of TEST_DATABASE_URL; the service reaches it through the pooler of TEST_POOLER_URL,
+ * if that is set. Without a server, or with '', gives an embedded store that this process keeps open, because opening
+ * one takes longer than most tests. A service then opens it as a second process.
  */
 export async function createTestDatabase(server = process.env.TEST_DATABASE_URL): Promise<TestDatabase> {
   return server ? createOnServer(server) : createKept();
 }
 
-/** As the first; but without tables on a cluster, where `createTestDatabase` has them migrated and distributed. */
+/** Like `createTestDatabase`, but without tables on a cluster, where the other migrates and distributes them. */
 export async function createEmptyDatabase(server = process.env.TEST_DATABASE_URL): Promise<TestDatabase> {
   return server && citusLayout ? createOnCluster(server, true) : createTestDatabase(server);
 }
 
-/** As the first; but the embedded store is a folder that nobody has opened yet: the service owns it. */
+/** Like `createTestDatabase`, but the embedded store is an empty folder: the service creates and owns the store. */
 export async function createOwnDatabase(server = process.env.TEST_DATABASE_URL): Promise<TestDatabase> {
   if (server) return createOnServer(server);
   const folder = await newFolder();
@@ -38,7 +38,7 @@ interface Kept {
   store: EmbeddedPostgres;
 }
 
-/** Those that no test has now. */
+/** Open stores that no test uses now. */
 const kept: Kept[] = [];
 
 async function createKept(): Promise<TestDatabase> {
@@ -68,7 +68,7 @@ async function createOnServer(server: string): Promise<TestDatabase> {
   return { env: { DATABASE_URL: pooled(url) }, drop };
 }
 
-/** The same database by way of the pooler. */
+/** The URL of the same database through the pooler. */
 function pooled(url: URL): string {
   const through = new URL(process.env.TEST_POOLER_URL || url);
   through.pathname = url.pathname;

@@ -10,15 +10,15 @@ import { connected } from './query.ts';
 import { rest } from './rest.ts';
 
 export interface Folders {
-  /** Where an embedded store may be, or come to be. */
+  /** The path for an embedded store. */
   store: string;
-  /** The path of a file that is not there yet. */
+  /** The path of a file that does not exist yet. */
   file(name: string): string;
   /** A folder for another store. */
   another(): Promise<string>;
 }
 
-/** Gives each test folders of its own, whatever database this run is on. */
+/** Gives each test its own folders, on every kind of database. */
 export function foldersForEach(): Folders {
   let folders: string[] = [];
   const another = async () => {
@@ -41,22 +41,22 @@ export function foldersForEach(): Folders {
   };
 }
 
-/** A session with the embedded store that a process has open, or with a PostgreSQL. */
+/** Opens a session with an embedded store that a process has open, or with a PostgreSQL. @param place folder or URL */
 export function sessionWith(place: string): Promise<pg.Client> {
   const isAddress = place.startsWith('postgres');
   return connected(isAddress ? place : { host: place, port: 5432, user: 'postgres', database: 'postgres' });
 }
 
 export interface UsedStore {
-  /** A key of it. */
+  /** A key that the store has issued. */
   key: string;
-  /** What `contentsOf` says of it. */
+  /** The result of `contentsOf`. */
   contents: Record<string, string[]>;
 }
 
 let used: Promise<UsedStore & { folder: string }> | undefined;
 
-/** Puts a store that has been in use, and is closed, into a folder. It is made once, and copied. */
+/** Copies a closed store with contents into a folder. The store is made once per process. */
 export async function usedStoreIn(place: string): Promise<UsedStore> {
   used ??= makeUsedStore();
   const { folder, ...about } = await used;
@@ -73,7 +73,7 @@ async function makeUsedStore(): Promise<UsedStore & { folder: string }> {
   await addOddities(session);
   await rest({ ...server, key }, '/v1/pets', onceMore);
   await session.end();
-  // At its end it writes when keys were used.
+  // The service writes the last use of each key when it ends.
   await server.stop();
   const store = await openEmbeddedPostgres(folder);
   const after = await sessionWith(folder);
@@ -83,20 +83,20 @@ async function makeUsedStore(): Promise<UsedStore & { folder: string }> {
   return { key, contents, folder };
 }
 
-/** The last request to that store, with animal 29: whoever sends it again gets the same answer. */
+/** The last request to the used store, which created animal 29. A repetition gets the same response. */
 export const onceMore = {
   method: 'POST',
   json: { name: 'once', categoryId: 1 },
   headers: { 'idempotency-key': '"once"' },
 };
 
-/** What any column may hold: characters that COPY and SQL write in their own way, extremes, nulls, long texts. */
+/** Inserts the values that are hard to copy: characters that COPY and SQL escape, extremes, nulls, long texts. */
 async function addOddities(session: pg.Client): Promise<void> {
   const names = [
     ...['', ' ', '\\.', '\\N', '\\', '\t\b\f\v', 'a\nb', 'a\r\nb\r', 'a\u2028b\u2029c', 'it\'s "quoted", {and} more'],
     ...['NULL', 'é ü 日本 🐈', 'e\u0301', '\u202Ereversed', '\u007f\u0001', '-- complete {}', 'commit;'],
     'x'.repeat(1_000_000),
-    // As long as those that are read in small pieces, and just shorter.
+    // As long as the names that are read in small pieces, and slightly shorter.
     ...Array.from({ length: 9 }, (_, at) => 'é'.repeat(8180 + at)),
   ];
   for (const name of names) await session.query(insertPet, [name, '-9223372036854775808', 'sold']);
@@ -118,7 +118,7 @@ async function addOddities(session: pg.Client): Promise<void> {
 
 const insertPet = 'insert into pet (name, category_id, status) values ($1, $2, $3)';
 
-/** Every row of every table, and every definition, as PostgreSQL itself writes them. */
+/** Every row of every table and every definition, as PostgreSQL formats them. */
 export async function contentsOf(session: pg.Client): Promise<Record<string, string[]>> {
   await session.query(`set timezone = 'UTC'`);
   const rows = async (text: string) => (await session.query({ text, rowMode: 'array' })).rows.map(([value]) => value);
@@ -127,7 +127,7 @@ export async function contentsOf(session: pg.Client): Promise<Record<string, str
     `select relname from pg_class where relkind in ('r', 'S') and relnamespace = 'public'::regnamespace`,
   );
   for (const table of tables.toSorted()) {
-    // A sequence writes values to the log ahead of time, and migrations are applied at another time.
+    // A sequence logs values in advance (log_cnt), and migrations are applied at another time.
     const value =
       table === 'mikro_orm_migrations'
         ? 'one.name'

@@ -5,27 +5,27 @@ import { fromJson, toJson } from './http.ts';
 import { eventually } from './process.ts';
 import type { Store } from './store.ts';
 
-/** A server-sent event, as WHATWG HTML (section 9.2.6) reads it. */
+/** A server-sent event, parsed as WHATWG HTML (section 9.2.6) describes. */
 export interface SeenEvent {
   event: string;
   id: string | undefined;
   data: any;
 }
 
-/** A stream of events that goes on. */
+/** An open stream of events. */
 export interface Stream {
   status: number;
   headers: IncomingHttpHeaders;
-  /** Those that have come so far. */
+  /** The events received so far. */
   events: SeenEvent[];
-  /** The last id, also where no event came with it. */
+  /** The last id, also of a block without an event. */
   lastEventId: string | undefined;
   comments: number;
   text: string;
-  /** How the connection ended: whole, or in the middle. */
+  /** `whole` when the response ended, `cut` when the connection broke before. */
   ended: Promise<'whole' | 'cut'>;
   outgoing: ClientRequest;
-  /** Waits for so many events. */
+  /** Waits until this many events have been received. */
   until(count: number): Promise<SeenEvent[]>;
   close(): void;
 }
@@ -40,7 +40,7 @@ export interface StreamRequest {
 
 type Client = Pick<Store, 'origin' | 'key'>;
 
-/** Opens a stream of events; resolves when its head has come. */
+/** Opens a stream of events. @returns when the head of the response has arrived */
 export function openStream(store: Client, { method = 'POST', path = '/graphql', body, key, headers }: StreamRequest) {
   return new Promise<Stream>((resolve, reject) => {
     const all = {
@@ -97,7 +97,7 @@ function take(stream: Stream, block: string): void {
   stream.events.push({ event, id: fields.get('id'), data: data ? fromJson(data) : data });
 }
 
-/** Follows the animals. */
+/** Subscribes to the animals that are added. */
 export function follow(
   store: Client,
   variables: PetAddedSubscriptionVariables = {},
@@ -106,7 +106,7 @@ export function follow(
   return openStream(store, { ...more, body: { query: print(PetAddedDocument), variables } });
 }
 
-/** The animals of a stream, by a member. */
+/** One member of each animal that a stream has delivered. */
 export function seen(stream: Pick<Stream, 'events'>, member = 'name'): unknown[] {
   return stream.events.flatMap(({ data }) => data?.data?.petAdded?.[member] ?? []);
 }

@@ -11,10 +11,10 @@ export interface SeenPet {
   status: string;
 }
 
-/** What came of a call: data, or a failure in the one vocabulary. */
+/** The result of a call: data, or an error in the vocabulary that both faces share. */
 export type Outcome<Data> = { data: Data } | { code: string; status: number; message: string };
 
-/** One of the two ways to the store. Input is anything: what is not valid must be refused by the service. */
+/** One of the two faces of the store. Inputs are not typed, because the service must refuse invalid ones. */
 export interface Face {
   name: 'REST' | 'GraphQL';
   list(store: Store, query: Record<string, unknown>, key?: string | null): Promise<Outcome<SeenPet[]>>;
@@ -32,7 +32,7 @@ const restFace: Face = {
     fromRest(await rest(store, '/v1/pets', { method: 'POST', json: newPet, key }), seen),
   find: async (store, id, key) => {
     const response = await rest(store, `/v1/pets/${encodeURIComponent(`${id}`)}`, { key });
-    // The two faces say "there is none" each in its own way.
+    // REST has 404 for an animal that does not exist, and GraphQL null.
     return response.status === 404 ? { data: null } : fromRest(response, seen);
   },
 };

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 const gibibyte = 2 ** 30;
 
-/** In memory where there is room: a new store is some 400 files, and a killed process leaves them there as well. */
+/** In memory if it has room, because a new store is some 400 files. They stay there even when a process is killed. */
 export const scratch = isRoomy('/dev/shm') ? '/dev/shm' : tmpdir();
 
 function isRoomy(folder: string): boolean {
@@ -14,5 +14,5 @@ function isRoomy(folder: string): boolean {
   return bavail * bsize > 2 * gibibyte;
 }
 
-/** A folder that the test removes. */
+/** Creates a folder, which the test removes. */
 export const newFolder = () => mkdtemp(join(process.env.TEST_FOLDER ?? scratch, 'animal-store-test-'));

@@ -22,7 +22,7 @@ export function graphql<Data, Variables>(
   return graphqlText<Data>(store, { query: print(document), variables }, key);
 }
 
-/** Runs whatever is given: for requests that no typed document can make. */
+/** Sends any body: for requests that no typed document can express. */
 export async function graphqlText<Data = any>(
   store: Pick<Store, 'origin' | 'key'>,
   body: unknown,
@@ -43,18 +43,18 @@ export async function graphqlText<Data = any>(
 }
 
 /**
- * Asks three times: interpreted, compiled, and from the cache.
+ * Sends a request three times, so that it is interpreted, compiled, and executed from the cache.
  *
- * @returns the one answer
- * @throws Error when they differ
+ * @returns the response
+ * @throws Error when the responses differ
  */
 export async function graphqlThrice<Data = any>(
   ...request: Parameters<typeof graphqlText>
 ): Promise<GraphQLResult<Data>> {
-  const answer = await graphqlText<Data>(...request);
+  const first = await graphqlText<Data>(...request);
   for (let time = 2; time <= 3; time += 1) {
     const { status, text } = await graphqlText(...request);
-    if (status !== answer.status || text !== answer.text) throw new Error(`${answer.text}, but then ${text}`);
+    if (status !== first.status || text !== first.text) throw new Error(`${first.text}, but then ${text}`);
   }
-  return answer;
+  return first;
 }

@@ -5,24 +5,24 @@ import type { ServiceNode } from './store.ts';
 type Node = Pick<ServiceNode, 'origin'>;
 type Headers = Record<string, string>;
 
-/** Asks for animals with this key, or with none. */
+/** Lists animals with this key, or without a key. */
 export function callWith({ origin }: Node, key: string | null, headers: Headers = {}): Promise<HttpResponse> {
   return send(origin, { path: '/v1/pets', headers: { ...(key && { authorization: `Bearer ${key}` }), ...headers } });
 }
 
-/** One call after the other, each with a new key of the right shape that is nobody's. @returns their statuses */
+/** Makes calls one after the other, each with a new well-formed key that was never issued. @returns their statuses */
 export async function guess(node: Node, count: number, headers: (at: number) => Headers = () => ({})) {
-  const found: number[] = [];
-  for (let at = 0; at < count; at += 1) found.push((await callWith(node, createSecret(), headers(at))).status);
-  return found;
+  const statuses: number[] = [];
+  for (let at = 0; at < count; at += 1) statuses.push((await callWith(node, createSecret(), headers(at))).status);
+  return statuses;
 }
 
-/** The statuses of `count` tries of which no more than `limit` are judged. */
+/** The expected statuses of `count` tries when only the first `limit` keys are checked. */
 export function judged(limit: number, count: number): number[] {
   return Array.from({ length: count }, (_, at) => (at < limit ? 401 : 429));
 }
 
-/** Runs `work` with clocks that only `setTo` moves, in milliseconds from now. */
+/** Runs `work` with stopped clocks; only `setTo` moves them, to so many milliseconds from now. */
 export async function withClock<Result>(
   work: (setTo: (milliseconds: number) => void) => Promise<Result>,
 ): Promise<Result> {

@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm';
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-/** What is kept, in bytes: the heap after a collection. */
+/** The size of the heap in bytes after a garbage collection. */
 export function heapUsed(): number {
   collectGarbage();
   return process.memoryUsage().heapUsed;

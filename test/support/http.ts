@@ -4,7 +4,7 @@ import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib'
 
 export interface HttpRequest {
   method?: string;
-  /** Sent as it is, nothing is normalised or encoded. */
+  /** Sent unchanged: neither normalised nor encoded. */
   path: string;
   headers?: Record<string, string | string[]>;
   body?: string | Buffer | undefined;
@@ -23,16 +23,16 @@ const decoders: Record<string, (bytes: Buffer) => Buffer> = {
   gzip: gunzipSync,
 };
 
-/** The text of a body; empty for HEAD, whatever its coding would be. */
+/** The decoded text of a body; empty for HEAD, even with a content coding. */
 export function textIn(bytes: Buffer, coding = 'none'): string {
   const decode = bytes.length > 0 ? decoders[coding] : undefined;
   return (decode?.(bytes) ?? bytes).toString('utf8');
 }
 
-/** One request over a real connection. */
+/** Sends one request over a real connection. */
 export function send(origin: string, { method = 'GET', path, headers = {}, body }: HttpRequest): Promise<HttpResponse> {
   const { hostname, port } = new URL(origin);
-  // Beforehand: with an Expect header Node sends the headers at once.
+  // Set in advance, because Node sends the headers at once when Expect is among them.
   const length = body === undefined ? {} : { 'content-length': `${Buffer.byteLength(body)}` };
   return new Promise((resolve, reject) => {
     const outgoing = request({ hostname, port, method, path, headers: { ...length, ...headers } }, (incoming) => {
@@ -47,12 +47,12 @@ export function send(origin: string, { method = 'GET', path, headers = {}, body 
   });
 }
 
-/** JSON with every integer written to its last digit, `bigint`s as JSON integers. */
+/** Writes JSON with exact integers, `bigint`s as JSON integers. */
 export function toJson(value: unknown): string {
   return JSON.stringify(value, (_key, member) => (typeof member === 'bigint' ? rawJson(`${member}`) : member));
 }
 
-/** JSON read so that integers beyond 2^53 come out as `bigint`. Deliberately not the service's own parser. */
+/** Reads JSON with integers beyond 2^53 as `bigint`. Deliberately not the service's own parser. */
 export function fromJson(text: string): unknown {
   const reviver = (_key: string, value: unknown, context?: { source: string }) =>
     typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? '')
@@ -61,5 +61,5 @@ export function fromJson(text: string): unknown {
   return JSON.parse(text, reviver as (key: string, value: unknown) => unknown);
 }
 
-// ECMAScript's JSON.rawJSON, which TypeScript's library does not know yet.
+// ECMAScript's JSON.rawJSON, which TypeScript's library does not declare yet.
 const rawJson = (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON;

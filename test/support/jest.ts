@@ -2,7 +2,7 @@ import type * as jest from '@jest/globals';
 import { bind } from 'jest-each';
 
 /**
- * Jest's functions, with a time limit for each: `jest-light-runner` has none
+ * Jest's functions with time limits, because `jest-light-runner` has none
  * (https://github.com/nicolo-ribaudo/jest-light-runner/issues/36).
  */
 const { describe: group, expect, ...unlimited } = globalThis as unknown as typeof jest;
@@ -11,7 +11,7 @@ export { expect };
 
 let isSkipped = false;
 
-/** A skipped group, of which each test counts as skipped: the runner would count the group as one test. */
+/** Skips each test of a group, because the runner would count a skipped group as one test. */
 function skipGroup(name: string, define: () => void): void {
   group(name, () => {
     const before = isSkipped;
@@ -29,16 +29,16 @@ export const describe = Object.assign(run, {
   skip: Object.assign(skipGroup, { each: bind(skipGroup as never) }),
 }) as unknown as typeof jest.describe;
 
-/** Generous: no test depends on time, and the machines that run them are shared. */
+/** Generous, because no test depends on time and the machines that run the tests are shared. */
 const limit = 120_000;
 
 type Work = () => unknown;
 
-function within(milliseconds: number, what: string, work: Work): Work {
+function within(milliseconds: number, name: string, work: Work): Work {
   return async () => {
     let timer: NodeJS.Timeout | undefined;
     const tooLate = new Promise((_, reject) => {
-      timer = setTimeout(() => reject(new Error(`${what} took more than ${milliseconds} ms.`)), milliseconds);
+      timer = setTimeout(() => reject(new Error(`${name} took more than ${milliseconds} ms.`)), milliseconds);
     });
     await Promise.race([Promise.resolve().then(work), tooLate]).finally(() => clearTimeout(timer));
   };

@@ -3,10 +3,10 @@ import { Telemetry } from '../../src/runtime/telemetry/telemetry.ts';
 import { send } from './http.ts';
 import { bootstrapKey, type Env, freePort, type ServerProcess, type StartOptions, startServer } from './process.ts';
 
-/** Values by series, as in Prometheus' text: `name{label="value"}`. */
+/** Values by series, named as in Prometheus' text format: `name{label="value"}`. */
 export type Series = Map<string, number>;
 
-/** @throws Error for a line that is none of the text format, or a series that is there twice */
+/** @throws Error for a line that violates the text format, or a series that occurs twice */
 export function seriesIn(text: string): Series {
   const series: Series = new Map();
   for (const line of text.split('\n')) {
@@ -40,7 +40,7 @@ export async function allMetrics(): Promise<MetricDescription[]> {
   return [...created.values()];
 }
 
-/** Metrics of this process, without a service. */
+/** Opens the metrics of this process, without a service. */
 export function openTelemetry(role: 'alone' | 'parent' = 'alone'): Promise<Telemetry> {
   return Telemetry.open({
     version: '1.0.0',
@@ -56,7 +56,7 @@ export function openTelemetry(role: 'alone' | 'parent' = 'alone'): Promise<Telem
 }
 
 export interface MeasuredServer extends ServerProcess {
-  /** The origin of its port for operators. */
+  /** The origin of the port for operators. */
   operations: string;
   metrics(): Promise<Series>;
 }

@@ -20,10 +20,10 @@ export function migrationOf(name: string, statements: string[], isTransactional 
   return { name, class: Next };
 }
 
-/** A line that the database has logged. */
+/** A line in the log of the database. */
 export type Line = [message: string, fields: Record<string, unknown>];
 
-/** A node of the next release that has not migrated yet, and what it logs. */
+/** A node of the next release that has not migrated yet, and its log. */
 export interface Node {
   database: Database;
   lines: Line[];

@@ -9,7 +9,7 @@ export interface ReceivedSpan {
   kind: number;
   traceId: string;
   spanId: string;
-  /** '' for the first of a trace. */
+  /** '' for the first span of a trace. */
   parentSpanId: string;
   attributes: Record<string, unknown>;
   links: Array<{ traceId: string; spanId: string }>;
@@ -23,7 +23,7 @@ const accept = (response: ServerResponse) =>
 
 export type OtlpReceiver = Awaited<ReturnType<typeof startReceiver>>;
 
-/** Starts a collector: it takes OTLP over HTTP, as protobuf, as the exporter sends it by default. */
+/** Starts a collector for OTLP over HTTP with protobuf, which the exporter sends by default. */
 export async function startReceiver() {
   const server = createServer(async (request, response) => {
     const { url, headers } = request;
@@ -38,9 +38,9 @@ export async function startReceiver() {
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     spans: [] as ReceivedSpan[],
     requests: [] as Array<Pick<IncomingMessage, 'url' | 'headers'>>,
-    /** All bodies, as they came. */
+    /** All bodies, not decoded. */
     text: '',
-    /** What it does with a request. */
+    /** Answers a request. */
     answer: accept,
     close: () => server.close().closeAllConnections(),
   };
@@ -49,9 +49,9 @@ export async function startReceiver() {
 
 interface Field {
   number: number;
-  /** Of a text, bytes or a message within this one. */
+  /** The value of a text, of bytes or of a nested message. */
   bytes: Buffer;
-  /** Of a number. */
+  /** The value of a number. */
   value: number;
 }
 
@@ -77,7 +77,7 @@ function fieldsOf(message: Buffer): Field[] {
   return fields;
 }
 
-/** Of opentelemetry/proto/trace/v1/trace.proto. */
+/** The spans of a message as opentelemetry/proto/trace/v1/trace.proto defines it. */
 function spansIn(message: Buffer): ReceivedSpan[] {
   const all = (within: Buffer, number: number) => fieldsOf(within).filter((field) => field.number === number);
   return all(message, 1).flatMap(({ bytes: ofResource }) => {

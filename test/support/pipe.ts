@@ -3,9 +3,9 @@ import { closeSync, constants, mkdtempSync, openSync, readSync, rmSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A pipe as a shell makes one (Node's own are sockets), read only when the test says so. */
+/** A pipe like those of a shell (Node's own are sockets). It is read only when the test calls `read`. */
 export class Pipe {
-  /** For the process that prints. */
+  /** The descriptor for the process that prints. */
   readonly writer: number;
   readonly #reader: number;
   readonly #buffer = Buffer.alloc(65_536);
@@ -19,7 +19,7 @@ export class Pipe {
     rmSync(folder, { recursive: true });
   }
 
-  /** What is there to be read now. */
+  /** Reads the bytes that are available now. */
   read(): string {
     let text = '';
     try {
@@ -30,7 +30,7 @@ export class Pipe {
     return text;
   }
 
-  /** The reader goes, while the process may go on printing. */
+  /** Closes the reader while the process may go on printing. */
   leave(): void {
     closeSync(this.#reader);
   }

@@ -8,16 +8,16 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { threadId } from 'node:worker_threads';
 import { send } from './http.ts';
 
-/** Tests that mean something on one kind of database only are skipped on the other, and say why in their name. */
+/** Tests for one kind of database only are skipped on the other; their titles say why. */
 export const onPostgres = process.env.TEST_DATABASE_URL !== undefined;
 
-/** For tests that bring servers of their own: not again through a pooler, or on a cluster. */
+/** False through a pooler and on a cluster: tests that start their own servers are not repeated there. */
 export const bringsServers = !process.env.TEST_POOLER_URL && !process.env.TEST_CITUS;
 
-/** For tests that bring servers of their own: once is enough. */
+/** The same on PostgreSQL: tests that start their own servers run once. */
 export const onPlainPostgres = onPostgres && !process.env.TEST_POOLER_URL && !process.env.TEST_CITUS;
 
-/** Whether the sessions are the service's own: a pooler shares them, and keeps old ones. */
+/** Whether each session belongs to the service. A pooler shares sessions, and keeps old ones. */
 export const ownsSessions = onPostgres && !process.env.TEST_POOLER_URL;
 
 export interface Ended {
@@ -29,12 +29,12 @@ export interface Ended {
 
 export interface Running {
   child: ChildProcess;
-  /** What it has printed so far. */
+  /** The output so far. */
   output: { stdout: string; stderr: string };
   ended: Promise<Ended>;
 }
 
-/** A `main.js` that answers. */
+/** A running `main.js` that answers requests. */
 export interface ServerProcess extends Running {
   origin: string;
   /** The configured key, for the test clients. */
@@ -45,17 +45,17 @@ export interface ServerProcess extends Running {
 
 export type Env = Record<string, string>;
 
-/** For tests that need any key at all. */
+/** A key for tests to which its rights do not matter. */
 export const bootstrapKey = 'a-key-for-these-tests-and-no-others';
 
 const running = new Set<ChildProcess>();
 
-/** Runs a built program with this environment and nothing else. @param stdout a file to print to instead of to `output` */
+/** Runs a built program with this environment only. @param stdout a file to print to instead of to `output` */
 export function run(program: 'main' | 'cli', args: string[], env: Env, stdout: 'pipe' | number = 'pipe'): Running {
   return runFile(resolve(`dist/src/${program}.js`), args, env, stdout);
 }
 
-/** The same for any file. */
+/** Like `run`, for any JavaScript file. */
 export function runFile(
   file: string,
   args: string[],
@@ -67,7 +67,7 @@ export function runFile(
   // Node raises its soft limit to the hard one, and `ulimit` lowers both.
   const limited =
     openFiles === undefined ? command : ['sh', '-c', `ulimit -n ${openFiles} && exec "$@"`, 'sh', ...command];
-  // The machines that run tests are busy with other work: only tests of a time limit have short ones.
+  // Machines that run tests are busy. Only the tests of a time limit set a short one.
   const ours = {
     EVENT_LOOP_MAX_DELAY_MS: '0',
     DATABASE_CONNECT_TIMEOUT_MS: '60000',
@@ -79,7 +79,7 @@ export function runFile(
   return runCommand(limited, { ...ours, ...env }, stdout);
 }
 
-/** The same for any program. */
+/** Like `run`, for any command. */
 export function runCommand([program = '', ...args]: string[], env: Env, stdout: 'pipe' | number = 'pipe'): Running {
   const child = spawn(program, args, { env: { ANIMAL_STORE_ENV_FILE: '', ...env }, stdio: ['ignore', stdout, 'pipe'] });
   running.add(child);
@@ -101,19 +101,19 @@ export function runCommand([program = '', ...args]: string[], env: Env, stdout: 
 /** Runs an operator command to its end. */
 export const cli = (args: string[], env: Env): Promise<Ended> => run('cli', args, env).ended;
 
-/** Runs a `main.js` that is expected not to come up. */
+/** Runs a `main.js` that is expected to fail at its start. */
 export async function startAndFail(env: Env): Promise<Ended> {
   return run('main', [], { PORT: `${await freePort()}`, ...env }).ended;
 }
 
 export interface StartOptions {
-  /** What must answer 200; `/livez` when the server is not to become ready. */
+  /** The path that must answer 200; `/livez` for a server that does not become ready. */
   until?: '/livez' | '/readyz';
   /** A file to print to. */
   stdout?: number;
   /** The `main.js` of another build. */
   file?: string;
-  /** How many files it may have open. */
+  /** The limit of open files. */
   openFiles?: number;
 }
 
@@ -138,25 +138,25 @@ function stop({ child, ended }: Running, signal: NodeJS.Signals): Promise<Ended>
   return ended;
 }
 
-/** Those of the signals that a process has a handler for (proc(5)). */
+/** The signals of this list for which a process has a handler (proc(5)). */
 export function handledBy({ child }: Running, signals: NodeJS.Signals[]): NodeJS.Signals[] {
   const [, mask] = /^SigCgt:\s+(\w+)$/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8')) ?? [];
   return signals.filter((signal) => (BigInt(`0x${mask}`) >> BigInt(constants.signals[signal] - 1)) & 1n);
 }
 
-/** For `afterEach`: nothing that a test started outlives it. */
+/** Kills all processes that a test has started. For `afterEach`. */
 export async function killAll(): Promise<void> {
   const ends = [...running].map((child) => once(child, 'close'));
   for (const child of running) child.kill('SIGKILL');
   await Promise.all(ends);
 }
 
-// Below the system's ephemeral ports. Each worker of a run has its own range, because a test may close a port and open it
-// again. The random start makes a collision with another run unlikely.
+// Below the system's ephemeral ports. Each worker of a run has its own range, because a test may close a port and open
+// it again. The random start makes a collision with another run unlikely.
 const ports = { first: 10_000 + (threadId % 8) * 2500, count: 2500 };
 let nextPort = Math.floor(Math.random() * ports.count);
 
-/** A port on which nobody listens. */
+/** Finds a free port of 127.0.0.1. */
 export function freePort(): Promise<number> {
   const port = ports.first + (nextPort++ % ports.count);
   return new Promise((done) => {
@@ -168,10 +168,10 @@ export function freePort(): Promise<number> {
 
 class Gone extends Error {}
 
-/** Before a test's own time is up: a test that has failed must not go on polling, which would keep its worker alive. */
+/** In ms, less than the limit of a test: a failed test must not go on polling, which would keep its worker alive. */
 const limit = 100_000;
 
-/** Polls until something is true; what it throws meanwhile counts as "not yet". */
+/** Polls until a condition is true. An error of the condition counts as false. */
 export async function eventually(isTrue: () => Promise<boolean>): Promise<void> {
   const giveUpAt = performance.now() + limit;
   for (let cause: unknown; ; await pause(20)) {
@@ -181,6 +181,6 @@ export async function eventually(isTrue: () => Promise<boolean>): Promise<void> 
       if (error instanceof Gone) throw error;
       cause = error;
     }
-    if (performance.now() > giveUpAt) throw new Error(`What was waited for has not come in ${limit} ms.`, { cause });
+    if (performance.now() > giveUpAt) throw new Error(`The condition was not met within ${limit} ms.`, { cause });
   }
 }

@@ -2,16 +2,16 @@ import pg from 'pg';
 
 type Server = string | pg.ClientConfig | undefined;
 
-/** A session that the test ends, if the server does not. */
+/** Opens a session, which the test ends if the server does not. */
 export async function connected(server: Server): Promise<pg.Client> {
   const session = new pg.Client(server);
-  // A server that is killed, or drops the database, while we are connected is no error of ours.
+  // A server that is killed, or drops the database, during the session is no failure of the test.
   session.on('error', () => undefined);
   await session.connect();
   return session;
 }
 
-/** Runs statements, one after the other, in a session of their own. @returns the rows of the last one */
+/** Runs statements, one after the other, in a new session. @returns the rows of the last one */
 export async function query<Row = any>(server: Server, ...statements: Array<string | pg.QueryConfig>): Promise<Row[]> {
   const session = await connected(server);
   try {

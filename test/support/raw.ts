@@ -9,13 +9,13 @@ export interface RawResponse {
   text: string;
 }
 
-/** What every raw request needs; the server then closes the connection, which is how an exchange ends. */
+/** Headers of every raw request. They make the server close the connection, which ends the exchange. */
 export const closing = 'Host: store.example\r\nConnection: close\r\n';
 
 /**
- * Sends bytes that no HTTP client would, on a connection of their own.
+ * Sends bytes that no HTTP client would send, on a new connection.
  *
- * @param method `HEAD` when the responses have no bodies, whatever their lengths say
+ * @param method `HEAD` when the responses have no bodies despite their Content-Length
  * @returns every response up to the end of the connection, 100 Continue included.
  */
 export async function exchange(
@@ -26,23 +26,23 @@ export async function exchange(
   const socket = connect(Number(new URL(store.origin).port), '127.0.0.1');
   const chunks: Buffer[] = [];
   socket.on('data', (chunk) => chunks.push(chunk));
-  // A server that refuses early may close while we still write; what it has answered counts.
+  // A server that refuses early may close the connection during the write. Its responses count.
   socket.on('error', () => undefined);
   socket.write(bytes);
   await once(socket, 'close');
   return responsesIn(Buffer.concat(chunks), method === 'HEAD');
 }
 
-/** A request by its text: method and path, headers ending in CRLF, body. */
+/** The bytes of a request: method and path, headers ending in CRLF, body. */
 export function requestText(line: string, headers = '', body: string | Buffer = ''): Buffer {
   return Buffer.concat([Buffer.from(`${line} HTTP/1.1\r\n${closing}${headers}\r\n`, 'latin1'), Buffer.from(body)]);
 }
 
 /**
- * Reads what a server has written to a connection, responses like 100 Continue included.
+ * Parses the responses on a connection, 100 Continue included.
  *
- * @param areEmpty none has a body, whatever its length says
- * @throws Error when that is not a row of HTTP/1.1 responses
+ * @param areEmpty no response has a body, despite its Content-Length
+ * @throws Error when the bytes are not a sequence of HTTP/1.1 responses
  */
 function responsesIn(bytes: Buffer, areEmpty = false): RawResponse[] {
   const responses: RawResponse[] = [];

@@ -2,7 +2,7 @@ import { graphqlText } from './graphql.ts';
 import { type RestRequest, rest } from './rest.ts';
 import type { Store } from './store.ts';
 
-/** What somebody is told whose request failed: in words, and whether it may be sent again. All undefined if it did not. */
+/** The error of a failed request, and when to send it again. All members are undefined when the request succeeded. */
 export interface Refusal {
   code: string | undefined;
   status: number | undefined;
@@ -38,7 +38,7 @@ async function byRest(store: Client, path: string, request?: RestRequest): Promi
 async function byGraphQL(store: Client, query: string): Promise<Refusal> {
   const { headers, errors: [error] = [] } = await graphqlText(store, { query });
   const { code, status, retryAfter } = error?.extensions ?? {};
-  // The header says the same to whoever does not look into the body.
+  // Clients that do not parse the body rely on the header.
   if (headers['retry-after'] !== retryAfter?.toString()) throw new Error('Header and body differ in Retry-After.');
   return { code, status, message: error?.message, retryAfter };
 }

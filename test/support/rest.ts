@@ -3,18 +3,18 @@ import { fromJson, type HttpRequest, type HttpResponse, send, toJson } from './h
 import type { Store } from './store.ts';
 
 export interface RestRequest extends Omit<HttpRequest, 'path'> {
-  /** A value to be sent as JSON, `bigint`s to the last digit. */
+  /** A value to send as JSON, `bigint`s exact. */
   json?: unknown;
-  /** undefined: the store's key; null: none. */
+  /** undefined: the store's key; null: no key. */
   key?: string | null;
 }
 
 export interface RestResponse extends HttpResponse {
-  /** The body, integers to the last digit. */
+  /** The parsed body, integers exact. */
   json: any;
 }
 
-/** Calls the REST face, and holds every response against the contract. */
+/** Calls the REST face, and validates every response against the contract. */
 export async function rest(
   store: Pick<Store, 'origin' | 'key' | 'contract'>,
   path: string,

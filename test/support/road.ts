@@ -2,18 +2,21 @@ import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { eventually, freePort } from './process.ts';
 
-/** A way to a server, PostgreSQL where nothing is said, that can be cut and mended, and that can lose everything without closing a connection. */
+/**
+ * A TCP proxy to a server, by default at PostgreSQL's port. A test can close and reopen it, or make it drop all bytes
+ * while its connections stay open.
+ */
 export class Road {
-  /** While true nothing arrives, and no connection ends. */
+  /** While true the proxy drops all bytes, and closes no connection. */
   isSilent = false;
-  /** Is cut in the place of an answer of PostgreSQL that has this in it. */
+  /** The proxy cuts all connections instead of forwarding a response that contains this text. */
   cutsAt: string | undefined;
   readonly #sockets = new Set<Socket>();
   readonly #server: Server;
   readonly #target: URL;
   #port = 0;
 
-  /** @param sent sees what is sent to the server */
+  /** @param sent gets the bytes that clients send to the server */
   constructor(target: URL, sent?: (bytes: Buffer) => void) {
     this.#target = target;
     this.#server = createServer((near) => {
@@ -24,9 +27,9 @@ export class Road {
     });
   }
 
-  /** Opens it, or mends it: its port stays the same. */
+  /** Opens the proxy, or reopens it on the same port. */
   async open(): Promise<void> {
-    // Not a port that the system gives to others while this road is cut.
+    // The system must not give the port to another process while the proxy is cut.
     this.#port ||= await freePort();
     // A process that another test is starting holds a copy of the closed socket until its program runs.
     await eventually(async () => {
@@ -35,14 +38,14 @@ export class Road {
     });
   }
 
-  /** Ends all connections, and takes no others. */
+  /** Ends all connections, and accepts no new ones. */
   cut(): void {
     this.#server.close();
     for (const socket of this.#sockets) socket.destroy();
     this.#sockets.clear();
   }
 
-  /** The server, by this road. */
+  /** The URL of the server through this proxy. */
   get url(): string {
     const url = new URL(this.#target);
     url.host = `127.0.0.1:${this.#port}`;

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { scratch } from './folder.ts';
 
 /**
- * Jest's `globalSetup`: one folder for all that a run writes. Its workers are threads, which Jest ends without running
- * their `exit` listeners.
+ * Jest's `globalSetup`: creates one folder for all files of a run. The workers of Jest are threads, which it ends
+ * without running their `exit` listeners, so they cannot remove their own files.
  */
 export default function setUp(): void {
   const folder = mkdtempSync(join(scratch, 'animal-store-tests-'));
@@ -15,7 +15,7 @@ export default function setUp(): void {
   if (process.env.TEST_DEEP) linkPackages();
 }
 
-/** Deep tests have packages of their own beside their sources, and run from `dist`. */
+/** The packages of the deep tests are beside their sources, but the tests run from `dist`. */
 function linkPackages(): void {
   const link = 'dist/test/deep/node_modules';
   if (!lstatSync(link, { throwIfNoEntry: false })) symlinkSync('../../../test/deep/node_modules', link);

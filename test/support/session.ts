@@ -4,7 +4,7 @@ import type { TestDatabase } from './database.ts';
 import { eventually } from './process.ts';
 import { connected, query } from './query.ts';
 
-/** Where the database of a test is, past a pooler. PostgreSQL only. */
+/** The URL of the database of a test without the pooler. PostgreSQL only. */
 export function urlOf({ env }: Pick<TestDatabase, 'env'>): string {
   const given = new URL((env as { DATABASE_URL: string }).DATABASE_URL);
   const url = new URL(process.env.TEST_DATABASE_URL ?? given);
@@ -12,21 +12,21 @@ export function urlOf({ env }: Pick<TestDatabase, 'env'>): string {
   return url.href;
 }
 
-/** A session beside those of the service. PostgreSQL only. */
+/** Opens a session beside those of the service. PostgreSQL only. */
 export const openSession = (test: Pick<TestDatabase, 'env'>): Promise<pg.Client> => connected(urlOf(test));
 
-/** Ends the sessions of the service: those that it opens then have the settings of now. */
+/** Ends the sessions of the service, so that its next sessions have the current settings. */
 export async function endSessions(session: pg.Client): Promise<void> {
   const terminate = `select pg_terminate_backend(pid) from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid()`;
   await eventually(async () => (await session.query(terminate)).rowCount === 0);
 }
 
-/** A role that owns the database of a test, for the service to be. */
+/** A role for the service that owns the database of a test. */
 export interface TestRole {
   name: string;
   url: string;
-  /** After the database. */
+  /** Only after the database was dropped. */
   drop(): Promise<void>;
 }
 

@@ -5,7 +5,7 @@ interface Result {
   testResults: { ancestorTitles: string[]; title: string; status: string }[];
 }
 
-/** A reporter for Jest: after a run it names each group and each single test that was skipped; their titles say why. */
+/** A reporter for Jest. After a run it prints the titles of skipped groups and skipped single tests, which say why. */
 export default class Skipped {
   onRunComplete(_: unknown, { testResults }: { testResults: Result[] }): void {
     const counts = new Map<string, number>();

@@ -15,24 +15,24 @@ import { createTestDatabase, type TestDatabase } from './database.ts';
 import { afterAll, beforeAll } from './jest.ts';
 import { distributionOf, type Layout } from './servers/citus.ts';
 
-/** A running service on a port and a database of its own. */
+/** A running service with its own port and database. */
 export interface Store {
   origin: string;
-  /** A key that may do everything. */
+  /** A key with all rights. */
   key: string;
   app: FastifyInstance;
-  /** What it serves, where that is more than what is in schema/. */
+  /** The contract of this service, if it has more modules than schema/ describes. */
   contract?: Contract | undefined;
   modules: Module[];
   database: Database;
   keys: ApiKeyService;
-  /** Removes all animals; ids go on. */
+  /** Removes all animals, and keeps the id counter. */
   empty(): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface StartStoreOptions {
-  /** A database that the test has made, and prepared. */
+  /** A database that the test has created. */
   database?: TestDatabase;
   /** Modules beside those of the service. */
   more?: Module[];
@@ -40,7 +40,7 @@ export interface StartStoreOptions {
   apolloPlugins?: AppOptions['apolloPlugins'];
 }
 
-/** TEST_APOLLO_PLUGINS runs all tests with a plugin that watches everything and changes nothing. */
+/** TEST_APOLLO_PLUGINS adds a plugin that has a hook for each field and changes nothing. */
 const watching: ApolloServerPlugin = {
   requestDidStart: async () => ({ executionDidStart: async () => ({ willResolveField: () => () => undefined }) }),
 };
@@ -59,7 +59,7 @@ export async function startStore(
   const database = await Database.open({ ...config.database, prepared, observers: observers?.databases ?? [] }, model);
   await database.reach();
   await database.migrate();
-  // Tables that a database on a cluster does not come with; some tests make theirs by hand.
+  // The template of a cluster lacks the tables of these modules; some tests create theirs by hand.
   const entities = more.filter(({ migrations }) => migrations).flatMap(({ entities = [] }) => entities);
   for (const entity of citusLayout ? entities : []) {
     const { tableName } = database.orm.getMetadata(entity);
@@ -88,7 +88,7 @@ export async function startStore(
   };
 }
 
-/** Gives the tests of a file one store between them. @param prepare what is done before the first of them */
+/** Gives all tests of a file one store. @param prepare runs before the first test */
 export function storeForAll(
   env: Record<string, string> = {},
   prepare?: () => Promise<unknown>,
@@ -103,7 +103,7 @@ export function storeForAll(
   return store;
 }
 
-/** Gives the tests of a file a further node on the database of their store. */
+/** Gives all tests of a file another node on the database of their store. */
 export function nodeForAll(store: Store, env: Record<string, string>, apolloPlugins = usual): ServiceNode {
   const node = {} as ServiceNode;
   beforeAll(async () => {
@@ -113,7 +113,7 @@ export function nodeForAll(store: Store, env: Record<string, string>, apolloPlug
   return node;
 }
 
-/** What a test does not set is as quiet, patient and generous as it may be. */
+/** Turns off logs and limits that a test does not set. */
 function configOf(env: Record<string, string>): Config {
   return loadConfig({
     LOG_LEVEL: 'silent',
@@ -127,7 +127,7 @@ const listening = (app: FastifyInstance) => app.listen({ port: 0, host: '127.0.0
 
 type NodeOf = Pick<Store, 'database' | 'key' | 'modules' | 'contract'>;
 
-/** A further node of the service on a store's database, with a configuration of its own. */
+/** Another node of the service on a store's database, with its own configuration. */
 export interface ServiceNode {
   contract?: Store['contract'];
   origin: string;
@@ -146,7 +146,7 @@ export async function startNode(
   return { origin: await listening(app), key, app, contract, close: () => app.close() };
 }
 
-/** Runs `work` on a further node of a configuration of its own. */
+/** Runs `work` on another node with this configuration. */
 export async function onNode<Result>(
   store: NodeOf,
   env: Record<string, string>,

@@ -3,7 +3,7 @@ import { send } from './http.ts';
 import { type MeasuredServer, startMeasured } from './metrics.ts';
 import { type Env, eventually, type Running, type ServerProcess } from './process.ts';
 
-/** A `main.js` that is the parent of workers. */
+/** A running `main.js` with workers. */
 export interface WorkersProcess extends MeasuredServer {
   /** The process ids of the workers that have become ready, oldest first. */
   pids(): number[];
@@ -20,7 +20,7 @@ export interface LogLine {
   [field: string]: unknown;
 }
 
-/** The lines of the log so far, or those with this message. @throws Error when one of them is torn */
+/** The lines of the log so far, or those with this message. @throws Error when a line is not whole */
 export function linesOf(text: string, message?: string): LogLine[] {
   const whole = text.slice(0, text.lastIndexOf('\n') + 1);
   // The welcome is plain text.
@@ -34,8 +34,8 @@ export function requestsFor(text: string, path: string): LogLine[] {
   return linesOf(text, 'answered').filter(({ req }) => (req as { path: string }).path === path);
 }
 
-/** Waits for so many lines with this message. @returns them */
-export async function told({ output }: Running, message: string, times = 1): Promise<LogLine[]> {
+/** Waits for this many lines with this message. @returns the lines */
+export async function untilLogged({ output }: Running, message: string, times = 1): Promise<LogLine[]> {
   await eventually(async () => linesOf(output.stdout, message).length >= times);
   return linesOf(output.stdout, message);
 }
@@ -46,16 +46,16 @@ export async function startWorkers(env: Env, count = 3, stdout?: number): Promis
   const server = await startMeasured({ WORKERS: `${count}`, ...env }, options);
   await allUp(server);
   const pids = () => linesOf(server.output.stdout, 'worker ready').map(({ workerPid }) => workerPid as number);
-  if (stdout === undefined) await told(server, 'worker ready', count);
+  if (stdout === undefined) await untilLogged(server, 'worker ready', count);
   return { ...server, pids };
 }
 
-/** Waits until the service says that all workers are up. */
+/** Waits until `/readyz` reports that all workers are up. */
 export function allUp({ origin }: Pick<ServerProcess, 'origin'>): Promise<void> {
   return eventually(async () => (await send(origin, { path: '/readyz' })).text === '{"status":"ok"}');
 }
 
-/** A process that has ended may wait for a while until process 1, whose orphan it is, takes note: that is state Z. */
+/** Whether a process runs. An ended orphan stays in state Z until process 1 has reaped it. */
 export function isRunning(pid: number): boolean {
   try {
     return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'latin1'));

@@ -7,7 +7,7 @@ import { type MeasuredServer, startMeasured } from '../../support/metrics.ts';
 import { bootstrapKey, eventually, onPostgres, type ServerProcess } from '../../support/process.ts';
 import { closing } from '../../support/raw.ts';
 import { endSessions, openSession } from '../../support/session.ts';
-import { linesOf, told } from '../../support/workers.ts';
+import { linesOf, untilLogged } from '../../support/workers.ts';
 
 const database = databaseForEach();
 
@@ -47,7 +47,7 @@ test('connections beyond MAX_CONNECTIONS are closed, the others are served, and 
   expect((await server.metrics()).get('animal_store_connections_refused_total')).toBe(20);
   leave();
   await eventually(async () => (await openAll(server, 1, closing)).closed === 0);
-  const [ended] = await told(server, 'connections are no longer refused');
+  const [ended] = await untilLogged(server, 'connections are no longer refused');
   const lines = linesOf(server.output.stdout).filter(({ msg }) => /connections are/.test(msg));
   expect(lines.map(({ time, level, pid, host, ...line }) => line)).toEqual([
     { maxConnections: 8, msg: 'connections are refused' },

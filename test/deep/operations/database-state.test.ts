@@ -8,7 +8,7 @@ import { operations } from '../../support/refusal.ts';
 import { rest } from '../../support/rest.ts';
 import { Road } from '../../support/road.ts';
 import { openSession, urlOf } from '../../support/session.ts';
-import { linesOf, told } from '../../support/workers.ts';
+import { linesOf, untilLogged } from '../../support/workers.ts';
 
 const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
 
@@ -70,7 +70,7 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
       road.cutsAt = 'INSERT 0 1';
       const headers = { 'x-request-id': 'whose-outcome-is-unknown' };
       expect(await rest(server, '/v1/pets', { ...newPet, headers })).toMatchObject({ status: 503 });
-      await told(server, 'outcome unknown');
+      await untilLogged(server, 'outcome unknown');
       expect(lines()).toContainEqual({
         level: 40,
         reqId: 'whose-outcome-is-unknown',
@@ -83,10 +83,10 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
     test('one line when all connections are in use, one when they are free again; a locked table is no lost database: one line says what does not work, with PostgreSQL’s code', async () => {
       await session.query('begin; lock table pet in access exclusive mode');
       const asked = [rest(server, '/v1/pets'), rest(server, '/v1/pets/1'), rest(server, '/v1/pets', newPet)];
-      await told(server, 'all connections to the database are in use');
+      await untilLogged(server, 'all connections to the database are in use');
       await session.query('rollback');
       await Promise.all(asked);
-      await told(server, 'connections to the database are free again');
+      await untilLogged(server, 'connections to the database are free again');
       const states = [
         { level: 40, connections: 2, waiting: 1, msg: 'all connections to the database are in use' },
         { level: 30, ms: expect.any(Number), msg: 'connections to the database are free again' },

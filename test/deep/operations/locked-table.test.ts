@@ -10,7 +10,7 @@ import { bootstrapKey, eventually, onPostgres, type ServerProcess, startServer }
 import { operations, type Refusal } from '../../support/refusal.ts';
 import { rest } from '../../support/rest.ts';
 import { openSession } from '../../support/session.ts';
-import { linesOf, told } from '../../support/workers.ts';
+import { linesOf, untilLogged } from '../../support/workers.ts';
 
 /** A creation that has been sent as a whole, by a client that can go away. */
 function begin({ origin, key }: ServerProcess, path: string, body: unknown): ClientRequest {
@@ -89,7 +89,7 @@ const mutation = 'mutation { createPet(input: { name: "ghost", categoryId: 5 }) 
       await eventually(async () => ((await observer.query(waiting)).rowCount ?? 0) >= 2);
       await observer.end();
       const ended = server.stop();
-      await told(server, 'draining');
+      await untilLogged(server, 'draining');
       await session.query('commit');
       expect(await Promise.all(calls)).toEqual(['Rex', 'Rex', [200, 'close'], [200, 'close']]);
       expect(await ended).toMatchObject({ code: 0, signal: null, stderr: '' });
@@ -114,7 +114,7 @@ const mutation = 'mutation { createPet(input: { name: "ghost", categoryId: 5 }) 
       await eventually(async () => (await active()) === 22);
       for (const outgoing of gone) outgoing.destroy();
       const msg = 'aborted by the client';
-      await told(server, msg, gone.length);
+      await untilLogged(server, msg, gone.length);
 
       await session.query('rollback');
       expect([(await first).status, (await patient).status]).toEqual([201, 201]);

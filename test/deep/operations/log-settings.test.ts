@@ -5,7 +5,7 @@ import { expect, test } from '../../support/jest.ts';
 import { type MeasuredServer, startMeasured } from '../../support/metrics.ts';
 import { type Env, eventually, type ServerProcess } from '../../support/process.ts';
 import { exchange, requestText } from '../../support/raw.ts';
-import { allUp, linesOf, requestsFor, told } from '../../support/workers.ts';
+import { allUp, linesOf, requestsFor, untilLogged } from '../../support/workers.ts';
 
 const database = databaseForEach();
 const start = (env: Env = {}) => startMeasured({ ...database.env, ...env });
@@ -84,9 +84,9 @@ test('with workers it holds for all of them, and for one that comes later', asyn
     await eventually(async () => seen('/v1/mark').length === marks + 6);
     return seen('/livez').length === lines;
   });
-  const [victim] = await told(server, 'worker ready', 2);
+  const [victim] = await untilLogged(server, 'worker ready', 2);
   process.kill(victim?.workerPid as number, 'SIGKILL');
-  const later = (await told(server, 'worker ready', 3))[2]?.worker;
+  const later = (await untilLogged(server, 'worker ready', 3))[2]?.worker;
   await eventually(async () => {
     await askAll('/docs');
     await askAll('/v1/later');

@@ -22,7 +22,7 @@ import {
 } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 import { openSession } from '../../support/session.ts';
-import { told } from '../../support/workers.ts';
+import { untilLogged } from '../../support/workers.ts';
 
 const database = databaseForEach(createEmptyDatabase);
 const withKey = () => ({ ...database.env, BOOTSTRAP_API_KEY: bootstrapKey });
@@ -32,7 +32,7 @@ test('with MIGRATE_ON_START=false neither a server nor a `keys` command migrates
   const env = { ...withKey(), MIGRATE_ON_START: 'false' };
   const server = await startServer(env, { until: '/livez' });
   const all = expect.arrayContaining(['2026_11_20_120000_create_pet_and_api_key']);
-  const waiting = await told(server, 'migrations are waiting to be applied');
+  const waiting = await untilLogged(server, 'migrations are waiting to be applied');
   expect(waiting).toMatchObject([{ level: 40, migrations: all }]);
   expect((await rest(server, '/v1/pets')).status).toBe(503);
   const { status, text } = await send(server.origin, { path: '/readyz' });

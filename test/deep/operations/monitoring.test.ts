@@ -45,22 +45,22 @@ const queries = targets.map(({ expr }) =>
   }
 
   test('takes the alert rules and every query of the dashboard; each alert fires when it must, and ends', async () => {
-    expect(await promtool(['test', 'rules', 'alerts.test.yaml'])).toMatchObject({ isContent: true });
-    expect(await promtool(['check', 'config', 'prometheus.yaml'])).toMatchObject({ isContent: true });
-    const { isContent, said } = await promtool(['check', 'rules', 'alerts.yaml']);
-    expect([isContent, said]).toEqual([true, expect.stringContaining(`SUCCESS: ${rules.length} rules found`)]);
+    expect(await promtool(['test', 'rules', 'alerts.test.yaml'])).toMatchObject({ isOk: true });
+    expect(await promtool(['check', 'config', 'prometheus.yaml'])).toMatchObject({ isOk: true });
+    const { isOk, output } = await promtool(['check', 'rules', 'alerts.yaml']);
+    expect([isOk, output]).toEqual([true, expect.stringContaining(`SUCCESS: ${rules.length} rules found`)]);
     const asRules = queries.map((expr, at) => ({ record: `dashboard:query${at}`, expr }));
     const file = JSON.stringify({ groups: [{ name: 'dashboard', rules: asRules }] });
     const checked = await check({ 'queries.yaml': file }, 'check', 'rules', 'queries.yaml');
-    expect(checked.said).toContain(`SUCCESS: ${queries.length} rules found`);
+    expect(checked.output).toContain(`SUCCESS: ${queries.length} rules found`);
   });
 
   test('fires for a deprecated call from ninety days before the removal', async () => {
     // promtool's clock begins in 1970, and walks: there the removal is on the 100th day.
     const sooner = text.replace(`${getPetDeprecation.removal.getTime() / 1000}`, '8640000');
     const files = { 'alerts.yaml': sooner, 'test.yaml': removalTest };
-    const { isContent, said } = await check(files, 'test', 'rules', 'test.yaml');
-    expect([isContent, said]).toEqual([true, expect.not.stringContaining('FAILED')]);
+    const { isOk, output } = await check(files, 'test', 'rules', 'test.yaml');
+    expect([isOk, output]).toEqual([true, expect.not.stringContaining('FAILED')]);
   });
 });
 

@@ -43,7 +43,7 @@ const database = databaseForEach();
       });
     const nodes = [await startNode(0), await startNode(1)];
     proxy = await startProxy(ports, checks);
-    const { origin, noticed } = proxy;
+    const { origin, hasLogged } = proxy;
     const load = startLoad(origin);
     for (const [at, name] of [
       [0, 'store-1'],
@@ -51,11 +51,11 @@ const database = databaseForEach();
     ] as const) {
       const before = load.answered;
       expect(await nodes[at]?.stop()).toMatchObject({ code: 0, stderr: '' });
-      expect(noticed(name, 'DOWN')).toBe(true);
+      expect(hasLogged(name, 'DOWN')).toBe(true);
       // While it was away, the other one served.
       expect(load.answered).toBeGreaterThan(before + 100);
       nodes[at] = await startNode(at);
-      await eventually(async () => noticed(name, 'UP'));
+      await eventually(async () => hasLogged(name, 'UP'));
     }
     await load.stop();
     expect(load.failures).toEqual([]);

@@ -9,7 +9,7 @@ import { requestText } from '../../support/raw.ts';
 import { hasRedis } from '../../support/redis.ts';
 import { rest } from '../../support/rest.ts';
 import { startProgram } from '../../support/servers/program.ts';
-import { linesOf, told } from '../../support/workers.ts';
+import { linesOf, untilLogged } from '../../support/workers.ts';
 
 const database = databaseForEach();
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
@@ -25,7 +25,7 @@ test('the start says which version runs where, with which configuration but its 
     TRUST_PROXY: '127.0.0.1',
     OTEL_TRACES_EXPORTER: 'zipkin',
   });
-  const [warning] = await told(server, 'a bootstrap key is set: it has all rights and never expires');
+  const [warning] = await untilLogged(server, 'a bootstrap key is set: it has all rights and never expires');
   expect(warning?.level).toBe(40);
   for (const address of ['192.0.2.1', '192.0.2.2', '192.0.2.1']) {
     expect((await rest(server, '/v1/pets', { headers: { 'x-forwarded-for': address } })).status).toBe(200);

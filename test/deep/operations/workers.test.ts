@@ -9,7 +9,7 @@ import { send } from '../../support/http.ts';
 import { describe, expect, test } from '../../support/jest.ts';
 import { bootstrapKey, eventually, runFile, startServer } from '../../support/process.ts';
 import { exchange, requestText } from '../../support/raw.ts';
-import { allUp, linesOf, requestsFor, startWorkers, told, type WorkersProcess } from '../../support/workers.ts';
+import { allUp, linesOf, requestsFor, startWorkers, untilLogged, type WorkersProcess } from '../../support/workers.ts';
 
 const database = databaseForEach();
 const drained = { code: 0, signal: null, stderr: '' };
@@ -29,14 +29,14 @@ test('the service is ready with all its workers; connections go to them in turn;
   await eventually(async () => answered().length === 6);
   expect(answered().sort()).toEqual([1, 1, 2, 2, 3, 3]);
 
-  const victim = (await told(server, 'worker ready', 3))[0]?.workerPid as number;
+  const victim = (await untilLogged(server, 'worker ready', 3))[0]?.workerPid as number;
   process.kill(victim, 'SIGSTOP');
   // Each third connection is the stopped worker's, which does not take it.
   const answers = Array.from({ length: 6 }, () => exchange(server, requestText('GET /livez')));
   await Promise.race(answers);
   process.kill(victim, 'SIGKILL');
   expect((await Promise.all(answers)).flat()).toMatchObject(Array(6).fill({ status: 200 }));
-  await told(server, 'worker ready', 4);
+  await untilLogged(server, 'worker ready', 4);
   await allUp(server);
 
   const { stdout, ...ended } = await server.stop();
@@ -125,7 +125,7 @@ describe('what is limited', () => {
 
     expect(await statuses('192.0.2.3', 6)).toEqual(only(401));
     process.kill(server.pids()[0] as number, 'SIGKILL');
-    await told(server, 'worker ready', 4);
+    await untilLogged(server, 'worker ready', 4);
     expect(await statuses('192.0.2.3', 3)).toEqual(only(401));
     expect(await statuses('192.0.2.3', 6)).toEqual(only(429));
 

@@ -6,7 +6,7 @@ import { expect, test } from '../../support/jest.ts';
 import { openTelemetry, startMeasured } from '../../support/metrics.ts';
 import { bootstrapKey, eventually, type ServerProcess } from '../../support/process.ts';
 import { exchange, requestText } from '../../support/raw.ts';
-import { allUp, startWorkers, told } from '../../support/workers.ts';
+import { allUp, startWorkers, untilLogged } from '../../support/workers.ts';
 
 const database = databaseForEach(createTestDatabase);
 
@@ -87,7 +87,7 @@ test('the parent adds what its workers count; what has been counted stays when o
   expect(await metric(lists)).toBe(10);
 
   process.kill(victim, 'SIGKILL');
-  await told(server, 'worker ready', 3);
+  await untilLogged(server, 'worker ready', 3);
   await allUp(server);
   expect(await metric(lists)).toBe(10);
   await list(server, 4);

@@ -10,17 +10,17 @@ const script = resolve(process.env.CITUS_CLUSTER ?? '../shared/citus/cluster');
 
 const execute = promisify(execFile);
 
-/** Not to a pipe: its daemons would keep that open. */
+/** Prints to a file, because the daemons would keep a pipe open. */
 const start = '"$0" start "$1" "$2" >"$1/log" 2>&1 || { cat "$1/log" >&2; grep -hs FATAL "$1"/?.log >&2; exit 1; }';
 
-/** Whether a Citus cluster can be started here: see `../shared/citus`; CITUS_CLUSTER names the script elsewhere. */
+/** Whether a Citus cluster can be started here with the script `../shared/citus/cluster`, or that of CITUS_CLUSTER. */
 export const hasCitus = existsSync(script) && existsSync('/usr/lib/postgresql/15/bin') && process.getuid?.() === 0;
 
-/** Starts a coordinator, at `url`, and two workers, each of which knows the database `shop`. */
+/** Starts a coordinator, at `url`, and two workers, each with the database `shop`. */
 export async function startCitus() {
   const home = await newHome('postgres');
   const port = await threePorts();
-  // Its servers are daemons, which the script finds by the process ids in their folders.
+  // The servers are daemons, which the script finds by the process ids in their folders.
   const stop = () => void spawnSync(script, ['stop', home.path], { stdio: 'ignore' });
   const forget = atExit(stop);
   try {
@@ -43,13 +43,13 @@ export async function startCitus() {
   };
 }
 
-/** The first of three ports in a row, as the script wants them. */
+/** The first of three consecutive free ports, which the script needs. */
 async function threePorts(): Promise<number> {
   const [first, second, third] = [await freePort(), await freePort(), await freePort()];
   return third - first === 2 && second - first === 1 ? first : threePorts();
 }
 
-/** Whole on every node, or by id over this many shards. */
+/** `reference`: a full copy on every node. A number: distributed by id over this many shards. */
 export type Layout = 'reference' | number;
 
 /** Distributes the tables of the service with the statements of docs/scale.md. */

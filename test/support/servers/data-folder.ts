@@ -9,18 +9,18 @@ const execute = promisify(execFile);
 const newestFirst = (one: string, other: string) => other.localeCompare(one, 'en', { numeric: true });
 const [bin = ''] = globSync('/usr/lib/postgresql/*/bin').sort(newestFirst);
 
-/** Whether there is a PostgreSQL to run (Debian: postgresql). */
+/** Whether PostgreSQL is installed (Debian: postgresql). */
 export const hasPostgres = bin !== '';
 
-/** Of postgresql.conf, by their names there. */
+/** Settings of postgresql.conf by name. */
 export type Settings = Record<string, string | number>;
 
-/** Of the system, and of the database. */
+/** The system's user that runs the server, and its superuser. */
 export const user = 'postgres';
 
-/** What a PostgreSQL leaves on disk. */
+/** The data folder of a PostgreSQL, and its log. */
 export class DataFolder {
-  /** The file that takes what the server says. */
+  /** The file with the output of the server. */
   readonly log: string;
   readonly #home: Home;
   readonly #data: string;
@@ -35,7 +35,7 @@ export class DataFolder {
 
   static #empty: Promise<DataFolder> | undefined;
 
-  /** Makes an empty one: a copy of the first, since initdb takes seconds. */
+  /** Creates an empty data folder as a copy of the first, because initdb takes seconds. */
   static async create(): Promise<DataFolder> {
     DataFolder.#empty ??= DataFolder.initialise();
     const empty = (await DataFolder.#empty).#data;
@@ -44,14 +44,14 @@ export class DataFolder {
     return folder;
   }
 
-  /** Makes one with a system identifier of its own. */
+  /** Creates a data folder with its own system identifier. */
   static async initialise(): Promise<DataFolder> {
     const folder = new DataFolder(await newHome(user));
     await folder.#run('initdb', '-A', 'trust', '-U', user, '-E', 'UTF8', '--no-sync');
     return folder;
   }
 
-  /** Copies that of a running server, so that it follows this under a name. */
+  /** Copies the data folder of a running server for a replica with this name. */
   static async copy(port: number, name: string): Promise<DataFolder> {
     const folder = new DataFolder(await newHome(user));
     const source = `host=127.0.0.1 port=${port} user=${user} application_name=${name}`;
@@ -64,9 +64,9 @@ export class DataFolder {
     writeFileSync(join(this.#data, 'postgresql.conf'), lines.join(''));
   }
 
-  /** Starts a server on it, in the foreground. */
+  /** Starts a server on this folder, in the foreground. */
   open(): Program {
-    // The signal of an immediate shutdown, which its children obey as well.
+    // The signal of an immediate shutdown, which also ends the children.
     const signal = 'SIGQUIT';
     const command = asUser(user, [join(bin, 'postgres'), '-D', this.#data], signal);
     return startProgram(command, this.#home.path, this.log, signal);
@@ -78,7 +78,7 @@ export class DataFolder {
     this.#home.remove();
   }
 
-  /** A server that was killed and not started again leaves its lock, a piece of shared memory. */
+  /** Removes the shared memory segment that a killed server leaves as its lock. */
   #forgetMemory(): void {
     const file = join(this.#data, 'postmaster.pid');
     if (!existsSync(file)) return;

@@ -9,7 +9,7 @@ import { isOpen, startConfigured } from './program.ts';
 
 const binary = '/usr/sbin/haproxy';
 
-/** Whether there is a HAProxy to run (Debian: haproxy). */
+/** Whether HAProxy is installed (Debian: haproxy). */
 export const hasHaproxy = existsSync(binary);
 
 function startHaproxy(text: string, isUp: () => Promise<boolean>) {
@@ -17,7 +17,7 @@ function startHaproxy(text: string, isUp: () => Promise<boolean>) {
   return startConfigured('nobody', { 'haproxy.cfg': text }, command, isUp);
 }
 
-/** One address for whichever of several servers is the primary: HAProxy as Patroni's documentation sets it up. */
+/** Starts HAProxy, as Patroni's documentation configures it, with one address for the primary of several servers. */
 export async function startFailover(servers: TestPostgres[]) {
   const port = await freePort();
   const agents = await Promise.all(servers.map(startAgent));
@@ -39,29 +39,29 @@ export async function startFailover(servers: TestPostgres[]) {
 export type TestProxy = Awaited<ReturnType<typeof startProxy>>;
 
 /**
- * HAProxy in front of two nodes, with the file that compose.yaml gives it: only the addresses are others.
+ * Starts HAProxy in front of two nodes, with the configuration of compose.yaml except for the addresses.
  *
  * @param nodes the ports of `store-1` and `store-2`
- * @param checks their ports for operators
+ * @param checks the ports for operators of both
  */
 export async function startProxy(nodes: [number, number], checks = nodes) {
   const port = await freePort();
-  const addresses: Array<[there: string, here: string]> = [
+  const addresses: Array<[published: string, local: string]> = [
     ['bind :4000\n', `bind 127.0.0.1:${port}\n`],
     ['store-1:4000 port 9464\n', `127.0.0.1:${nodes[0]} port ${checks[0]}\n`],
     ['store-2:4000 port 9464\n', `127.0.0.1:${nodes[1]} port ${checks[1]}\n`],
   ];
   let text = readFileSync('operations/proxy/haproxy.cfg', 'utf8');
-  for (const [there, here] of addresses) {
-    if (!text.includes(there)) throw new Error(`haproxy.cfg has no ${there}`);
-    text = text.replace(there, here);
+  for (const [published, local] of addresses) {
+    if (!text.includes(published)) throw new Error(`haproxy.cfg has no ${published}`);
+    text = text.replace(published, local);
   }
   const origin = `http://127.0.0.1:${port}`;
   const { log, stop } = await startHaproxy(text, async () => (await send(origin, { path: '/livez' })).status === 200);
-  /** Whether it has noticed that a node came, or went. */
-  const noticed = (node: 'store-1' | 'store-2', what: 'UP' | 'DOWN') =>
-    readFileSync(log, 'utf8').includes(`Server nodes/${node} is ${what}`);
-  return { origin, noticed, stop };
+  /** Whether HAProxy has logged that a node is up, or down. */
+  const hasLogged = (node: 'store-1' | 'store-2', state: 'UP' | 'DOWN') =>
+    readFileSync(log, 'utf8').includes(`Server nodes/${node} is ${state}`);
+  return { origin, hasLogged, stop };
 }
 
 const configuration = (port: number) => `global
@@ -81,7 +81,7 @@ listen primary
   default-server inter 500ms fall 2 rise 1 on-marked-down shutdown-sessions
 `;
 
-/** Answers 200 as long as this server is the primary, as Patroni does beside each PostgreSQL: TCP alone cannot tell. */
+/** Answers 200 while this server is the primary, as Patroni's agents do: a TCP check cannot tell a primary. */
 async function startAgent(server: TestPostgres): Promise<{ port: number; close(): void }> {
   const agent = createServer(async (_, response) => {
     response.statusCode = (await isPrimary(server)) ? 200 : 503;
@@ -90,7 +90,7 @@ async function startAgent(server: TestPostgres): Promise<{ port: number; close()
   });
   agent.listen(0, '127.0.0.1');
   await once(agent, 'listening');
-  // A test that forgets it must not hang.
+  // A test that does not close the agent must not hang.
   agent.unref();
   return { port: (agent.address() as AddressInfo).port, close: () => void agent.close().closeAllConnections() };
 }

@@ -6,7 +6,7 @@ import { startConfigured } from './program.ts';
 
 const binary = '/usr/sbin/pgbouncer';
 
-/** Whether there is a PgBouncer to run (Debian: pgbouncer). */
+/** Whether PgBouncer is installed (Debian: pgbouncer). */
 export const hasPgBouncer = existsSync(binary);
 
 const user = 'postgres';
@@ -14,17 +14,17 @@ const user = 'postgres';
 export type TestPgBouncer = Awaited<ReturnType<typeof startPgBouncer>>;
 
 /**
- * Starts a private PgBouncer on 127.0.0.1 that trusts everybody; the rest is set up as Debian's package is.
+ * Starts a private PgBouncer on 127.0.0.1 that trusts every client; its other settings are those of Debian's package.
  *
- * @param server any database of it can be reached, by its name
- * @param settings of the section `[pgbouncer]`, `pool_mode` for instance, which is `session` as it comes
+ * @param server gets the connections; each of its databases has the same name in the pooler
+ * @param settings of the section `[pgbouncer]`, such as `pool_mode` (by default `session`)
  */
 export async function startPgBouncer(server: { port: number }, settings: Settings = {}) {
   const port = await freePort();
   const url = (database = 'postgres') => `postgres://${user}@127.0.0.1:${port}/${database}`;
-  /** Asks its console. @param what `pools`, `clients`, `servers`, `stats` ... */
-  const show = (what: string): Promise<Array<Record<string, unknown>>> =>
-    query({ connectionString: url('pgbouncer'), connectionTimeoutMillis: 5000 }, `show ${what}`);
+  /** Queries the console. @param topic `pools`, `clients`, `servers`, `stats` ... */
+  const show = (topic: string): Promise<Array<Record<string, unknown>>> =>
+    query({ connectionString: url('pgbouncer'), connectionTimeoutMillis: 5000 }, `show ${topic}`);
   const files = { 'pgbouncer.ini': configuration(port, server.port, settings) };
   const command = (folder: string) => [binary, `${folder}/pgbouncer.ini`];
   const { log, stop } = await startConfigured(user, files, command, async () => (await show('version')).length > 0);
@@ -39,6 +39,6 @@ function configuration(port: number, serverPort: number, settings: Settings): st
     auth_type: 'any',
     ...settings,
   }).map(([name, value]) => `${name} = ${value}`);
-  // The user is said here because `any` takes no name from a client.
+  // The user is set here because `any` ignores the user name of a client.
   return ['[databases]', `* = host=127.0.0.1 port=${serverPort} user=${user}`, '[pgbouncer]', ...lines, ''].join('\n');
 }

@@ -6,20 +6,20 @@ import { childrenOf, hasConnections, type Program, untilUp } from './program.ts'
 
 export { hasPostgres, type Settings } from './data-folder.ts';
 
-/** As small and as fast as a test wants it; full of room for connections. */
+/** Little memory, no fsync, and many connections. */
 const ours: Settings = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
   max_connections: 300,
   shared_buffers: '64MB',
   fsync: 'off',
-  // A replica that was away finds what it has missed.
+  // A replica that was stopped finds the WAL that it has missed.
   wal_keep_size: '512MB',
-  // In files of the data folder: what a kill leaves in /dev/shm, nobody would remove.
+  // In files of the data folder, because a killed server would leave its segments in /dev/shm.
   dynamic_shared_memory_type: 'mmap',
 };
 
-/** A private PostgreSQL on 127.0.0.1 that trusts everybody; its only user is `postgres`. */
+/** A private PostgreSQL on 127.0.0.1 that trusts every client; its only user is `postgres`. */
 export class TestPostgres {
   readonly name: string;
   readonly port: number;
@@ -39,7 +39,7 @@ export class TestPostgres {
     return TestPostgres.#startIn(await DataFolder.create(), settings);
   }
 
-  /** The same for one that is nobody's copy: PostgreSQL tells them apart by a number that initdb draws. */
+  /** Starts a server that is no copy of another: it has its own system identifier, which initdb draws. */
   static async startForeign(): Promise<TestPostgres> {
     return TestPostgres.#startIn(await DataFolder.initialise(), {});
   }
@@ -50,9 +50,9 @@ export class TestPostgres {
     return server;
   }
 
-  /** Starts a streaming replica of this server, which `synchronous_standby_names` knows by this name. */
+  /** Starts a streaming replica of this server; its name is that in `synchronous_standby_names`. */
   async replica(name: string, settings: Settings = {}): Promise<TestPostgres> {
-    // When it is promoted it has no standby of its own to wait for.
+    // A promoted replica has no standby of its own to wait for.
     const { synchronous_standby_names, ...inherited } = this.#settings;
     const folder = await DataFolder.copy(this.port, name);
     const replica = new TestPostgres(name, await freePort(), folder, { ...inherited, ...settings });
@@ -64,7 +64,7 @@ export class TestPostgres {
     return `postgres://${user}@127.0.0.1:${this.port}/${database}`;
   }
 
-  /** The file that takes what it says. */
+  /** The file with the output of the server. */
   get log(): string {
     return this.#folder.log;
   }
@@ -73,20 +73,20 @@ export class TestPostgres {
     return this.#program?.isRunning() ?? false;
   }
 
-  /** Starts it again, on its port and with its data. */
+  /** Starts the server on its port and with its data. */
   async start(): Promise<void> {
     this.#configure();
     this.#program = this.#folder.open();
     await untilUp(this.#program, this.log, async () => (await this.query('select 1')).length === 1);
   }
 
-  /** Changes settings while it runs: those that need no restart. */
+  /** Changes settings while the server runs: only those that need no restart. */
   async set(settings: Settings): Promise<void> {
     this.#settings = { ...this.#settings, ...settings };
     const before = await this.#loadTime();
     this.#configure();
     this.#program?.child.kill('SIGHUP');
-    // It reads them some time after the signal.
+    // The server reads them some time after the signal.
     while ((await this.#loadTime()) === before) await pause(10);
   }
 
@@ -94,7 +94,7 @@ export class TestPostgres {
     return query<Row>({ connectionString: this.url(database), connectionTimeoutMillis: 5000 }, { text, values });
   }
 
-  /** Makes a replica the primary, and waits until it is. */
+  /** Promotes a replica, and waits until it is the primary. */
   async promote(): Promise<void> {
     await this.query('select pg_promote(true, 60)');
   }
@@ -103,20 +103,20 @@ export class TestPostgres {
     await this.#program?.stop(mode === 'fast' ? 'SIGINT' : 'SIGQUIT');
   }
 
-  /** As when the machine breaks down: nobody says goodbye. */
+  /** Kills all processes, as when the machine fails: no connection is closed by the protocol. */
   async kill(): Promise<void> {
     if (!this.#program?.isRunning()) return;
     const { pid } = this.#program;
-    // So that it starts no further process between the look and the kill.
+    // Stopped first, so that it starts no further process before its children are killed.
     process.kill(pid, 'SIGSTOP');
     const all = [...childrenOf(pid), pid];
-    for (const one of all) kill(one);
+    for (const id of all) kill(id);
     await this.#program.stop('SIGKILL');
     // The system closes their connections when they end, which is later than the signal.
     while (all.some(hasConnections)) await pause(5);
   }
 
-  /** Until `resume` it says nothing, and its connections stay open. */
+  /** Suspends it until `resume`: it does not answer, and its connections stay open. */
   pause(): void {
     this.#signal('SIGSTOP');
   }
@@ -127,10 +127,10 @@ export class TestPostgres {
 
   #signal(signal: NodeJS.Signals): void {
     const pid = this.#program?.pid ?? 0;
-    for (const one of [pid, ...childrenOf(pid)]) process.kill(one, signal);
+    for (const id of [pid, ...childrenOf(pid)]) process.kill(id, signal);
   }
 
-  /** Stops it and removes its data. */
+  /** Stops the server and removes its data. */
   async remove(): Promise<void> {
     await this.stop('immediate');
     this.#folder.remove();
@@ -150,6 +150,6 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It has ended by itself.
+    // The process has already ended.
   }
 }

@@ -7,10 +7,10 @@ import { newFolder } from '../folder.ts';
 
 const isRoot = process.getuid?.() === 0;
 
-/** A folder of one server: its data, its configuration and what it says. */
+/** The folder of one server: its data, its configuration and its output. */
 export type Home = Awaited<ReturnType<typeof newHome>>;
 
-/** Makes a folder that belongs to this user, where we may give it away: most servers refuse to run as root. */
+/** Creates a folder, as root for this user: most servers refuse to run as root. */
 export async function newHome(user: string) {
   const path = await newFolder();
   if (isRoot) chownSync(path, idOf(user, '-u'), idOf(user, '-g'));
@@ -36,13 +36,13 @@ export interface Program {
   stop(signal: NodeJS.Signals): Promise<void>;
 }
 
-/** The command line that runs a program as this user, and ends it with this process even when that is killed with -9. */
+/** The command line that runs a program as this user, and ends it with this process, even after SIGKILL. */
 export function asUser(user: string, command: string[], deathSignal: NodeJS.Signals = 'SIGKILL'): string[] {
   const identity = isRoot ? ['--reuid', user, '--regid', `${idOf(user, '-g')}`, '--clear-groups'] : [];
   return ['setpriv', ...identity, '--pdeathsig', deathSignal.slice(3), '--', ...command];
 }
 
-/** Starts a program in the foreground, in its home, where `log` takes what it says. */
+/** Starts a program in the foreground, in its folder, and writes its output to `log`. */
 export function startProgram(
   commandLine: string[],
   cwd: string,
@@ -74,26 +74,26 @@ export function startProgram(
   };
 }
 
-/** Waits until it is there. @throws Error with the end of its log when it has ended, or is not there in a minute. */
+/** Waits until a server is up. @throws Error with the end of its log when it has ended, or is not up in a minute. */
 export async function untilUp(program: Program, log: string, isUp: () => Promise<boolean>): Promise<void> {
   const deadline = Date.now() + 60_000;
   while (!(await isUp().catch(() => false))) {
-    const said = () => readFileSync(log, 'utf8').slice(-2000);
-    if (!program.isRunning()) throw new Error(`${program.child.spawnfile} has ended: ${said()}`);
-    if (Date.now() > deadline) throw new Error(`${program.child.spawnfile} is not there after a minute: ${said()}`);
+    const output = () => readFileSync(log, 'utf8').slice(-2000);
+    if (!program.isRunning()) throw new Error(`${program.child.spawnfile} has ended: ${output()}`);
+    if (Date.now() > deadline) throw new Error(`${program.child.spawnfile} is not up after a minute: ${output()}`);
     await pause(20);
   }
 }
 
-/** A server that was started with files of its own. */
+/** A server with its own configuration files. */
 export interface Configured {
-  /** The file that takes what it says. */
+  /** The file with the output of the server. */
   log: string;
-  /** Ends it at once, and what goes through it. */
+  /** Kills the server, and thereby its connections. */
   stop(): Promise<void>;
 }
 
-/** Starts a server in a folder of its own with these files, and waits until it is up. */
+/** Starts a server in a new folder with these files, and waits until it is up. */
 export async function startConfigured(
   user: string,
   files: Record<string, string>,
@@ -114,7 +114,7 @@ export async function startConfigured(
   };
 }
 
-/** Whether something listens on this port of 127.0.0.1. */
+/** Whether a server listens on this port of 127.0.0.1. */
 export function isOpen(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => socket.end(() => resolve(true)));
@@ -122,13 +122,13 @@ export function isOpen(port: number): Promise<boolean> {
   });
 }
 
-/** The processes that this one has started, and that run. */
+/** The running children of a process. */
 export function childrenOf(pid: number): number[] {
   const list = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
   return list === '' ? [] : list.split(' ').map(Number);
 }
 
-/** Whether this process has not ended yet: one that has, and that nobody has asked about, has no open file. */
+/** Whether a process may still have connections. A zombie has no open files. */
 export function hasConnections(pid: number): boolean {
   try {
     return readdirSync(`/proc/${pid}/fd`).length > 0;
@@ -140,8 +140,8 @@ export function hasConnections(pid: number): boolean {
 const endings = new Set<() => void>();
 
 /**
- * What must happen before this process ends, however it ends, except by SIGKILL: a server that was started must not
- * outlive the test or the drill. @returns a function that takes it back
+ * Registers a function that runs before this process ends for any reason but SIGKILL: a server must not outlive the
+ * test or the drill that started it. @returns a function that removes the registration
  */
 export function atExit(end: () => void): () => void {
   listen();
@@ -154,8 +154,8 @@ let isListening = false;
 function listen(): void {
   if (isListening) return;
   isListening = true;
-  // The last first: a server before its folder.
+  // In reverse order: a server before its folder.
   process.once('exit', () => [...endings].reverse().forEach((end) => void end()));
-  // Without a listener these end the process at once, and nothing is tidied.
+  // Without a listener these signals end the process without `exit`.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1));
 }

@@ -5,19 +5,19 @@ import { startConfigured } from './program.ts';
 
 const binary = '/usr/bin/prometheus';
 
-/** Whether there is a Prometheus to run, with its promtool (Debian: prometheus). */
+/** Whether Prometheus and its promtool are installed (Debian: prometheus). */
 export const hasPrometheus = existsSync(binary) && existsSync('/usr/bin/promtool');
 
-/** Runs promtool in a folder. @returns whether it is content, and what it says */
-export function promtool(args: string[], cwd = 'operations/prometheus'): Promise<{ isContent: boolean; said: string }> {
+/** Runs promtool in a folder. @returns whether it succeeded, and its output */
+export function promtool(args: string[], cwd = 'operations/prometheus'): Promise<{ isOk: boolean; output: string }> {
   return new Promise((done) => {
     execFile('/usr/bin/promtool', args, { cwd }, (error, stdout, stderr) => {
-      done({ isContent: error === null, said: stdout + stderr });
+      done({ isOk: error === null, output: stdout + stderr });
     });
   });
 }
 
-/** An alert, as Prometheus tells it. */
+/** An alert in the API of Prometheus. */
 export interface Alert {
   labels: Record<string, string>;
   annotations: Record<string, string>;
@@ -27,9 +27,9 @@ export interface Alert {
 export type TestPrometheus = Awaited<ReturnType<typeof startPrometheus>>;
 
 /**
- * Starts a private Prometheus on 127.0.0.1 that looks at the service, and at its rules, every second.
+ * Starts a private Prometheus on 127.0.0.1 that scrapes the service and evaluates the rules every second.
  *
- * @param targets where to scrape: `127.0.0.1:9464`
+ * @param targets the addresses to scrape, such as `127.0.0.1:9464`
  * @param rules the alert rules, as text
  */
 export async function startPrometheus({ targets, rules }: { targets: string[]; rules: string }) {
@@ -42,16 +42,16 @@ export async function startPrometheus({ targets, rules }: { targets: string[]; r
     `--web.listen-address=${new URL(origin).host}`,
   ];
   const { stop } = await startConfigured('nobody', files, command, async () => (await fetch(`${origin}/-/ready`)).ok);
-  const ask = async (path: string) => {
+  const get = async (path: string) => {
     const { status, data, error } = (await (await fetch(origin + path)).json()) as Record<string, any>;
     if (status !== 'success') throw new Error(`Prometheus: ${error}`);
     return data;
   };
   return {
-    alerts: async (): Promise<Alert[]> => (await ask('/api/v1/alerts')).alerts,
-    /** The values of a query now, in no order. */
+    alerts: async (): Promise<Alert[]> => (await get('/api/v1/alerts')).alerts,
+    /** The current values of a query, in no order. */
     query: async (expression: string): Promise<number[]> => {
-      const { result } = await ask(`/api/v1/query?query=${encodeURIComponent(expression)}`);
+      const { result } = await get(`/api/v1/query?query=${encodeURIComponent(expression)}`);
       return result.map(({ value }: { value: [number, string] }) => Number(value[1]));
     },
     stop,
