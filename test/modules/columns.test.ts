@@ -19,7 +19,7 @@ import { migrationOf } from '../support/migrations.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
 
-/** Columns of every kind that the records know, with the names that are most in the way. */
+/** Columns of every type that `Records` supports, with names that SQL must quote. */
 
 const Size = { small: 'small', large: 'large' } as const;
 const crateSchema = defineEntity({
@@ -108,16 +108,16 @@ const most = {
   level: 'premium',
   addedAt: new Date('2020-01-01T00:00:00.000Z'),
 } as const;
-const nothing = { order: null, parent: null, size: null, weight: null, quote: null };
+const nulls = { order: null, parent: null, size: null, weight: null, quote: null };
 
 const records = (filter?: keyof Crate & string) => new Records<Crate, NewCrate>(store.database, CrateEntity, filter);
 
-test('every kind of value comes back as it went in, one by one and many at a time', async () => {
+test('every type of value is read as it was written, alone and in batches', async () => {
   const all = records();
   const [first, second] = await Promise.all([all.insert(least), all.insert(most)]);
-  // Readiness knows a table with a capital letter.
+  // The readiness check finds a table with a capital letter in its name.
   await store.database.assertReady();
-  expect(first).toEqual({ id: 1, ...least, ...nothing, level: 'basic', addedAt: expect.any(Date) });
+  expect(first).toEqual({ id: 1, ...least, ...nulls, level: 'basic', addedAt: expect.any(Date) });
   expect(second).toEqual({ id: 2, ...most });
   expect(await Promise.all([all.find(1), all.find(2), all.find(3)])).toEqual([first, second, null]);
   expect((await all.list({ limit: 100 })).items).toEqual([first, second]);
@@ -131,7 +131,7 @@ test.each<[keyof Crate & string, unknown, unknown]>([
   ['parent', 9223372036854775806n, 9223372036854775807n],
   ['order', 1, 2],
   ['place', 'x', 'x='],
-])('lists by %s, many at a time, are those of their own', async (member, one, other) => {
+])('batched lists with the filter %s get the rows of their own filter', async (member, one, other) => {
   const by = records(member);
   for (const value of [one, other, other]) await by.insert({ ...least, [member]: value });
   const pages = await Promise.all(
@@ -143,7 +143,7 @@ test.each<[keyof Crate & string, unknown, unknown]>([
   });
 });
 
-test('REST writes null and int64 alike; two routes with different schemas over one list do not share its JSON', async () => {
+test('REST writes null and int64; two routes with different schemas over one list do not share its JSON', async () => {
   for (const crate of [least, most]) await records().insert(crate);
   const crates = [
     '{"id":1,"place":"here","parent":null,"size":null,"seenAt":"2026-11-21T12:34:56.789Z"}',
@@ -153,12 +153,12 @@ test('REST writes null and int64 alike; two routes with different schemas over o
   const { status, text } = await rest(store, '/v1/crates?x=1&__proto__=2');
   expect([status, text]).toEqual([200, `[${crates}]`]);
   const paths = Array.from({ length: 40 }, (_, at) => (at % 2 ? '/v1/places?limit=1' : '/v1/old-crates?limit=1'));
-  const answers = await Promise.all(paths.map((path) => rest(store, path)));
+  const responses = await Promise.all(paths.map((path) => rest(store, path)));
   const place = '[{"id":1,"place":"here"}]';
-  expect(answers.map(({ text }) => text)).toEqual(paths.map((_, at) => (at % 2 ? place : `[${crates[0]}]`)));
+  expect(responses.map(({ text }) => text)).toEqual(paths.map((_, at) => (at % 2 ? place : `[${crates[0]}]`)));
   // A list that is deprecated still links to its next page.
   const next = `<${store.origin}/v1/old-crates?limit=1&after=1>; rel="next"`;
-  expect(answers[0]?.headers.link).toBe(`${next}, <${store.origin}/v1/crates>; rel="successor-version"`);
+  expect(responses[0]?.headers.link).toBe(`${next}, <${store.origin}/v1/crates>; rel="successor-version"`);
   const document = store.app.swagger() as unknown as { components: { schemas: { Crate: { properties: object } } } };
   expect(document.components.schemas.Crate.properties).toMatchObject({
     parent: { type: ['integer', 'null'], format: 'int64' },
@@ -166,7 +166,7 @@ test('REST writes null and int64 alike; two routes with different schemas over o
   });
 });
 
-test.each(['ndjson', 'csv'] as const)('every kind of value survives a file, %s', async (kind) => {
+test.each(['ndjson', 'csv'] as const)('an export and an import keep every type of value (%s)', async (kind) => {
   const folder = await newFolder();
   const file = join(folder, `crates.${kind}`);
   const text = textSchema({ maxLength: 100, description: 'A text.' });
@@ -186,8 +186,8 @@ test.each(['ndjson', 'csv'] as const)('every kind of value survives a file, %s',
     progress: () => undefined,
     refused: (line: number, reason: string) => void refused.push(`${line}: ${reason}`),
   };
-  // Null and the empty text are two things; a double may be larger than any integer.
-  for (const crate of [most, { ...most, ...nothing }, { ...most, weight: -0.1, level: '', quote: null }]) {
+  // Null and the empty text differ; a double may be larger than any integer.
+  for (const crate of [most, { ...most, ...nulls }, { ...most, weight: -0.1, level: '', quote: null }]) {
     await records().insert(crate);
   }
   const before = (await records().list({ limit: 100 })).items;
@@ -209,7 +209,7 @@ test.each<[string, object]>([
   ['an int64 as text', { it: p.bigint('string') }],
   ['an array', { it: p.array() }],
   ['a version', { it: p.integer().version() }],
-  ['nothing in the database', { it: p.text().persist(false) }],
+  ['a property without a column', { it: p.text().persist(false) }],
 ])('the service does not start with a column that could change a value: %s', (what, members) => {
   const entity = defineEntity({
     name: `Odd ${what}`,

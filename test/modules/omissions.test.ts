@@ -23,15 +23,15 @@ import { ToyEntity } from './toys/toy.entity.ts';
 import { toySchema } from './toys/toy.schemas.ts';
 import { ToyType } from './toys/toy.types.ts';
 
-/** What a module forgets keeps the service from starting, rather than clients from being safe. */
+/** A module that omits a declaration keeps the service from starting, or gets the safe default. */
 
 const tag = { name: 'Forgetful', description: 'A module that forgets.' };
 const open = (faces: { routes?: (app: Routes) => void; resolvers?: object[] }, entities: Module['entities'] = []) =>
   contracts([petsModule, { tag, entities, open: () => faces }]);
-const answered = { 200: success(Type.Object({ id: Type.Integer() }, { $id: 'Thing' }), 'A thing.') };
+const thing = { 200: success(Type.Object({ id: Type.Integer() }, { $id: 'Thing' }), 'A thing.') };
 const seen = { 200: success(Type.Object({ seen: Type.String() }, { $id: 'Seen' }), 'What was seen.') };
 const post = (schema: object) => (app: Routes) => {
-  app.post('/things', { schema: { operationId: 'addThing', response: answered, ...schema } }, async () => ({ id: 1 }));
+  app.post('/things', { schema: { operationId: 'addThing', response: thing, ...schema } }, async () => ({ id: 1 }));
 };
 const get = (operationId: string, $id: string, querystring?: TSchema) => (app: Routes) => {
   const response = { 200: success(Type.Object({ id: Type.Integer() }, { $id }), 'A thing.') };
@@ -61,7 +61,7 @@ describe('the service does not start', () => {
     ['an integer without an upper bound', body({ count: Type.Integer({ minimum: 0 }) }), /No rule checks/],
     ['an unknown format', body({ name: Type.String({ maxLength: 5, format: 'colour' }) }), /No rule checks/],
     ['the length of a number', body({ count: Type.Number({ maxLength: 5 } as never) }), /No rule checks maxLength of/],
-    ['an object within', body({ size: Type.Object({}) }), /No rule checks/],
+    ['a nested object', body({ size: Type.Object({}) }), /No rule checks/],
     ['a list of any length', body({ tags: Type.Array(Type.Integer()) }), /No rule checks/],
     ['any text in a query', get('listThings', 'Thing', Type.Object({ name: Type.String() })), /No rule checks/],
     [
@@ -97,8 +97,8 @@ describe('the service does not start', () => {
   }
   test.each<[string, object[], string]>([
     ['the field of another module', [new SameField()], 'Two resolvers define the GraphQL field Query.pets.'],
-    ['a list without its cost', [new List()], 'Query.things must say what it costs (complexity).'],
-    ['one below the root', [new Adding(), new ListBelowTheRoot()], 'Pet.relatives must say what it costs'],
+    ['a list without a cost', [new List()], 'Query.things must say what it costs (complexity).'],
+    ['a list below the root', [new Adding(), new ListBelowTheRoot()], 'Pet.relatives must say what it costs'],
   ])('with %s in GraphQL', async (_what, resolvers, message) => {
     await expect(open({ resolvers })).rejects.toThrow(message);
   });
@@ -134,7 +134,7 @@ describe('the service does not start', () => {
     await expect(show(toySchema, Part)).rejects.toThrow(
       'Toy.name is in the REST schema Toy, and not in the GraphQL type Toy.',
     );
-    // What neither shows is no client's business.
+    // A column that neither API shows is allowed.
     expect(await show(Type.Pick(toySchema, ['id'], { $id: 'Toy' }), Part)).toBeDefined();
   });
 });
@@ -158,7 +158,7 @@ describe('a module that declares', () => {
   const remove = (more: RestRequest) => rest(store, '/v1/things', { method: 'DELETE', ...more });
   const query = 'mutation { addThing }';
 
-  test('no scope for a write needs a key with the scope write on both faces, and the contract says so', async () => {
+  test('no scope for a write: both APIs require the scope write, and the contract has the 403', async () => {
     const { key } = await store.keys.issue({ name: 'reader', scope: 'read' });
     const message = 'This needs an API key with the scope "write".';
     for (const write of [add, remove]) {
@@ -172,7 +172,7 @@ describe('a module that declares', () => {
     expect(paths['/things'].post.responses).toHaveProperty('403');
   });
 
-  test('no Idempotency-Key refuses it, before anything is done, rather than that its clients rely on it', async () => {
+  test('no Idempotency-Key: a request with one is refused before the write, so that no client relies on it', async () => {
     const headers = { 'idempotency-key': 'a-name-for-it' };
     const message = 'This operation takes no Idempotency-Key: a repeated request is carried out again.';
     for (const write of [add, remove]) {
@@ -185,7 +185,7 @@ describe('a module that declares', () => {
     }
   });
 
-  test('no body for a removal gets none, which nothing has validated; browsers may use its method', async () => {
+  test('no body for a removal: its handler gets no body, because none was validated; CORS allows its method', async () => {
     for (const json of [undefined, { name: 'Rex' }]) {
       expect((await remove({ json })).json).toEqual({ seen: '{}' });
     }
@@ -195,7 +195,7 @@ describe('a module that declares', () => {
   });
 });
 
-test('input that is described in bounds is enough', async () => {
+test('a body whose members all have bounds is accepted', async () => {
   const members = {
     name: Type.String({ maxLength: 5 }),
     count: Type.Integer({ minimum: 0, maximum: 9 }),
@@ -230,13 +230,13 @@ test.each([
   ['9999-12-31t23:59:59.999z', '9999-12-31T23:59:59.999Z'],
   ...['2027-02-29T00:00:00Z', '2030-01-01T24:00:00Z', '9999-12-31T23:59:59.999-23:59'].map((at) => [at, null]),
   ...['0000-12-31T00:00:00Z', '2030-01-01', '2030-01-01T00:00:00', 5, null].map((at) => [at, null]),
-])('of a moment %j is taken as %j', (given, taken) => {
+])('the moment %j is read as %j (null: refused)', (given, taken) => {
   const check = checker(Type.Object({ at: moment({ description: 'When.' }) }));
   if (taken) expect(check({ at: given }).at.toISOString()).toBe(taken);
   else expect(() => check({ at: given })).toThrow('at must be a date and time like 2030-12-05T00:00:00Z');
 });
 
-test('true and false are text in a query, and not in a body', () => {
+test('booleans are text in a query, and not in a body', () => {
   const schema = Type.Object({ isGood: Type.Boolean() });
   expect([checker(schema, { isLenient: true })({ isGood: 'false' }), checker(schema)({ isGood: true })]).toEqual([
     { isGood: false },
@@ -245,7 +245,7 @@ test('true and false are text in a query, and not in a body', () => {
   expect(() => checker(schema)({ isGood: 'true' })).toThrow('isGood must be true or false.');
 });
 
-test('unchecked input does not compile, nor a member that the table lacks', () => {
+test('unchecked input does not compile, and neither does a member that the table lacks', () => {
   const neverCalled = (pets: PetService): unknown => [
     // @ts-expect-error: it is not Checked
     pets.create({ name: 'Rex', categoryId: 1, status: 'available' }),
@@ -253,7 +253,7 @@ test('unchecked input does not compile, nor a member that the table lacks', () =
     pets.list({ limit: 20 }),
     // @ts-expect-error: a pet has no wings
     {} as Records<Pet, { wings: string }>,
-    // @ts-expect-error: nor can lists be filtered by it
+    // @ts-expect-error: lists cannot be filtered by wings
     (records: Records<Pet, NewPet>) => records.list({ limit: 1, wings: 'two' }),
   ];
   expect(neverCalled).toBeInstanceOf(Function);

@@ -18,7 +18,7 @@ import { eventually } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 import { onNode, type ServiceNode, storeForAll } from '../support/store.ts';
 
-/** Fields below the root that read: what they may cost is limited, and what they read is charged. */
+/** Fields below the root that read animals: their cost is limited, and the animals that they read are charged. */
 
 const queryOf = checker(petQuerySchema, { isLenient: true });
 
@@ -60,7 +60,7 @@ function forgetFields(names: string[]): void {
 const store = storeForAll({}, () => stock(store.database, 5), { more: [relations] });
 afterAll(() => forgetFields(['friend', 'friends', 'beyond']));
 
-test('a relation is answered, level by level', async () => {
+test('relations are resolved on every level', async () => {
   const { data } = await graphqlText(store, {
     query: '{ pets(limit: 2) { id friend { id } friends(limit: 1) { id friends(limit: 2) { id } } } }',
   });
@@ -105,7 +105,7 @@ describe('with a quota', () => {
     });
 
   test.each<[number, string]>([
-    // Each with its five friends, one after the other by their lists; and with one.
+    // Three animals with five friends each, by a list; then with one friend each.
     [1 + 3 + 3 * 5, '{ pets(limit: 3) { friends { id } } }'],
     [1 + 3 + 3, '{ pets(limit: 3) { friend { id } } }'],
     [2 + 3 + 3 * 5 + 5, '{ pets(limit: 3) { friends { id } } petsConnection { edges { cursor } } }'],
@@ -114,7 +114,7 @@ describe('with a quota', () => {
     expect(await charged(query)).toBe(units);
   });
 
-  test('a subscription is charged for each event, and for what fields below it read', async () => {
+  test('a subscription is charged for each event, and for the animals that its fields read', async () => {
     await onNode(store, { QUOTA_PER_MINUTE: '1000' }, async (node) => {
       const before = await unitsLeft(node);
       const query = 'subscription { petAdded(after: "3") { id friends(limit: 3) { id } } }';
@@ -128,14 +128,14 @@ describe('with a quota', () => {
       stream.close();
       await eventually(async () => node.app.subscriptions.count === 0);
       await sql(store.database, `delete from pet where id = ${json.id}`);
-      // The subscription, three events, the friends of each, the creation, and this look.
+      // The subscription, three events, the friends of each, the creation, and this request.
       expect(before - (await unitsLeft(node))).toBe(1 + 3 + 3 * 3 + 2 + 1);
     });
   });
 });
 
 test.each(['true', 'false'])(
-  'a value that its scalar refuses is a failure with a trace in the log (compiled: %s)',
+  'a value that its scalar refuses is an internal error, and the log has its cause (compiled: %s)',
   async (GRAPHQL_JIT) => {
     const lines: string[] = [];
     const log = new Log({ level: 'info', sample: 1 }, { write: (line: string) => void lines.push(line) });

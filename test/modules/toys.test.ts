@@ -12,7 +12,7 @@ import { rest } from '../support/rest.ts';
 import { onNode, storeForAll } from '../support/store.ts';
 import { toysModule } from './toys/toys.module.ts';
 
-/** A second module, registered beside the pets, has all that they have; nothing in src/ knows of it. */
+/** A second module, registered beside the pets, has all their features; nothing in src/ refers to it. */
 
 const store = storeForAll({}, undefined, { more: [toysModule] });
 beforeEach(() => sql(store.database, 'truncate toy restart identity'));
@@ -31,7 +31,7 @@ const stock = (count: number) =>
      from generate_series(1, ${count}) n`,
   );
 
-test('toys are followed as they are added, those of one kind after an id', async () => {
+test('a subscription gets the toys of one kind after an id, and then each one that is added', async () => {
   for (const kind of ['bone', 'ball', 'ball']) await add({ ...plain, kind });
   const query = 'subscription { toyAdded(after: "2", kind: ball) { id madeAt } }';
   const stream = await openStream(store, { body: { query } });
@@ -42,8 +42,8 @@ test('toys are followed as they are added, those of one kind after an id', async
   stream.close();
 });
 
-describe('on both faces', () => {
-  test('a toy comes back as it was added, nulls, commas and milliseconds included', async () => {
+describe('through both APIs', () => {
+  test('a toy is read as it was added, with nulls, commas and milliseconds', async () => {
     expect(await add(rubber)).toMatchObject({ status: 201, json: { id: 1, ...rubber } });
     expect((await add(plain)).json).toEqual({ id: 2, ...plain, note: null });
     const create = `mutation ($input: NewToy!) { createToy(input: $input) { ${fields} } }`;
@@ -68,7 +68,7 @@ describe('on both faces', () => {
   // A list of a sharded table ends at the last id that was generated.
   const onOneNode = typeof citusLayout === 'number' ? test.skip : test;
 
-  onOneNode('ids are exact to the last digit, and pages go on after them (skipped on shards)', async () => {
+  onOneNode('ids are exact to the last digit, and pages continue after an id (skipped on shards)', async () => {
     await sql(
       store.database,
       `insert into toy (id, name, kind, made_at) values (9223372036854775806, 'x', 'ball', now())`,
@@ -88,7 +88,7 @@ describe('on both faces', () => {
     ]);
   });
 
-  test('faults are told, every one', async () => {
+  test('a refusal names every fault', async () => {
     const message =
       'name must be a string; kind must be one of ball, bone, mouse; note must be a string, or null; madeAt is required.';
     const refused = { code: 'BAD_USER_INPUT', message, status: 400 };
@@ -101,24 +101,24 @@ describe('on both faces', () => {
     expect(errors?.[0]?.message).toBe('madeAt must be a date and time like 2030-12-05T00:00:00Z.');
   });
 
-  test('a toy with an Idempotency-Key is added once, whichever face it comes by', async () => {
+  test('creations with one Idempotency-Key through both APIs add one toy', async () => {
     const headers = { 'idempotency-key': 'a-name-for-it' };
     const addOnce = (json: unknown) => rest(store, '/v1/toys', { method: 'POST', json, headers });
     const first = await addOnce(rubber);
     const second = await addOnce({ ...rubber, madeAt: '2026-11-21T13:34:56.789+01:00' });
     expect([second.text, second.headers['idempotent-replayed']]).toEqual([first.text, 'true']);
     const query = `mutation ($input: NewToy!) { createToy(input: $input) { ${fields} } }`;
-    const answer = await graphqlText(store, { query, variables: { input: rubber } }, store.key, headers);
-    expect(answer.headers).toMatchObject({ 'idempotent-replayed': 'true' });
-    expect(answer.data.createToy).toEqual({ ...first.json, id: `${first.json.id}` });
+    const response = await graphqlText(store, { query, variables: { input: rubber } }, store.key, headers);
+    expect(response.headers).toMatchObject({ 'idempotent-replayed': 'true' });
+    expect(response.data.createToy).toEqual({ ...first.json, id: `${first.json.id}` });
     expect((await addOnce({ ...rubber, note: null })).json).toMatchObject({ code: 'IDEMPOTENCY_KEY_REUSED' });
-    // A key belongs to one operation: that of the pets does not know it.
+    // A key belongs to one operation: a pet may be created with the same key.
     const pet = { name: 'Rex', categoryId: 5 };
     expect(await rest(store, '/v1/pets', { method: 'POST', json: pet, headers })).toMatchObject({ status: 201 });
     expect((await list()).json).toEqual([first.json]);
   });
 
-  test('what is deprecated says so, and who still calls it is known', async () => {
+  test('deprecated operations announce their removal, and their calls are recorded', async () => {
     await stock(1);
     const usage = new DeprecationUsage(store.database);
     const found = await rest(store, '/v1/toys/1');
@@ -138,7 +138,7 @@ describe('on both faces', () => {
   });
 });
 
-test('both contracts have it, beside the pets', async () => {
+test('both contracts have the toys beside the pets', async () => {
   const both = await contracts([...modules, toysModule]);
   const { paths, components, tags } = JSON.parse(both['openapi.json'] as string);
   expect(Object.keys(paths)).toEqual(expect.arrayContaining(['/pets', '/toys', '/toys/{toyId}']));
@@ -152,12 +152,12 @@ test('both contracts have it, beside the pets', async () => {
   expect(both['schema.graphql']).toContain('toys(');
 });
 
-test('the explorer offers its example beside those of the pets', async () => {
+test('the explorer offers the example of the toys beside those of the pets', async () => {
   const { text } = await send(store.origin, { path: '/graphql', headers: { accept: 'text/html' } });
   expect(text).toMatch(/# List animals\\nquery Pets \{.+?status.+?# List toys\\nquery Toys \{/);
 });
 
-test('the documentation shows what runs, and the example is as small as it says', () => {
+test('docs/add-a-module.md shows only lines of the modules that run, and the toys stay small', () => {
   const linesIn = (module: string) =>
     readdirSync(`test/modules/${module}`).flatMap((name) =>
       readFileSync(`test/modules/${module}/${name}`, 'utf8').trimEnd().split(/\n */),
@@ -166,7 +166,7 @@ test('the documentation shows what runs, and the example is as small as it says'
   expect(toys.length).toBeLessThanOrEqual(255);
   const known = new Set([...toys, ...linesIn('visits')]);
   const blocks = [...readFileSync('docs/add-a-module.md', 'utf8').matchAll(/^```ts\n([\s\S]*?)^```$/gm)];
-  // The first registers the module.
+  // The first block registers the module.
   const shown = blocks.slice(1).map(([, block = '']) => block.trimEnd().split('\n'));
   expect(shown.map((lines) => lines.length > 5)).toEqual(Array(5).fill(true));
   expect(shown.flat().filter((line) => !known.has(line.trim()))).toEqual([]);

@@ -6,7 +6,7 @@ import { visitsModule } from './visits/visits.module.ts';
 
 /** A module whose rows refer to another table, are filtered twice, changed and removed (docs/add-a-module.md). */
 
-// A foreign key between distributed tables needs both to be distributed by it.
+// Citus allows a foreign key between distributed tables only when both are distributed by it.
 const describeHere = citusLayout ? describe.skip : describe;
 
 describeHere('visits', () => {
@@ -23,13 +23,13 @@ describeHere('visits', () => {
 
   test('refer to pets: another id is refused, and the other creations of its batch are kept', async () => {
     const unknown = 9223372036854775807n;
-    const answers = await Promise.all([
+    const responses = await Promise.all([
       ...pets.map((petId) => post('/v1/visits', visit(petId))),
       rest(store, '/v1/visits', { method: 'POST', body: `{"petId":${unknown},"reason":"x"}` }),
     ]);
-    expect(answers.map(({ status }) => status)).toEqual([201, 201, 400]);
+    expect(responses.map(({ status }) => status)).toEqual([201, 201, 400]);
     const message = `There is no animal with the id ${unknown}.`;
-    expect(answers[2]?.json).toEqual({ code: 'BAD_USER_INPUT', message, status: 400 });
+    expect(responses[2]?.json).toEqual({ code: 'BAD_USER_INPUT', message, status: 400 });
   });
 
   test('are filtered by two columns, page by page', async () => {
@@ -47,8 +47,8 @@ describeHere('visits', () => {
     expect((await patch(path, { reason: 'x-ray' })).json).toEqual({ ...created, status: 'done', reason: 'x-ray' });
     expect((await remove(path)).status).toBe(204);
     const gone = { code: 'NOT_FOUND', message: 'There is no visit with this id.', status: 404 };
-    for (const answer of [await remove(path), await patch(path, {}), await remove('/v1/visits/x')]) {
-      expect(answer.json).toEqual(gone);
+    for (const response of [await remove(path), await patch(path, {}), await remove('/v1/visits/x')]) {
+      expect(response.json).toEqual(gone);
     }
   });
 });

@@ -24,7 +24,7 @@ const toyTable = defineEntity({
 export class ToyEntity extends toyTable.class {}
 toyTable.setClass(ToyEntity);
 
-/** A toy, and all of them: without a rule of their own they need no service between. */
+/** A row, and the records. Toys have no rules of their own, so they need no service. */
 export type Toy = Row<InferEntity<typeof toyTable>>;
 export type Toys = Records<Toy, NewToy>;
 export type LiveToys = LiveList<Toy>;

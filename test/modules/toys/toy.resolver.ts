@@ -13,7 +13,7 @@ const queryOf = checker(toyQuerySchema, { isLenient: true });
 const newToyOf = checker(newToySchema, { isLenient: true });
 const queryOfConnection = connectionChecker(toyQuerySchema);
 
-/** GraphQL. */
+/** The GraphQL fields of toys. */
 @Resolver()
 export class ToyResolver {
   constructor(

@@ -16,7 +16,7 @@ export const newToySchema = Type.Object(
   { $id: 'NewToy', description: 'A toy to be added.' },
 );
 
-/** What a new toy is made of. */
+/** The input of a creation. */
 export type NewToy = Input<typeof newToySchema>;
 
 export const toyQuerySchema = Type.Object({

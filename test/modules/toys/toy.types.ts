@@ -3,7 +3,7 @@ import { connectionOf, ID } from '../../../src/api/graphql/types.ts';
 import type { Int64 } from '../../../src/storage/input/int64.ts';
 import { ToyKind } from './toy.entity.ts';
 
-/** Fetching one toy by its id. */
+/** Deprecates `getToy` and `Query.toy`. */
 export const getToyDeprecation = {
   since: new Date('2026-11-21'),
   removal: new Date('2031-01-01'),
