@@ -3,11 +3,11 @@ import { graphqlText, graphqlThrice } from '../support/graphql.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { nodeForAll, storeForAll } from '../support/store.ts';
 
-/** Documents that are costly, odd or curious; statuses.test.ts has the table of those that are refused. */
+/** Documents that are costly, odd, or probe the schema; statuses.test.ts has the table of refused documents. */
 
 const store = storeForAll();
 
-test('a document of endless depth or length is refused before it costs anything', async () => {
+test('a document of extreme depth or length is refused by its tokens while it is parsed', async () => {
   for (const query of ['{a'.repeat(50_000), `{pets(limit:${'['.repeat(50_000)}`, '{a}'.repeat(50_000)]) {
     const { errors } = await graphqlText(store, { query });
     const message = expect.stringMatching(/^Syntax Error: Document contains more tha[nt] \d+ tokens/);
@@ -16,13 +16,13 @@ test('a document of endless depth or length is refused before it costs anything'
 });
 
 test.each([
-  ['then, which would make a promise of it', '{ then: __typename pets { then: id catch: name } }'],
-  ['names of every object', '{ hasOwnProperty: __typename pets { valueOf: id toString: name constructor: id } }'],
-])('the alias %s is a name like any other', async (_what, query) => {
+  ['then or catch, the methods of a promise', '{ then: __typename pets { then: id catch: name } }'],
+  ['an inherited name', '{ hasOwnProperty: __typename pets { valueOf: id toString: name constructor: id } }'],
+])('an alias may be %s', async (_what, query) => {
   expect((await graphqlThrice(store, { query })).errors).toBeUndefined();
 });
 
-describe('GRAPHQL_INTROSPECTION=false: nothing tells the names of the schema:', () => {
+describe('with GRAPHQL_INTROSPECTION=false', () => {
   const closed = nodeForAll(store, { GRAPHQL_INTROSPECTION: 'false' });
 
   test.each([
@@ -40,7 +40,7 @@ describe('GRAPHQL_INTROSPECTION=false: nothing tells the names of the schema:', 
     }
   });
 
-  test('__typename stays: clients need it', async () => {
+  test('__typename is answered, because clients need it', async () => {
     expect(await graphqlText(closed, { query: '{ __typename }' })).toMatchObject({ data: { __typename: 'Query' } });
   });
 

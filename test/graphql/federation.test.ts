@@ -12,13 +12,13 @@ beforeAll(() => stock(store.database, 5));
 const query = 'query ($of: [_Any!]!) { _entities(representations: $of) { __typename ... on Pet { id name } } }';
 const pet = (id: unknown) => ({ __typename: 'Pet', id });
 
-test('the schema for the composition has a key for what is found by id, and shares PageInfo', async () => {
+test('the SDL gives Pet a key, and shares PageInfo', async () => {
   const { data } = await graphqlText(store, { query: '{ _service { sdl } }' });
   expect(data._service.sdl).toContain('\ntype Pet @key(fields: "id") {\n');
   expect(data._service.sdl).toContain('\ntype PageInfo @shareable {\n');
 });
 
-test('items are found in the order of their representations; null where there is none', async () => {
+test('entities have the order of their representations, with null for an unknown id', async () => {
   const of = [pet('2'), pet('99'), pet(1), pet('2'), pet('x'), pet('9223372036854775808')];
   const { status, data, errors } = await graphqlThrice(store, { query, variables: { of } });
   const two = { __typename: 'Pet', id: '2', name: expect.any(String) };
@@ -52,19 +52,19 @@ test.each([
   [{ __typename: 'PetConnection', id: '1' }, 'No entity is named PetConnection.'],
   [{ __typename: 'A'.repeat(5000), id: '1' }, `No entity is named ${'A'.repeat(100)}.`],
   [{ __typename: 'Pet' }, 'A representation needs `id`: a string, or an integer.'],
-])('an error about one representation leaves the others: %j', async (one, message) => {
-  const { data, errors } = await graphqlThrice(store, { query, variables: { of: [pet('1'), one] } });
+])('a representation with an error is null, and the others are found: %j', async (faulty, message) => {
+  const { data, errors } = await graphqlThrice(store, { query, variables: { of: [pet('1'), faulty] } });
   expect(data._entities).toEqual([{ __typename: 'Pet', id: '1', name: expect.any(String) }, null]);
   const place = { locations: [{ line: 1, column: 25 }], path: ['_entities', 1] };
   expect(errors).toEqual([{ message, ...place, extensions: { code: 'BAD_USER_INPUT', status: 400 } }]);
 });
 
-test.each([[[1]], [[{ id: '1' }]], [[null]], [null]])('what is no representation is refused: %j', async (of) => {
+test.each([[[1]], [[{ id: '1' }]], [[null]], [null]])('invalid representations are refused: %j', async (of) => {
   const { data, errors } = await graphqlText(store, { query, variables: { of } });
   expect([data, errors?.[0]?.extensions]).toEqual([undefined, { code: 'BAD_USER_INPUT', status: 400 }]);
 });
 
-test('each representation costs one, and the quota is charged for what was found', async () => {
+test('each representation costs one, and the quota is charged for the entities that were found', async () => {
   const of = Array.from({ length: 150 }, (_, at) => pet(`${at + 1}`));
   await onNode(store, { GRAPHQL_FEDERATION: 'true', GRAPHQL_MAX_COST: '150' }, async (node) => {
     const { errors } = await graphqlText(node, { query, variables: { of } });
@@ -78,7 +78,7 @@ test('each representation costs one, and the quota is charged for what was found
   });
 });
 
-test('a key is needed, and introspection decides whether the schema is told', async () => {
+test('the SDL needs a key, and GRAPHQL_INTROSPECTION=false hides it', async () => {
   expect((await send(store.origin, { path: '/graphql?query={_service{sdl}}' })).status).toBe(401);
   await onNode(store, { GRAPHQL_FEDERATION: 'true', GRAPHQL_INTROSPECTION: 'false' }, async (node) => {
     const { errors } = await graphqlText(node, { query: '{ _service { sdl } }' });

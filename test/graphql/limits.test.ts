@@ -3,7 +3,7 @@ import { graphqlText, graphqlThrice } from '../support/graphql.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { nodeForAll, type ServiceNode, type Store, storeForAll } from '../support/store.ts';
 
-/** Small limits, one apart from what is sent. */
+/** Small limits: the documents are at a limit, or one beyond it. */
 const env = {
   GRAPHQL_MAX_TOKENS: '60',
   GRAPHQL_MAX_DEPTH: '4',
@@ -16,7 +16,7 @@ const env = {
 const store = storeForAll({}, () => stock(store.database, 3));
 const node = nodeForAll(store, env);
 
-/** The codes of what is wrong; `[]` when it is answered. */
+/** @returns the codes of the errors; `[]` without one */
 async function codes(query: string, variables?: unknown, target: ServiceNode | Store = node): Promise<string[]> {
   const { errors = [], status } = await graphqlThrice(target, { query, variables });
   expect([status, ...errors.map(({ extensions }) => extensions.status)]).toEqual([200, ...errors.map(() => 400)]);
@@ -27,7 +27,7 @@ const times = (count: number, text: (at: number) => string) =>
   Array.from({ length: count }, (_, at) => text(at)).join(' ');
 const ok: string[] = [];
 
-describe('a limit lets pass what is exactly at it and refuses one more by its own code:', () => {
+describe('a document at a limit passes, and one beyond it is refused with the code of the limit:', () => {
   test.each<[string, string, string[]]>([
     // `{`, `}` and 58 names.
     ['60 tokens', `{ pets { ${times(54, () => 'id')} } }`, ok],
@@ -50,26 +50,26 @@ describe('a limit lets pass what is exactly at it and refuses one more by its ow
 
 const list = 'query ($n: Int) { pets(limit: $n) { id } }';
 
-describe('the cost counts what may be answered, wherever the number stands:', () => {
+describe('the cost counts the largest page that the document allows:', () => {
   test.each<[string, string, unknown, boolean]>([
-    ['first, too', '{ petsConnection(first: 50) { edges { node { id } } } }', {}, false],
+    ['`first` counts', '{ petsConnection(first: 50) { edges { node { id } } } }', {}, false],
     ['a variable that is absent counts 20', list, {}, true],
     ['a variable that is null counts 20', list, { n: null }, true],
     [
-      'a fragment twice, by other fields',
+      'a list in a fragment and one beside it',
       '{ ...F b: pets(limit: 24) { id } } fragment F on Query { pets(limit: 25) { id } }',
       {},
       false,
     ],
-    ['no number at all, three times', '{ a: pets { id } b: pets { id } c: pets { id } }', {}, false],
+    ['three lists without a limit', '{ a: pets { id } b: pets { id } c: pets { id } }', {}, false],
     ['introspection counts one', '{ pets(limit: 49) { id } __type(name: "Pet") { name } }', {}, false],
-    ['introspection and what is left', '{ pets(limit: 48) { id } __type(name: "Pet") { name } }', {}, true],
-    ['a skipped field counts, too', '{ pets(limit: 50) @skip(if: true) { id } }', {}, false],
-  ])('%s', async (_what, query, variables, isAnswered) => {
-    expect(await codes(query, variables)).toEqual(isAnswered ? [] : ['QUERY_TOO_COSTLY']);
+    ['introspection and a list within the rest', '{ pets(limit: 48) { id } __type(name: "Pet") { name } }', {}, true],
+    ['a skipped field counts', '{ pets(limit: 50) @skip(if: true) { id } }', {}, false],
+  ])('%s', async (_what, query, variables, isAccepted) => {
+    expect(await codes(query, variables)).toEqual(isAccepted ? [] : ['QUERY_TOO_COSTLY']);
   });
 
-  // Whose word it is when no list takes such a number.
+  // Below 1 the field refuses the limit; a large limit exceeds the cost first.
   test.each([
     [0, 'BAD_USER_INPUT'],
     [-1, 'BAD_USER_INPUT'],
@@ -80,28 +80,28 @@ describe('the cost counts what may be answered, wherever the number stands:', ()
   });
 });
 
-describe('a variable counts whatever its name, that of an inherited member too:', () => {
+describe('the cost reads a variable of any name, also that of an inherited member:', () => {
   test.each(['n', 'toString', 'constructor', '__proto__'])('%s', async (name) => {
     const byDefault = (size: number) => `query ($${name}: Int = ${size}) { pets(limit: $${name}) { id } }`;
     expect(await codes(byDefault(50))).toEqual(['QUERY_TOO_COSTLY']);
     expect(await codes(byDefault(49))).toEqual([]);
-    // A __proto__ cannot be given.
+    // No request can give a variable named __proto__.
     const isGiven = name !== '__proto__';
     expect(await codes(byDefault(2), JSON.parse(`{"${name}":50}`))).toEqual(isGiven ? ['QUERY_TOO_COSTLY'] : []);
     expect(await codes(byDefault(50), JSON.parse(`{"${name}":2}`))).toEqual(isGiven ? [] : ['QUERY_TOO_COSTLY']);
-    // Absent and without a default it is a page of 20.
+    // Without a value and a default the page has 20 items.
     const pages = (count: number) => times(count, (at) => `a${at}: pets(limit: $${name}) { id }`);
     expect(await codes(`query ($${name}: Int) { ${pages(2)} }`)).toEqual([]);
     expect(await codes(`query ($${name}: Int) { ${pages(3)} }`)).toEqual(['QUERY_TOO_COSTLY']);
   });
 
-  test('and what is no number counts as a full page', async () => {
+  test('a value that is no number counts as a full page', async () => {
     for (const n of ['many', {}, { valueOf: 2 }, [1, 2]])
       expect(await codes(list, { n })).toEqual(['QUERY_TOO_COSTLY']);
   });
 });
 
-/** Each fragment spreads the next one twice: written out there are 2^levels leaves. */
+/** Each fragment spreads the next one twice: expanded, there are 2^levels leaves. */
 function doubling(levels: number, type: string, leaf: string): string {
   const start = type === 'Query' ? '{ ...F0 }' : '{ pets { ...F0 } }';
   const fragments = times(levels, (at) => `fragment F${at} on ${type} { ...F${at + 1} ...F${at + 1} }`);
@@ -110,7 +110,7 @@ function doubling(levels: number, type: string, leaf: string): string {
 
 const nested = (depth: number, leaf = 'name') => `${'fields { type { '.repeat(depth)}${leaf}${' } }'.repeat(depth)}`;
 
-/** By the limits that hold by default; a code may come several times. */
+/** @returns the distinct codes of the errors, with the default limits */
 const unique = async (query: string) => {
   const { status, errors = [] } = await graphqlText(store, { query });
   expect(status).toBe(200);
@@ -131,19 +131,19 @@ test.each<[string, string, string[]]>([
   ],
   ['a spread of itself', '{ pets { ...A } } fragment A on Pet { id ...A }', ['GRAPHQL_VALIDATION_FAILED']],
   [
-    'a spread of itself by another one, twice each',
+    'two fragments that spread each other twice',
     '{ ...A } fragment A on Query { ...B ...B } fragment B on Query { pets { id } ...A ...A }',
     ['GRAPHQL_VALIDATION_FAILED'],
   ],
-  ['a fragment that is nowhere', '{ pets { ...Nowhere } }', ['GRAPHQL_VALIDATION_FAILED']],
+  ['an undefined fragment', '{ pets { ...Nowhere } }', ['GRAPHQL_VALIDATION_FAILED']],
   [
     // graphql-js has a limit of its own for introspection.
-    'depth, in steps',
+    'depth over several fragments',
     `{ __type(name: "Pet") { ...A } } fragment A on __Type { ${nested(4, '...B')} } fragment B on __Type { ${nested(4)} }`,
     ['QUERY_TOO_DEEP', 'GRAPHQL_VALIDATION_FAILED'],
   ],
   ['aliases', `{ pets { ...A } } fragment A on Pet { ${times(51, (at) => `a${at}: id`)} }`, ['TOO_MANY_ALIASES']],
-  // Costly to judge.
+  // Documents that are costly to validate.
   ['arguments 150 times', `{ ${times(150, () => 'pets(limit: 1) { id }')} }`, ['TOO_MANY_TOKENS']],
   [
     'fragments that each spread all later ones',
@@ -157,6 +157,6 @@ test.each<[string, string, string[]]>([
   ],
   ['unknown fields', `{ ${times(900, (at) => `x${at}`)} }`, ['TOO_MANY_ROOT_FIELDS', 'GRAPHQL_VALIDATION_FAILED']],
   ['nested lists', `{ pets(status: ${'['.repeat(480)}${']'.repeat(480)}) { id } }`, ['GRAPHQL_VALIDATION_FAILED']],
-])('what hides in fragments is counted: %s', async (_what, query, expected) => {
+])('the default limits count expanded fragments: %s', async (_what, query, expected) => {
   expect(await unique(query)).toEqual(expected);
 });

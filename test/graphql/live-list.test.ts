@@ -3,7 +3,7 @@ import { LiveList } from '../../src/storage/records/live-list.ts';
 import { expect, test } from '../support/jest.ts';
 import { eventually } from '../support/process.ts';
 
-/** Statements are shared by other reads, too: that a list is read once for all who follow it cannot be seen outside. */
+/** Tests the list alone: other reads share statements, too, so the service does not show who shared a read. */
 test('a thousand followers at one position share their reads', async () => {
   const items: Array<{ id: Int64 }> = [{ id: 1 }];
   const reads: Int64[] = [];
@@ -18,7 +18,7 @@ test('a thousand followers at one position share their reads', async () => {
       insert = listener;
     },
   });
-  // Nothing follows the list yet, so that nothing is to be woken.
+  // The list has no followers yet, so the insertion wakes none.
   insert();
   const counts = Array(1000).fill(0);
   const followers = counts.map(() => list.follow({ after: 0 }));

@@ -12,15 +12,15 @@ beforeEach(() => store.empty());
 const open: Stream[] = [];
 afterEach(async () => {
   for (const stream of open.splice(0)) stream.close();
-  // Before the animals go: a position in an empty store is before all that was ever added.
+  // Before the animals are deleted: a position in an empty store is before every animal that was ever added.
   await eventually(async () => store.app.subscriptions.count === 0);
 });
-const kept = async (stream: Promise<Stream>) => {
+const closedAfterwards = async (stream: Promise<Stream>) => {
   open.push(await stream);
   return stream;
 };
 const following = (...given: Parameters<typeof follow> extends [unknown, ...infer Rest] ? Rest : never) =>
-  kept(follow(store, ...given));
+  closedAfterwards(follow(store, ...given));
 const create = async (name: string, more: object = {}): Promise<string> => {
   const { json } = await rest(store, '/v1/pets', { method: 'POST', json: { name, categoryId: 5, ...more } });
   return `${json.id}`;
@@ -29,7 +29,7 @@ const eventStream = 'text/event-stream; charset=utf-8';
 const complete: SeenEvent = { event: 'complete', id: undefined, data: '' };
 
 describe('a subscription', () => {
-  test('without a position has what is added from now on, whole, each event with its id; nothing compresses it', async () => {
+  test('without a position gets each animal that is added from now on, whole, with its id, and uncompressed', async () => {
     await create('before');
     const stream = await following({}, { headers: { 'accept-encoding': 'gzip, br' } });
     const categoryId = 9223372036854775807n;
@@ -54,23 +54,23 @@ describe('a subscription', () => {
     expect(headers).not.toHaveProperty('content-encoding');
   });
 
-  test('by GET is the same, and by another selection has what that asks for', async () => {
-    // With conditions it is interpreted.
+  test('works by GET, and has the fields of its selection', async () => {
+    // A document with conditions is interpreted, not compiled.
     const query = `subscription S($n: ID, $no: Boolean = true) { ...R }
       fragment R on Subscription { added: petAdded(after: $n) { id name @skip(if: $no) __typename } }`;
     const variables = '{"n":-9223372036854775808}';
     const search = new URLSearchParams({ query, operationName: 'S', variables });
-    const stream = await kept(openStream(store, { method: 'GET', path: `/graphql?${search}` }));
+    const stream = await closedAfterwards(openStream(store, { method: 'GET', path: `/graphql?${search}` }));
     const id = await create('a');
     const [event] = await stream.until(1);
     expect(event?.data).toEqual({ data: { added: { id, __typename: 'Pet' } } });
   });
 
-  test('waits while the database does not answer, and goes on without a gap', async () => {
+  test('waits while the database does not answer, and continues without a gap', async () => {
     const stream = await following({ after: '0' });
     await create('before');
     await stream.until(1);
-    // Nothing can be read: the stream stays open, and says so before a proxy takes it for dead.
+    // While reads fail, the stream stays open and sends comments, so that no proxy closes it.
     await whileReadsFail(store.database, '57P03', async () => {
       await eventually(async () => (await rest(store, '/v1/pets')).status === 503);
       const monotonic = performance.now;
@@ -87,7 +87,7 @@ describe('a subscription', () => {
   });
 });
 
-test('a list that nothing follows any more is not read', async () => {
+test('a list whose last subscription has ended is not read', async () => {
   const streams = await Promise.all(Array.from({ length: 50 }, () => following()));
   await create('a');
   await Promise.all(streams.map((stream) => stream.until(1)));
@@ -100,7 +100,7 @@ test('a list that nothing follows any more is not read', async () => {
 });
 
 describe('Last-Event-ID', () => {
-  test('is told at once, and continues after the last event, whatever position the request has', async () => {
+  test('is sent at once; a client that sends it back continues there, not at the position in its document', async () => {
     const id = await create('a');
     const stream = await following();
     await eventually(async () => stream.lastEventId !== undefined);
@@ -113,7 +113,7 @@ describe('Last-Event-ID', () => {
   });
 });
 
-describe('a client that takes events', () => {
+describe('a client that accepts events', () => {
   test.each<[string, string, RegExp, Record<string, string>?]>([
     ['subscription { petAdded(after: "1e3") { id } }', 'BAD_USER_INPUT', /^after must be/],
     ['subscription { petAdded { id } }', 'BAD_USER_INPUT', /^Last-Event-ID must be an int/, { 'last-event-id': 'x' }],
@@ -124,7 +124,7 @@ describe('a client that takes events', () => {
       'GRAPHQL_VALIDATION_FAILED',
       /^The field of a subscription is neither skipped nor included on a condition\.$/,
     ],
-  ])('is told by an event, as the protocol has it, what is wrong with %s', async (query, code, message, headers) => {
+  ])('gets an event with the error of %s, as the protocol requires', async (query, code, message, headers) => {
     const stream = await openStream(store, { body: { query }, headers: { ...headers } });
     expect(await stream.ended).toBe('whole');
     expect(stream).toMatchObject({ status: 200, headers: { 'content-type': eventStream } });
@@ -152,7 +152,7 @@ describe('a client that takes events', () => {
     }
   });
 
-  test('is told of a wrong key by an event, because its library takes a status for a lost connection', async () => {
+  test('gets an event for a wrong key, because its library takes a status for a lost connection', async () => {
     const body = { query: 'subscription { petAdded { id } }' };
     const stream = await openStream(store, { body, key: 'nobody-knows-this-key' });
     expect(await stream.ended).toBe('whole');
@@ -162,7 +162,7 @@ describe('a client that takes events', () => {
     expect(stream.headers['www-authenticate']).toBe('Bearer error="invalid_token"');
   });
 
-  test('gets the head of a subscription for HEAD, and nothing stays open', async () => {
+  test('gets the headers of a subscription for HEAD, and no subscription stays open', async () => {
     const path = `/graphql?query=${encodeURIComponent('subscription { petAdded { id } }')}`;
     const headers = { authorization: `Bearer ${store.key}`, accept: 'text/event-stream' };
     const head = await send(store.origin, { method: 'HEAD', path, headers });
@@ -174,7 +174,7 @@ describe('a client that takes events', () => {
 test.each([
   ...[undefined, '*/*', 'application/json', 'text/event-stream;q=0, */*'],
   ...['multipart/mixed;deferSpec=20220824, application/json', 'multipart/*, application/json'],
-])('a subscription for Accept: %s is refused with what would be right', async (accept) => {
+])('a subscription for Accept: %s is refused, and the message names the accepted types', async (accept) => {
   const body = { query: 'subscription { petAdded { id } }' };
   const { status, errors } = await graphqlText(store, body, store.key, { ...(accept && { accept }) });
   const message =
@@ -187,7 +187,7 @@ test.each(['text/event-stream; charset=utf-8', 'TEXT/Event-Stream', 'application
   async (accept) => expect((await following({}, { headers: { accept } })).headers['content-type']).toBe(eventStream),
 );
 
-test('a client that asks for a WebSocket, with or without a key, is told what is spoken here', async () => {
+test('a request for a WebSocket, with or without a key, is refused, and the message names the supported streams', async () => {
   const upgrade = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-protocol': 'graphql-transport-ws' };
   const message =
     'WebSocket is not supported: send a subscription by POST with `Accept: text/event-stream`, or `multipart/mixed;subscriptionSpec=1.0`.';
@@ -198,19 +198,19 @@ test('a client that asks for a WebSocket, with or without a key, is told what is
   }
 });
 
-test('a query by GET whose answer is an event has no tag: nothing keeps it, and 304 would be no stream', async () => {
+test('a query by GET with an event as its response has no ETag: it is not cached, and a 304 would be no stream', async () => {
   const path = `/graphql?query=${encodeURIComponent('{ pets { id } }')}`;
   const headers = { authorization: `Bearer ${store.key}`, accept: 'text/event-stream', 'if-none-match': '*' };
-  const answer = await send(store.origin, { path, headers: { ...headers, 'accept-encoding': 'gzip' } });
+  const response = await send(store.origin, { path, headers: { ...headers, 'accept-encoding': 'gzip' } });
   const text = 'event: next\ndata: {"data":{"pets":[]}}\n\nevent: complete\ndata:\n\n';
-  expect(answer).toMatchObject({ status: 200, text, headers: { 'cache-control': 'no-store, no-transform' } });
-  expect(answer.headers).not.toHaveProperty('etag');
+  expect(response).toMatchObject({ status: 200, text, headers: { 'cache-control': 'no-store, no-transform' } });
+  expect(response.headers).not.toHaveProperty('etag');
 });
 
-test('over multipart HTTP a subscription has a part for each animal, and what is none is answered with JSON', async () => {
+test('over multipart HTTP a subscription has a part for each animal; queries and errors get JSON', async () => {
   const accept = 'multipart/mixed;boundary="graphql";subscriptionSpec="1.0",application/json';
   const query = 'subscription { petAdded(after: "0") { id name } }';
-  const stream = await kept(openStream(store, { body: { query }, headers: { accept } }));
+  const stream = await closedAfterwards(openStream(store, { body: { query }, headers: { accept } }));
   expect(stream.headers).toMatchObject({
     'content-type': 'multipart/mixed; boundary="graphql"; subscriptionSpec="1.0"',
     'cache-control': 'no-store, no-transform',
@@ -221,8 +221,8 @@ test('over multipart HTTP a subscription has a part for each animal, and what is
   const payload = `{"payload":{"data":{"petAdded":{"id":"${id}","name":"Rex"}}}}`;
   expect(stream.text).toBe(`\r\n--graphql${part('{}')}${part(payload)}`);
 
-  const ask = (query: string, key = store.key) => graphqlText(store, { query }, key, { accept });
-  expect(await ask('{ pets { id } }')).toMatchObject({ status: 200, data: { pets: [{ id }] } });
-  expect((await ask('subscription { nix }')).errors?.[0]?.extensions.code).toBe('GRAPHQL_VALIDATION_FAILED');
-  expect(await ask('subscription { petAdded { id } }', 'ask_wrong')).toMatchObject({ status: 401 });
+  const post = (query: string, key = store.key) => graphqlText(store, { query }, key, { accept });
+  expect(await post('{ pets { id } }')).toMatchObject({ status: 200, data: { pets: [{ id }] } });
+  expect((await post('subscription { nix }')).errors?.[0]?.extensions.code).toBe('GRAPHQL_VALIDATION_FAILED');
+  expect(await post('subscription { petAdded { id } }', 'ask_wrong')).toMatchObject({ status: 401 });
 });

@@ -17,12 +17,12 @@ import { startAndFail, startServer } from '../support/process.ts';
 import { nodeForAll, type ServiceNode, startNode, storeForAll } from '../support/store.ts';
 
 /**
- * Plugins of Apollo Server. That every answer is the same with one is tested by the whole suite (TEST_APOLLO_PLUGINS).
+ * Plugins of Apollo Server. With TEST_APOLLO_PLUGINS the whole suite tests that a plugin changes no response.
  */
 
 const store = storeForAll();
 
-/** What a plugin has seen, in order. */
+/** The hooks of the plugin that ran, in order. */
 let seen: string[] = [];
 let last: GraphQLRequestContext<GraphQLContext>;
 const watching: ApolloServerPlugin<GraphQLContext> = {
@@ -59,9 +59,9 @@ test('a plugin sees the request, each stage, each field and the response, at eve
   const stages = ['operation Names', 'field Query.pets', 'field Pet.name', 'executed', 'response'];
   for (const parsed of [['parsing', 'validation'], [], []]) {
     seen = [];
-    const answer = await graphqlText(node, { query, variables: { limit: 5 } }, node.key, { 'x-from': 'test' });
-    expect(answer).toMatchObject({ status: 200, data: { pets: [{ name: 'Rex' }] }, extensions: { watched: true } });
-    expect(answer.headers['x-watched']).toBe('yes');
+    const response = await graphqlText(node, { query, variables: { limit: 5 } }, node.key, { 'x-from': 'test' });
+    expect(response).toMatchObject({ status: 200, data: { pets: [{ name: 'Rex' }] }, extensions: { watched: true } });
+    expect(response.headers['x-watched']).toBe('yes');
     expect(seen).toEqual([`request POST test ${query}`, 'source', ...parsed, ...stages]);
   }
   expect(last.queryHash).toMatch(/^[0-9a-f]{64}$/);
@@ -81,13 +81,13 @@ test('with a plugin variables are exact, and a repeated creation is replayed', a
   expect([again.headers['idempotent-replayed'], again.text]).toEqual(['true', first.text]);
 });
 
-/** On a node with a plugin of these hooks. */
+/** Runs work on a node that has a plugin with these hooks. */
 async function withHooks(hooks: GraphQLRequestListener<GraphQLContext>, work: (node: ServiceNode) => Promise<void>) {
   const node = await startNode(store, { QUOTA_PER_MINUTE: '100' }, [{ requestDidStart: async () => hooks }]);
   await work(node).finally(() => node.close());
 }
 
-test('a plugin may refuse an operation, subscriptions included, in words and a code of its own', async () => {
+test('a plugin may refuse an operation, also a subscription, with a message and a code of its own', async () => {
   const didResolveOperation = () =>
     Promise.reject(new GraphQLError('not today', { extensions: { code: 'CLOSED', http: { status: 418 } } }));
   await withHooks({ didResolveOperation }, async (node) => {
@@ -103,9 +103,9 @@ test('a plugin may refuse an operation, subscriptions included, in words and a c
 
 test('the failure of a plugin is an internal error', async () => {
   await withHooks({ willSendResponse: () => Promise.reject(new Error('secret')) }, async (node) => {
-    const answer = await graphqlText(node, { query: '{ pets { id } }' });
-    expect(answer).toMatchObject({ status: 500, errors: [{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }] });
-    expect(answer.text).not.toContain('secret');
+    const response = await graphqlText(node, { query: '{ pets { id } }' });
+    expect(response).toMatchObject({ status: 500, errors: [{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }] });
+    expect(response.text).not.toContain('secret');
   });
 });
 
@@ -156,7 +156,7 @@ export default { serverWillStart: async ({ logger }) => logger.info('a plugin st
   }
 });
 
-test('a key without a graph is reported by Apollo Server, and a module that is none by the service', async () => {
+test('Apollo Server reports a key without a graph; the service reports a module that cannot be loaded', async () => {
   const env = { ...database.env, BOOTSTRAP_API_KEY: key };
   const server = await startServer({ ...env, APOLLO_KEY: 'service:animals:secret' });
   expect((await server.stop('SIGTERM')).stdout).toContain('set the `APOLLO_GRAPH_REF` environment variable');

@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { onNode, storeForAll } from '../support/store.ts';
 
-/** Browsers, HEAD and persisted queries over GraphQL's address; statuses.test.ts has the table of requests. */
+/** Browsers, HEAD and persisted queries at /graphql; statuses.test.ts has the table of requests. */
 
 const store = storeForAll();
 beforeEach(() => store.empty());
@@ -30,7 +30,7 @@ describe('a browser', () => {
     expect((await rest(store, '/v1/pets')).json).toEqual([]);
   });
 
-  test('that brings a wrong key, or posts, is refused', async () => {
+  test('is refused with a wrong key, by POST, and when it prefers JSON', async () => {
     expect((await visit('/graphql', { authorization: 'Bearer wrong' })).status).toBe(401);
     expect((await visit('/graphql', {}, 'POST')).status).toBe(401);
     expect((await visit('/graphql', { accept: 'application/json, text/html' })).status).toBe(401);
@@ -39,10 +39,10 @@ describe('a browser', () => {
 
 const at = (parameters: Headers) => `/graphql?${new URLSearchParams(parameters)}`;
 const authorized = () => ({ authorization: `Bearer ${store.key}` });
-test('automatic persisted queries work with GRAPHQL_APQ=true: a hash is unknown, then registered, then enough', async () => {
+test('automatic persisted queries work with GRAPHQL_APQ=true: a hash is unknown, then registered, then sufficient', async () => {
   const query = '{ pets(limit: 1) { id } }';
   const extensions = { persistedQuery: { version: 1, sha256Hash: hash('sha256', query) } };
-  const answer = { data: { pets: [] } };
+  const expected = { data: { pets: [] } };
   const unsupported = (await graphqlText(store, { query, extensions })).errors?.[0]?.extensions.code;
   expect(unsupported).toBe('PERSISTED_QUERY_NOT_SUPPORTED');
   await onNode(store, { GRAPHQL_APQ: 'true' }, async (node) => {
@@ -55,9 +55,9 @@ test('automatic persisted queries work with GRAPHQL_APQ=true: a hash is unknown,
     const other = await graphqlText(node, { query: '{ __typename }', extensions });
     expect(other.errors?.[0]?.message).toMatch(/sha/i);
     await isUnknown();
-    expect(await graphqlText(node, { query, extensions })).toMatchObject(answer);
-    expect(await graphqlText(node, { extensions })).toMatchObject(answer);
+    expect(await graphqlText(node, { query, extensions })).toMatchObject(expected);
+    expect(await graphqlText(node, { extensions })).toMatchObject(expected);
     const path = at({ extensions: JSON.stringify(extensions) });
-    expect(JSON.parse((await send(node.origin, { path, headers: authorized() })).text)).toEqual(answer);
+    expect(JSON.parse((await send(node.origin, { path, headers: authorized() })).text)).toEqual(expected);
   });
 });

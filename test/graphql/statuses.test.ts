@@ -23,18 +23,18 @@ beforeAll(async () => {
   nodes.strict = await startNode(store, { GRAPHQL_MAX_COST: '10' });
   nodes.trusting = await startNode(store, { TRUSTED_DOCUMENTS: manifest });
   nodes.guarded = await startNode(store, { AUTH_FAILURES_PER_MINUTE: '1' });
-  // From here on every other wrong key is one too many.
+  // From here on every further wrong key exceeds the limit.
   await send(nodes.guarded.origin, { path: '/graphql', headers: withKey(createSecret()) });
 });
 afterAll(() => Promise.all(Object.values(nodes).map((node) => node.close())));
 
 const json = 'application/json';
 const response = 'application/graphql-response+json';
-const words = { 294: 'Partial Success', 429: 'Too Many Requests' };
+const statusTexts = { 294: 'Partial Success', 429: 'Too Many Requests' };
 
-type Ask = Omit<HttpRequest, 'path'> & { path?: string };
-/** The members of an answer: its data, or the code, the words and the place of its error. */
-interface Answer {
+type Sent = Omit<HttpRequest, 'path'> & { path?: string };
+/** The members of a response: its data, or the code, the message and the place of its error. */
+interface Expected {
   data?: unknown;
   code?: string;
   status?: number;
@@ -42,38 +42,38 @@ interface Answer {
   locations?: unknown;
   path?: string[];
 }
-/** The statuses are those where the body is certainly GraphQL's, and where it is plain JSON. */
-type Case = [what: string, statuses: [number, number], ask: Ask, answer: Answer, of?: keyof typeof nodes];
+/** The statuses are those for `application/graphql-response+json` and for `application/json`. */
+type Case = [what: string, statuses: [number, number], request: Sent, expected: Expected, of?: keyof typeof nodes];
 
 const withKey = (key: string) => ({ authorization: `Bearer ${key}` });
-const post = (body: unknown, type = json): Ask => ({
+const post = (body: unknown, type = json): Sent => ({
   method: 'POST',
   headers: { 'content-type': type },
   body: typeof body === 'string' ? body : JSON.stringify(body),
 });
-const get = (parameters: Record<string, string>): Ask => ({ path: `/graphql?${new URLSearchParams(parameters)}` });
-const failed = (code: string, status: number, place = {}): Answer => ({ code, status, ...place });
-const told = (message?: string | RegExp) =>
+const get = (parameters: Record<string, string>): Sent => ({ path: `/graphql?${new URLSearchParams(parameters)}` });
+const failed = (code: string, status: number, place = {}): Expected => ({ code, status, ...place });
+const text = (message?: string | RegExp) =>
   message && { message: typeof message === 'string' ? message : expect.stringMatching(message) };
 const badInput = (message?: string | RegExp, place = {}) =>
-  failed('BAD_USER_INPUT', 400, { ...told(message), ...place });
+  failed('BAD_USER_INPUT', 400, { ...text(message), ...place });
 const at = (line: number, column: number) => ({ locations: [{ line, column }] });
 const typename = { query: '{ __typename }' };
 const isQuery = { data: { __typename: 'Query' } };
 const find = 'query Find($id: ID!) { pet(id: $id) { id } }';
 const create = 'mutation { createPet(input: { name: "", categoryId: "x" }) { id } }';
 const twoQueries = 'query A($limit: Int) { pets(limit: $limit) { id } } query B { __typename }';
-const noKey = failed('UNAUTHENTICATED', 401, told('An API key is required: Authorization: Bearer <API_KEY>.'));
-const notAllowed = (message: string) => failed('METHOD_NOT_ALLOWED', 405, told(message));
+const noKey = failed('UNAUTHENTICATED', 401, text('An API key is required: Authorization: Bearer <API_KEY>.'));
+const notAllowed = (message: string) => failed('METHOD_NOT_ALLOWED', 405, text(message));
 const onlyQueries = notAllowed(
   'By GET only queries are answered: send a mutation by POST, and a subscription with an `Accept` that names a stream.',
 );
 const onlyJson = failed(
   'UNSUPPORTED_MEDIA_TYPE',
   415,
-  told('A GET request must have no Content-Type other than application/json.'),
+  text('A GET request must have no Content-Type other than application/json.'),
 );
-const ofType = (type: string, more = {}): Ask => ({ ...get(typename), headers: { 'content-type': type, ...more } });
+const ofType = (type: string, more = {}): Sent => ({ ...get(typename), headers: { 'content-type': type, ...more } });
 const addRex = 'mutation { createPet(input: { name: "Rex", categoryId: 1 }) { id } }';
 const sha256Hash = hash('sha256', typename.query);
 const persisted = (sha256Hash: string) => post({ extensions: { persistedQuery: { version: 1, sha256Hash } } });
@@ -87,13 +87,13 @@ const noString = badInput('`query` must be a string.');
 const noVariables = badInput('`variables` must be an object.');
 const noName = badInput('Must provide operation name if query contains multiple operations.');
 
-/** A field without a value. */
-const nullAt = (column: number, path: string, message?: RegExp): Answer => ({
+/** A field that is null because of an error. */
+const nullAt = (column: number, path: string, message?: RegExp): Expected => ({
   data: null,
   ...badInput(message, { ...at(1, column), path: [path] }),
 });
 
-/** Documents that are refused before any resolver is asked. */
+/** Documents that are refused before any resolver runs. */
 const documents: Array<[query: string, message: string | RegExp]> = [
   ['{ pets {', 'Syntax Error: Expected Name, found <EOF>.'],
   ['{ pets(after: "\\ud800") { id } }', /^Syntax Error: Invalid Unicode escape/],
@@ -114,7 +114,7 @@ const documents: Array<[query: string, message: string | RegExp]> = [
   ['subscription { pets { id } }', 'Cannot query field "pets" on type "Subscription".'],
 ];
 const twoOperations = { query: 'query A { pets { id }} subscription B { pets { id } }', operationName: 'B' };
-const noSubscription = told('Cannot query field "pets" on type "Subscription".');
+const noSubscription = text('Cannot query field "pets" on type "Subscription".');
 
 const cases: Case[] = [
   ['data', [200, 200], post({ query: '{ pets { id } }' }), { data: { pets: [] } }],
@@ -142,13 +142,13 @@ const cases: Case[] = [
   ...['variables', 'extensions', 'operationName', 'documentId'].map(
     (name): Case => [`an empty ${name}`, [200, 200], get({ ...typename, [name]: '' }), isQuery],
   ),
-  ['an error, and no data for it', [294, 200], get({ query: '{ pets(limit: 0) { id } }' }), nullAt(3, 'pets')],
+  ['a field with an error', [294, 200], get({ query: '{ pets(limit: 0) { id } }' }), nullAt(3, 'pets')],
   ['U+0000', [294, 200], post({ query: '{ pets(after: "\\u0000") { id } }' }), nullAt(3, 'pets', /^after must be/)],
   ['a mutation that is refused', [294, 200], post({ query: create }), nullAt(12, 'createPet')],
-  ['no document', [400, 200], post({ query: '{' }), failed('GRAPHQL_PARSE_FAILED', 400, at(1, 2))],
+  ['a document with a syntax error', [400, 200], post({ query: '{' }), failed('GRAPHQL_PARSE_FAILED', 400, at(1, 2))],
   ...documents.map(([query, message]): Case => {
     const [status, why] = `${message}`.includes('Syntax Error') ? [400, 'PARSE'] : [422, 'VALIDATION'];
-    const place = { locations: expect.anything(), ...told(message) };
+    const place = { locations: expect.anything(), ...text(message) };
     return [query, [status, 200], post({ query }), failed(`GRAPHQL_${why}_FAILED`, 400, place)];
   }),
   [
@@ -157,7 +157,7 @@ const cases: Case[] = [
     post(twoOperations),
     failed('GRAPHQL_VALIDATION_FAILED', 400, { ...at(1, 41), ...noSubscription }),
   ],
-  ['its cost', [422, 200], post({ query: '{ pets { id } }' }), failed('QUERY_TOO_COSTLY', 400, at(1, 1)), 'strict'],
+  ['the cost', [422, 200], post({ query: '{ pets { id } }' }), failed('QUERY_TOO_COSTLY', 400, at(1, 1)), 'strict'],
   [
     'no such operation',
     [422, 200],
@@ -191,9 +191,9 @@ const cases: Case[] = [
   ['no query by GET', [422, 400], get({}), noQuery],
   ['a list for variables by GET', [422, 400], get({ ...typename, variables: '[]' }), noVariables],
   ['a documentId, where none is registered', [422, 400], post({ documentId: `sha256:${sha256Hash}` }), notSupported],
-  ['the same by GET', [422, 400], get({ documentId: `sha256:${sha256Hash}`, variables: '{}' }), notSupported, 'apq'],
+  ['an id by GET', [422, 400], get({ documentId: `sha256:${sha256Hash}`, variables: '{}' }), notSupported, 'apq'],
   ['a persisted query', [422, 200], persisted(sha256Hash), notSupported],
-  ['an unknown one', [422, 200], persisted('a'.repeat(64)), failed('PERSISTED_QUERY_NOT_FOUND', 400), 'apq'],
+  ['an unknown hash', [422, 200], persisted('a'.repeat(64)), failed('PERSISTED_QUERY_NOT_FOUND', 400), 'apq'],
   ['a mutation by GET', [405, 405], get({ query: addRex }), onlyQueries],
   [
     'a mutation beside a query by GET',
@@ -214,25 +214,25 @@ const cases: Case[] = [
     (type): Case => [`${type} by GET`, [415, 415], ofType(type), onlyJson],
   ),
   ['no key', [401, 401], { headers: { authorization: '' } }, noKey],
-  // What a foreign page could send.
+  // Requests that a page of another origin could send.
   ['text and no key', [401, 401], ofType('text/plain; charset=application/json', { authorization: '' }), noKey],
   ['a preflight and no key', [401, 401], { headers: { authorization: '', 'apollo-require-preflight': 'true' } }, noKey],
   ['a key in a cookie', [401, 401], { headers: { authorization: '', cookie: 'authorization=Bearer x' } }, noKey],
   ['OPTIONS and no key', [401, 401], { method: 'OPTIONS', headers: { authorization: '' } }, noKey],
-  ['no key, at no address', [401, 401], { path: '/graphql/nothing', headers: { authorization: '' } }, noKey],
-  ['no address', [404, 404], { path: '/graphql/nothing' }, failed('NOT_FOUND', 404)],
+  ['no key, at an unknown address', [401, 401], { path: '/graphql/nothing', headers: { authorization: '' } }, noKey],
+  ['an unknown address', [404, 404], { path: '/graphql/nothing' }, failed('NOT_FOUND', 404)],
   ['too large a body', [413, 413], post(`"${'x'.repeat(1_100_000)}"`), failed('PAYLOAD_TOO_LARGE', 413)],
-  ['no trusted document', [403, 403], post(typename), failed('OPERATION_NOT_TRUSTED', 403), 'trusting'],
-  ['many keys', [429, 429], { headers: withKey(createSecret()) }, failed('TOO_MANY_REQUESTS', 429), 'guarded'],
+  ['a document that is not trusted', [403, 403], post(typename), failed('OPERATION_NOT_TRUSTED', 403), 'trusting'],
+  ['guessed keys', [429, 429], { headers: withKey(createSecret()) }, failed('TOO_MANY_REQUESTS', 429), 'guarded'],
 ];
 
-/** What is not of one moment. */
+/** The status and the headers, without those that differ at each request. */
 const lasting = ({ status, headers: { date, 'x-request-id': _id, ...headers } }: HttpResponse) => ({ status, headers });
 
 describe.each<[string | undefined, string]>([
   [undefined, json],
   ['application/*', json],
-  // The same, in words that Apollo Server's part for HTTP reads.
+  // The same, with weights, which the HTTP layer of Apollo Server reads.
   ['application/json;q=0.9, application/*;q=0.1', json],
   [`${json}, ${response};q=0.5`, json],
   [response, response],
@@ -241,46 +241,46 @@ describe.each<[string | undefined, string]>([
   [`${response}, application/graphql+json, ${json}, text/event-stream`, response],
   [`text/plain, ${response};q=0.1`, response],
 ])('to Accept: %s', (accept, type) => {
-  test.each(cases)('%s', async (_what, is, ask, { data, code, status = 400, ...more }, of) => {
+  test.each(cases)('%s', async (_what, statuses, request, { data, code, status = 400, ...more }, of) => {
     const { origin } = of ? nodes[of] : store;
-    const headers = { ...withKey(store.key), ...(accept && { accept }), ...ask.headers };
+    const headers = { ...withKey(store.key), ...(accept && { accept }), ...request.headers };
     const wait = status === 429 && { retryAfter: expect.any(Number) };
     const error = { message: expect.any(String), ...more, extensions: { code, status, ...wait } };
     // Interpreted, compiled, and from the cache.
     for (let time = 1; time <= 3; time += 1) {
-      const answer = await send(origin, { path: '/graphql', ...ask, headers });
-      if (!ask.method && !wait) {
-        const head = await send(origin, { path: '/graphql', ...ask, headers, method: 'HEAD' });
-        expect(lasting(head)).toEqual(lasting(answer));
-        expect([head.text, head.headers['content-length']]).toEqual(['', `${Buffer.byteLength(answer.text)}`]);
+      const received = await send(origin, { path: '/graphql', ...request, headers });
+      if (!request.method && !wait) {
+        const head = await send(origin, { path: '/graphql', ...request, headers, method: 'HEAD' });
+        expect(lasting(head)).toEqual(lasting(received));
+        expect([head.text, head.headers['content-length']]).toEqual(['', `${Buffer.byteLength(received.text)}`]);
       }
-      const expected = type === response ? is[0] : is[1];
-      expect([answer.status, answer.headers['content-type']]).toEqual([expected, `${type}; charset=utf-8`]);
-      const answered = JSON.parse(answer.text);
-      expect(answered).toEqual({ ...(code && { errors: [error] }), ...(data !== undefined && { data }) });
-      if (status === 405) expect(answer.headers.allow).toBe('GET, HEAD, OPTIONS, POST');
-      if (wait) expect(answered.errors[0].extensions.retryAfter).toBe(Number(answer.headers['retry-after']));
+      const expected = type === response ? statuses[0] : statuses[1];
+      expect([received.status, received.headers['content-type']]).toEqual([expected, `${type}; charset=utf-8`]);
+      const body = JSON.parse(received.text);
+      expect(body).toEqual({ ...(code && { errors: [error] }), ...(data !== undefined && { data }) });
+      if (status === 405) expect(received.headers.allow).toBe('GET, HEAD, OPTIONS, POST');
+      if (wait) expect(body.errors[0].extensions.retryAfter).toBe(Number(received.headers['retry-after']));
     }
   });
 
-  test('and none of them has created an animal', async () => {
+  test('no request of the table has created an animal', async () => {
     expect((await rest(store, '/v1/pets')).json).toEqual([]);
   });
 });
 
-test('an Accept of thousands of types is taken for none: reading it would take tens of milliseconds', async () => {
+test('an Accept with thousands of types is ignored, because parsing it would take tens of milliseconds', async () => {
   const types = 'a/b,'.repeat(3000);
-  const answered = async (path: string, accept: string, key = '') => {
+  const statusAndType = async (path: string, accept: string, key = '') => {
     const { status, headers } = await send(store.origin, { path, headers: { accept, ...(key && withKey(key)) } });
     return [status, headers['content-type']];
   };
   const type = `${json}; charset=utf-8`;
-  expect(await answered('/graphql', types + response)).toEqual([401, type]);
-  expect(await answered('/graphql?query={__typename}', types + response, store.key)).toEqual([200, type]);
-  expect(await answered('/', `${types}text/html`)).toEqual([200, type]);
+  expect(await statusAndType('/graphql', types + response)).toEqual([401, type]);
+  expect(await statusAndType('/graphql?query={__typename}', types + response, store.key)).toEqual([200, type]);
+  expect(await statusAndType('/', `${types}text/html`)).toEqual([200, type]);
 });
 
-test('who accepts neither gets 406, and nothing has happened', async () => {
+test('a client that accepts neither media type gets 406, and no animal is created', async () => {
   const query = 'mutation { createPet(input: { name: "x", categoryId: 1 }) { id } }';
   const { status, headers, text } = await graphqlText(store, { query }, store.key, { accept: 'image/png' });
   const message =
@@ -290,27 +290,27 @@ test('who accepts neither gets 406, and nothing has happened', async () => {
   expect((await rest(store, '/v1/pets')).json).toEqual([]);
 });
 
-test('what a quota leaves of an operation is data: 294, which has words of its own, or 429 where the type does not say so', async () => {
-  // Each of the two costs one, and one a minute is all there is.
+test('an operation whose second field exceeds the quota gets 294 with its own status text, or 429 with application/json', async () => {
+  // Each field costs one unit, and the quota is one unit per minute.
   const both = '{a:pet(id:1){id}b:pet(id:2){id}}';
   for (const [accept, status] of [
     [response, 294],
     [json, 429],
   ] as const) {
     await onNode(store, { QUOTA_PER_MINUTE: '1' }, async ({ origin }) => {
-      const ask = (query: string) => {
+      const execute = (query: string) => {
         const headers = { ...withKey(store.key), accept };
         return fetch(`${origin}/graphql?query=${query}`, { headers });
       };
-      const answer = await ask(both);
-      expect([answer.status, answer.statusText]).toEqual([status, words[status]]);
-      expect(await answer.json()).toMatchObject({
+      const received = await execute(both);
+      expect([received.status, received.statusText]).toEqual([status, statusTexts[status]]);
+      expect(await received.json()).toMatchObject({
         data: { a: null, b: null },
         errors: [{ path: ['b'], extensions: { code: 'TOO_MANY_REQUESTS', status: 429 } }],
       });
-      expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
-      const next = await ask('{pets{id}}');
-      expect([next.status, next.statusText]).toEqual([429, words[429]]);
+      expect(Number(received.headers.get('retry-after'))).toBeGreaterThan(0);
+      const next = await execute('{pets{id}}');
+      expect([next.status, next.statusText]).toEqual([429, statusTexts[429]]);
     });
   }
 });

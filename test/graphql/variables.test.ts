@@ -6,17 +6,17 @@ import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
 
 /**
- * The edge table of values in GraphQL, as literals, as variables of a POST and of a GET. Everything is asked three
- * times: the second time an operation is compiled, and no answer may depend on that.
+ * The edge table of values in GraphQL, as literals, as variables of a POST and of a GET. Each operation is sent three
+ * times: the second time it is compiled, and the responses must not differ.
  */
 
 const store = storeForAll();
 beforeEach(() => store.empty());
 
-/** @returns the one answer, as text */
-async function ask(query: string, variables = '{}', isGet = false): Promise<string> {
+/** @returns the text of the response, which is the same each time */
+async function run(query: string, variables = '{}', isGet = false): Promise<string> {
   const authorization = `Bearer ${store.key}`;
-  const answers = new Set<string>();
+  const responses = new Set<string>();
   for (let time = 1; time <= 3; time += 1) {
     const { text } = isGet
       ? await send(store.origin, {
@@ -24,22 +24,22 @@ async function ask(query: string, variables = '{}', isGet = false): Promise<stri
           headers: { authorization },
         })
       : await graphqlText(store, `{"query":${JSON.stringify(query)},"variables":${variables}}`);
-    answers.add(text.trim());
+    responses.add(text.trim());
   }
-  expect(answers.size).toBe(1);
-  return [...answers].join();
+  expect(responses.size).toBe(1);
+  return [...responses].join();
 }
 
 /** As a variable, by POST and by GET. */
 const asVariable = async (query: string, name: string, value: string) => [
-  await ask(query, `{"${name}":${value}}`),
-  await ask(query, `{"${name}":${value}}`, true),
+  await run(query, `{"${name}":${value}}`),
+  await run(query, `{"${name}":${value}}`, true),
 ];
 
 const none = '{"data":{"pets":[]}}';
-/** The message of a refusal that is the client's fault. */
-function refusalIn(answer: string): string {
-  const [{ message, extensions }] = JSON.parse(answer).errors;
+/** @returns the message of a BAD_USER_INPUT error */
+function refusalIn(response: string): string {
+  const [{ message, extensions }] = JSON.parse(response).errors;
   expect(extensions).toEqual({ code: 'BAD_USER_INPUT', status: 400 });
   return message;
 }
@@ -47,17 +47,17 @@ function refusalIn(answer: string): string {
 describe('an ID', () => {
   const after = 'query ($after: ID) { pets(after: $after) { id categoryId } }';
   const everywhere = async (value: string) => [
-    await ask(`{ pets(after: ${value}) { id categoryId } }`),
+    await run(`{ pets(after: ${value}) { id categoryId } }`),
     ...(await asVariable(after, 'after', value)),
   ];
 
   test.each(['0', '-0', '9007199254740993', '9223372036854775807', '"5"', '"9223372036854775807"'])(
-    '%s is one as a literal and as a variable, by POST and by GET',
+    '%s is accepted as a literal and as a variable, by POST and by GET',
     async (value) => expect(await everywhere(value)).toEqual([none, none, none]),
   );
 
   test.each(['9223372036854775808', '-9223372036854775809', `1${'0'.repeat(50)}`, '"rex"', '""', '"007"', '"1e3"'])(
-    '%s is refused by the service, however it comes',
+    '%s is refused by the service, as a literal and as a variable',
     async (value) => {
       const rule = 'after must be an integer between -9223372036854775808 and 9223372036854775807.';
       expect((await everywhere(value)).map(refusalIn)).toEqual([rule, rule, rule]);
@@ -65,14 +65,14 @@ describe('an ID', () => {
   );
 
   test.each(['1.5', '1e400', '9007199254740993.5', '{}', '[]', 'true'])(
-    '%s is refused by its type, and shown as it was written',
+    '%s is refused by its type, and quoted as it was written',
     async (value) => {
       const message = `Variable "$after" got invalid value ${value}; ID cannot represent value: ${value}. It must be a string, or an integer in plain digits.`;
       expect((await asVariable(after, 'after', value)).map(refusalIn)).toEqual([message, message]);
     },
   );
 
-  test.each(['5.0', '1e3', '9007199254740993.0', 'null'])('as JSON %s is the whole number, or none', async (value) => {
+  test.each(['5.0', '1e3', '9007199254740993.0', 'null'])('the JSON %s is a whole number, or absent', async (value) => {
     expect(await asVariable(after, 'after', value)).toEqual([none, none]);
   });
 
@@ -86,7 +86,7 @@ describe('an ID', () => {
     const found = `{"data":{"pets":[{"id":"${neighbour}","categoryId":"${neighbour}"}]}}`;
     for (const value of [id, `"${id}"`]) {
       expect(await everywhere(value)).toEqual([found, found, found]);
-      expect(await ask('query ($id: ID!) { pet(id: $id) { id } }', `{"id":${value}}`)).toBe('{"data":{"pet":null}}');
+      expect(await run('query ($id: ID!) { pet(id: $id) { id } }', `{"id":${value}}`)).toBe('{"data":{"pet":null}}');
     }
   });
 });
@@ -94,7 +94,7 @@ describe('an ID', () => {
 describe('an Int', () => {
   const limit = 'query ($limit: Int) { pets(limit: $limit) { id } }';
 
-  test.each(['100', '1e1', '5.0', 'null'])('%s is one', async (value) => {
+  test.each(['100', '1e1', '5.0', 'null'])('%s is accepted', async (value) => {
     expect(await asVariable(limit, 'limit', value)).toEqual([none, none]);
   });
 
@@ -115,13 +115,13 @@ describe('an input', () => {
     async (value) => {
       const digits = value.replaceAll('"', '').replace('-0', '0');
       const kept = `{"data":{"createPet":{"name":"Rex","categoryId":"${digits}","status":"available"}}}`;
-      expect(await ask(create, `{"input":{"name":"Rex","categoryId":${value}}}`)).toBe(kept);
+      expect(await run(create, `{"input":{"name":"Rex","categoryId":${value}}}`)).toBe(kept);
       const apart = create.replace('$input: NewPet!', '$id: ID!').replace('$input', '{ name: "Rex", categoryId: $id }');
-      expect(await ask(apart, `{"id":${value}}`)).toBe(kept);
+      expect(await run(apart, `{"id":${value}}`)).toBe(kept);
       const literal = create
         .replace('($input: NewPet!)', '')
         .replace('$input', `{ name: "Rex", categoryId: ${value} }`);
-      expect(await ask(literal)).toBe(kept);
+      expect(await run(literal)).toBe(kept);
       expect((await rest(store, '/v1/pets')).json).toHaveLength(9);
     },
   );
@@ -135,13 +135,12 @@ describe('an input', () => {
     ['{"name":"Rex","categoryId":1,"id":5}', /Field "id" is not defined by type "NewPet"/],
     ['null', /Variable "\$input" of non-null type "NewPet!" must not be null/],
   ])('%s is refused by its type', async (input, message) => {
-    expect(refusalIn(await ask(create, `{"input":${input}}`))).toMatch(message);
+    expect(refusalIn(await run(create, `{"input":${input}}`))).toMatch(message);
     expect((await rest(store, '/v1/pets')).json).toEqual([]);
   });
 });
 
-// The type of such a variable allows null, and its default makes it fit: that it does not is found when the operation
-// is executed.
+// Validation accepts such a variable, because its default is not null. Only the execution finds its null.
 test.each([
   ['query ($a: Boolean = true) { pets @include(if: $a) { id } }', 'Argument "if" of non-null type "Boolean!"'],
   ['query ($a: Boolean = true) { pets { id @skip(if: $a) } }', 'Argument "if" of non-null type "Boolean!"'],
@@ -152,9 +151,9 @@ test.each([
     'mutation ($a: PetStatus = sold) { createPet(input: { name: "Rex", categoryId: 1, status: $a }) { id } }',
     'Argument "input" has invalid value {name: "Rex", categoryId: 1, status: $a}.',
   ],
-])('a variable with a default that is null where null cannot be is refused: %s', async (query, what) => {
+])('a variable with a default is refused when it is null where null is not allowed: %s', async (query, what) => {
   await stock(store.database, 1);
   const message = what.endsWith('.') ? what : `${what} must not be null.`;
-  expect(refusalIn(await ask(query, '{"a":null}'))).toBe(message);
+  expect(refusalIn(await run(query, '{"a":null}'))).toBe(message);
   expect((await rest(store, '/v1/pets')).json).toHaveLength(1);
 });
