@@ -3,7 +3,7 @@ import { faces } from '../support/faces.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { storeForAll } from '../support/store.ts';
 
-/** The edge table of a new animal's values. What GraphQL's own types refuse first, they refuse in their own words. */
+/** The edge table of a new animal's values. A value that GraphQL's types refuse gets a message of those types. */
 
 const store = storeForAll();
 beforeEach(() => store.empty());
@@ -21,7 +21,7 @@ describe.each(faces)('through $name', (face) => {
     ['empty', ''],
     ['blank', '  \t\r\n '],
     // A character is a Unicode code point: an emoji is one, and so is a combining accent.
-    ['as long as it may be', 'é🐕'.repeat(500)],
+    ['of maximum length', 'é🐕'.repeat(500)],
     ['emoji', '🐕‍🦺👩🏽‍🚒🏳️‍🌈'],
     ['combining, composed', 'é'],
     ['combining, decomposed', 'e\u0301'],
@@ -63,7 +63,7 @@ describe.each(faces)('through $name', (face) => {
       (name) => [{ name, categoryId: 1 }, lengthRule] as [object, string],
     ),
     [{ name: '\u0000', categoryId: 2n ** 63n }, `${nameRule.slice(0, -1)}; ${int64Rule}`],
-  ])('%p is refused on both faces in the same words', async (newPet, message) => {
+  ])('%p is refused by both APIs with the same message', async (newPet, message) => {
     expect(await face.create(store, newPet)).toEqual(refused(message));
     expect(await face.list(store, {})).toEqual({ data: [] });
   });
@@ -88,11 +88,11 @@ describe.each(faces)('through $name', (face) => {
     expect(await face.list(store, {})).toEqual({ data: [] });
   });
 
-  test('names that are longer than any that is accepted, and were stored before, are served', async () => {
+  test('names that were stored before the limit and exceed it are served', async () => {
     const names = ['short', 'x'.repeat(40_000), 'é'.repeat(20_000), 'é"\\\n'.repeat(8001), 'Bo', '🐕'.repeat(300_000)];
     const ids = await stockNames(store.database, names);
     const pets = names.map((name, at) => ({ id: `${ids[at]}`, name, categoryId: '1', status: 'available' }));
-    // Side by side, so that they travel together with each other and with lists of the short one.
+    // In parallel, so that they share batches with each other and with lists of the short name.
     const limits = [1, 2, 3, 4, 5, 6, 100, 1, 4];
     const lists = await Promise.all(limits.map((limit) => face.list(store, { limit })));
     expect(lists).toEqual(limits.map((limit) => ({ data: pets.slice(0, limit) })));

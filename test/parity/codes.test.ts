@@ -9,14 +9,14 @@ import { exchange, requestText } from '../support/raw.ts';
 import { type RestRequest, rest } from '../support/rest.ts';
 import { onNode, type ServiceNode, storeForAll } from '../support/store.ts';
 
-/** The vocabulary of both faces: every code can be heard, no other, and docs/errors.md shows the answer. */
+/** The error codes of both APIs: each can be provoked, there are no others, and docs/errors.md shows the responses. */
 
 const store = storeForAll();
 
 const [beginning = '', ...chapters] = readFileSync('docs/errors.md', 'utf8').split(/^### /m);
 const example = /^```json\n(.+)\n```$/m;
 
-/** docs/errors.md: the answer to a field that fails. */
+/** docs/errors.md: the response to a field that fails. */
 const documentedFieldError: unknown = JSON.parse(example.exec(beginning)?.[1] ?? 'null');
 
 /** docs/errors.md: the example of each code, in its order. */
@@ -43,7 +43,7 @@ async function raw(head: string): Promise<unknown> {
 const post = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
 const keyed = { ...post, headers: { 'idempotency-key': 'the-key-of-rex' } };
 
-const heard: Record<string, () => Promise<unknown>> = {
+const ofRest: Record<string, () => Promise<unknown>> = {
   BAD_USER_INPUT: () => refusal('/v1/pets?limit=0'),
   UNAUTHENTICATED: () => refusal('/v1/pets', { key: null }),
   async FORBIDDEN() {
@@ -82,50 +82,50 @@ const heard: Record<string, () => Promise<unknown>> = {
   SERVICE_UNAVAILABLE: () => whileReadsFail(store.database, '57P03', () => refusal('/v1/pets')),
 };
 
-test('Error.code lists exactly the codes that REST answers', () => {
-  expect(listed).toEqual(Object.keys(heard));
+test('the description of Error.code lists exactly the codes of REST', () => {
+  expect(listed).toEqual(Object.keys(ofRest));
 });
 
 const times = (count: number, text: string) => Array.from({ length: count }, () => text).join(' ');
-const ask = async (body: object, { origin, key } = store as Pick<ServiceNode, 'origin' | 'key'>, headers = {}) =>
+const execute = async (body: object, { origin, key } = store as Pick<ServiceNode, 'origin' | 'key'>, headers = {}) =>
   JSON.parse((await graphqlText({ origin, key }, body, key, headers)).text);
-const askNode = (env: Record<string, string>, body: object) => onNode(store, env, (node) => ask(body, node));
+const executeOn = (env: Record<string, string>, body: object) => onNode(store, env, (node) => execute(body, node));
 const hashAlone = { extensions: { persistedQuery: { version: 1, sha256Hash: 'a'.repeat(64) } } };
 
-const told: Record<string, () => Promise<unknown>> = {
-  GRAPHQL_PARSE_FAILED: () => ask({ query: '{ pets' }),
-  GRAPHQL_VALIDATION_FAILED: () => ask({ query: '{ pets(status: Sold) { id } }' }),
-  NOT_ACCEPTABLE: () => ask({ query: '{ pets { id } }' }, store, { accept: 'text/plain' }),
-  TOO_MANY_TOKENS: () => ask({ query: `{ ${times(1001, 'name')} }` }),
+const ofGraphQL: Record<string, () => Promise<unknown>> = {
+  GRAPHQL_PARSE_FAILED: () => execute({ query: '{ pets' }),
+  GRAPHQL_VALIDATION_FAILED: () => execute({ query: '{ pets(status: Sold) { id } }' }),
+  NOT_ACCEPTABLE: () => execute({ query: '{ pets { id } }' }, store, { accept: 'text/plain' }),
+  TOO_MANY_TOKENS: () => execute({ query: `{ ${times(1001, 'name')} }` }),
   QUERY_TOO_DEEP: () =>
-    ask({
+    execute({
       query: `{ __schema { types { fields { type ${times(13, '{ ofType')} { name } ${times(13, '}')} } } } }`,
     }),
-  TOO_MANY_ALIASES: () => ask({ query: `{ pets { ${times(51, 'a: id')} } }` }),
-  TOO_MANY_ROOT_FIELDS: () => ask({ query: `{ ${times(51, '__typename')} }` }),
-  TOO_MANY_DIRECTIVES: () => ask({ query: `{ pets { ${times(51, 'id @include(if: true)')} } }` }),
-  QUERY_TOO_COSTLY: () => askNode({ GRAPHQL_MAX_COST: '100' }, { query: '{ pets(limit: 100) { id } }' }),
+  TOO_MANY_ALIASES: () => execute({ query: `{ pets { ${times(51, 'a: id')} } }` }),
+  TOO_MANY_ROOT_FIELDS: () => execute({ query: `{ ${times(51, '__typename')} }` }),
+  TOO_MANY_DIRECTIVES: () => execute({ query: `{ pets { ${times(51, 'id @include(if: true)')} } }` }),
+  QUERY_TOO_COSTLY: () => executeOn({ GRAPHQL_MAX_COST: '100' }, { query: '{ pets(limit: 100) { id } }' }),
   async OPERATION_NOT_TRUSTED() {
     const manifest = join(await newFolder(), 'manifest.json');
     writeFileSync(manifest, '{}');
-    return askNode({ TRUSTED_DOCUMENTS: manifest }, { query: '{ pets { id } }' });
+    return executeOn({ TRUSTED_DOCUMENTS: manifest }, { query: '{ pets { id } }' });
   },
-  PERSISTED_QUERY_NOT_FOUND: () => askNode({ GRAPHQL_APQ: 'true' }, hashAlone),
-  PERSISTED_QUERY_NOT_SUPPORTED: () => ask(hashAlone),
+  PERSISTED_QUERY_NOT_FOUND: () => executeOn({ GRAPHQL_APQ: 'true' }, hashAlone),
+  PERSISTED_QUERY_NOT_SUPPORTED: () => execute(hashAlone),
 };
 
-test.each(Object.entries({ ...heard, ...told }))('%s is answered as docs/errors.md shows it', async (code, how) => {
-  const answer = await how();
+test.each(Object.entries({ ...ofRest, ...ofGraphQL }))('docs/errors.md shows the body of %s', async (code, send) => {
+  const response = await send();
   const error = { code, status: expect.any(Number), message: expect.any(String) };
-  if (code in heard) expect(answer).toEqual(error);
-  expect(documentedErrors.get(code)).toEqual(answer);
+  if (code in ofRest) expect(response).toEqual(error);
+  expect(documentedErrors.get(code)).toEqual(response);
 });
 
 test('docs/errors.md has a chapter for every code, and for no other', () => {
-  const codes = new Set([...restCodes, ...Object.keys(httpStatusOf), ...Object.keys(told)]);
+  const codes = new Set([...restCodes, ...Object.keys(httpStatusOf), ...Object.keys(ofGraphQL)]);
   expect([...documentedErrors.keys()].sort()).toEqual([...codes].sort());
 });
 
-test('GraphQL answers a field that fails as docs/errors.md shows it', async () => {
-  expect(await ask({ query: '{ pets(limit: 0) { id } }' })).toEqual(documentedFieldError);
+test('docs/errors.md shows the response of GraphQL to a field that fails', async () => {
+  expect(await execute({ query: '{ pets(limit: 0) { id } }' })).toEqual(documentedFieldError);
 });

@@ -12,7 +12,7 @@ const creationsEach = 15;
 
 const nodes = (): Store[] => [store, { ...store, origin: second.origin }];
 
-/** What `work` gives for 0 to count-1, all at once. */
+/** @returns the results of `work` for 0 to count-1, in parallel */
 function all<T>(count: number, work: (number: number) => Promise<T>): Promise<T[]> {
   return Promise.all(Array.from({ length: count }, (_, number) => work(number)));
 }
@@ -30,13 +30,13 @@ async function create(number: number): Promise<SeenPet> {
   return outcome.data;
 }
 
-test('while many write at once, through both faces of two nodes, each sees what is acknowledged, and a walk misses nothing', async () => {
+test('clients that create through both APIs of two nodes read each acknowledged animal, and concurrent paging misses none', async () => {
   const before = await all(30, create);
   let writing = true;
   const written = all(writers, async (writer) => {
     for (let round = 0; round < creationsEach; round += 1) {
       const pet = await create(100 + writer * creationsEach + round);
-      // On every face of every node.
+      // Through each API of each node, in turn.
       const [face, node] = [turn(faces, round >> 1), turn(nodes(), writer + round)];
       expect(await face.find(node, pet.id)).toEqual({ data: pet });
       expect(await face.list(node, { after: `${BigInt(pet.id) - 1n}`, limit: 1 })).toEqual({ data: [pet] });
@@ -56,7 +56,7 @@ test('while many write at once, through both faces of two nodes, each sees what 
   }
   await written;
 
-  // Each once, in order; and none has appeared behind the walk afterwards.
+  // Each id once, in order; no id was added later before the last one read.
   expect(visited).toEqual(expect.arrayContaining(before.map(({ id }) => BigInt(id))));
   const ids = await sql<[id: string]>(store.database, 'select id from pet order by id');
   expect(ids.map(([id]) => BigInt(id)).filter((id) => id <= (visited.at(-1) ?? 0n))).toEqual(visited);

@@ -8,7 +8,7 @@ import { type Operation, resolved } from './operations.ts';
 
 const through = Object.fromEntries(faces.map((face) => [face.name, face])) as Record<Face['name'], Face>;
 
-/** A way through all pages of a list, which fails where one ends too early or too late. */
+/** Reads all pages of a list, and fails when the list ends too early or too late. */
 type Walk = (store: Store, status: string | undefined, limit: number, length: number) => Promise<SeenPet[]>;
 
 const walks: Record<string, Walk> = {
@@ -46,7 +46,7 @@ const walks: Record<string, Walk> = {
   },
 };
 
-/** Plays calls on a store and, beside it, on the model. */
+/** Makes the same calls to a store and to the model, and compares the results. */
 export class History {
   readonly #model = new Model();
 
@@ -62,24 +62,24 @@ export class History {
       else {
         const { call, face, key } = operation;
         const input = resolved(call === 'list' ? operation.query : operation.id, this.#model);
-        const answer = await through[face][call](this.store, input as never, this.keys[key]);
+        const actual = await through[face][call](this.store, input as never, this.keys[key]);
         const expected = this.#model[call](face, key, input as never);
-        expect({ face, call, key, input, answer }).toEqual({ face, call, key, input, answer: expected });
+        expect({ face, call, key, input, actual }).toEqual({ face, call, key, input, actual: expected });
       }
     }
   }
 
-  /** All at once. */
+  /** Creates in parallel. */
   async #create(key: KeyKind, creations: Array<{ face: Face['name']; newPet: unknown }>): Promise<void> {
-    const answers = await Promise.all(
+    const actual = await Promise.all(
       creations.map(({ face, newPet }) => through[face].create(this.store, newPet, this.keys[key])),
     );
     const expected = creations.map(({ face, newPet }) => this.#model.create(face, key, newPet));
-    expect({ key, creations, answers }).toEqual({ key, creations, answers: expected });
-    this.#model.created(...answers.flatMap((answer: Outcome<SeenPet>) => ('data' in answer ? [answer.data] : [])));
+    expect({ key, creations, actual }).toEqual({ key, creations, actual: expected });
+    this.#model.created(...actual.flatMap((outcome: Outcome<SeenPet>) => ('data' in outcome ? [outcome.data] : [])));
   }
 
-  /** Both faces show every animal, every filter and every page as the model does. */
+  /** Compares every animal, filter and page of both APIs with the model. */
   async agree(pageSize: number): Promise<void> {
     const { pets } = this.#model;
     for (const status of [undefined, 'available', 'pending', 'sold']) {

@@ -38,7 +38,7 @@ const pairs = creators.flatMap((first) => creators.map((second) => ({ first, sec
 describe.each(pairs)('created through $first.name and sent again through $second.name', ({ first, second }) => {
   const again = (newPet: object, creation = { once } as object) => second.create(store, newPet, creation);
 
-  test('it is the same animal, which the answer says; another input is refused, and does not take the key', async () => {
+  test('it is the same animal, marked as replayed; another input is refused, and the key stays with the first input', async () => {
     const created = await first.create(store, rex, { once });
     expect(created).toEqual({ outcome: seenRex, replayed: undefined, retryAfter: undefined });
     const refusal = { outcome: reused, replayed: undefined, retryAfter: undefined };
@@ -49,7 +49,7 @@ describe.each(pairs)('created through $first.name and sent again through $second
     expect(await stored()).toEqual(['Rex']);
   });
 
-  test('what was left to its default is the same input as the default', async () => {
+  test('an omitted member is the same input as its default', async () => {
     const { outcome } = await first.create(store, { name: 'Rex', categoryId: 5 }, { once });
     const replay = { outcome: { ...outcome, status: 'available' }, replayed: 'true' };
     expect(await again({ status: 'available', categoryId: 5, name: 'Rex' })).toMatchObject(replay);
@@ -65,7 +65,7 @@ describe.each(pairs)('created through $first.name and sent again through $second
     expect(await again(rex, { once: quoted })).toEqual({ ...created, replayed: 'true' });
   });
 
-  test('the key of a client outlives the secret of its API key, and another client may choose the same', async () => {
+  test('the key of a client outlives the secret of its API key, and another client may use the same key', async () => {
     const { id, key } = await store.keys.issue({ name: 'shop' });
     const created = await first.create(store, rex, { once, key });
     const { key: next } = await store.keys.rotate(id, 0);
@@ -75,7 +75,7 @@ describe.each(pairs)('created through $first.name and sent again through $second
     expect(theirs.outcome.id).not.toBe(created.outcome.id);
   });
 
-  test('what was refused before it began leaves the key free', async () => {
+  test('a request that is refused before its creation begins leaves the key free', async () => {
     const { key: reader } = await store.keys.issue({ name: 'reader', scope: 'read' });
     const refusals: Array<[number, Promise<Created>]> = [
       [400, first.create(store, { ...rex, name: 'a\u0000b' }, { once })],
@@ -95,7 +95,7 @@ describe.each(pairs)('created through $first.name and sent again through $second
     expect(await again({ ...rex, name: 'Bello' })).toMatchObject({ outcome: { name: 'Bello' }, replayed: undefined });
   });
 
-  test('it is known until the time is over and it is removed, and then it is free', async () => {
+  test('the key is known until it is removed after its expiry, and then it is free', async () => {
     const created = await first.create(store, rex, { once });
     const age = (hours: number) =>
       sql(store.database, `update idempotency_key set created_at = now() - make_interval(hours => ${hours})`);
@@ -108,7 +108,7 @@ describe.each(pairs)('created through $first.name and sent again through $second
     expect(await stored()).toEqual(['Rex', 'Bello']);
   });
 
-  test('a replay is charged like a creation, and a refusal like any other', async () => {
+  test('a replay is charged like a creation, and a refused reuse like any refusal', async () => {
     await onNode(store, { QUOTA_PER_MINUTE: '6' }, async (node) => {
       await first.create(node, rex, { once });
       for (const _ of [1, 2]) {
@@ -129,7 +129,7 @@ describe.each(creators)('through $name', ({ create }: Creator) => {
     },
   );
 
-  test('creations with and without a key travel together, known ones too; nothing is stored without one', async () => {
+  test('creations with and without a key and replays share batches; a creation without a key stores none', async () => {
     const known = await create(store, rex, { once });
     const creations = Array.from({ length: 60 }, (_, at) => {
       const given = [undefined, `${once}-${at}`, once][at % 3];
@@ -144,9 +144,9 @@ describe.each(creators)('through $name', ({ create }: Creator) => {
     expect(await keys()).toBe(21);
   });
 
-  // Citus reports what a shard refuses as an internal error (XX000), as for creations without a key.
+  // Citus reports a row that a shard refuses as an internal error (XX000), also without a key.
   (typeof citusLayout === 'number' ? test.skip : test)(
-    'a row that the database refuses takes no key, and its neighbours keep theirs',
+    'a row that the database refuses stores no key, and the other rows of its batch store theirs',
     async () => {
       await sql(store.database, `alter table pet add constraint no_wolf check (name <> 'wolf')`);
       try {
@@ -165,7 +165,7 @@ describe.each(creators)('through $name', ({ create }: Creator) => {
     },
   );
 
-  test('no text of a client is stored with its key', async () => {
+  test('neither the key nor the input is stored as text', async () => {
     await create(store, { ...rex, name: 'a name to be looked for' }, { once: 'a-key-to-be-looked-for' });
     const [[row] = ['']] = await sql<[string]>(store.database, 'select idempotency_key::text from idempotency_key');
     expect(row).toContain('createPet');
@@ -174,11 +174,11 @@ describe.each(creators)('through $name', ({ create }: Creator) => {
   });
 });
 
-describe('several in one GraphQL request', () => {
+describe('several creations in one GraphQL request', () => {
   const send = (query: string, key = once) => graphqlText(store, { query }, store.key, headerOf(key));
   const field = (name: string) => `createPet(input: { name: "${name}", categoryId: 5 }) { id name }`;
 
-  test('each has its own key, by its alias, and sent again they are the same', async () => {
+  test('each has its own key, by its alias, and a repeated request returns the same animals', async () => {
     const query = `mutation { ${field('Rex')} b: ${field('Rex')} ...More } fragment More on Mutation { c: ${field('Ada')} }`;
     const first = await send(query);
     expect(first.headers).not.toHaveProperty('idempotent-replayed');
@@ -188,13 +188,13 @@ describe('several in one GraphQL request', () => {
     expect(await stored()).toEqual(['Rex', 'Rex', 'Ada']);
   });
 
-  test('one under any alias has the key itself', async () => {
+  test('a single creation has the key itself, under any alias', async () => {
     const { data } = await send(`mutation { anything: ${field('Rex')} anything: ${field('Rex')} }`);
     const again = await creators[0]?.create(store, { name: 'Rex', categoryId: 5 }, { once });
     expect([again?.outcome.id, again?.replayed]).toEqual([data.anything.id, 'true']);
   });
 
-  test('when one fails, those before it are there, and the same request, sent again, completes them', async () => {
+  test('when one fails, those before it are stored, and a repeated request creates the others', async () => {
     await sql(store.database, `alter table pet add constraint no_wolf check (name <> 'wolf')`);
     const query = `mutation { a: ${field('Rex')} b: ${field('wolf')} c: ${field('Ada')} }`;
     try {
@@ -210,7 +210,7 @@ describe('several in one GraphQL request', () => {
   });
 });
 
-test.each(['true', 'false'])('however a document comes, it has the same key (GRAPHQL_JIT=%s)', async (GRAPHQL_JIT) => {
+test.each(['true', 'false'])('a document has the same key in every form (GRAPHQL_JIT=%s)', async (GRAPHQL_JIT) => {
   const query = `mutation ($no: Boolean = false) {
     createPet(input: { name: "Rex", categoryId: "9007199254740993", status: pending }) { ...Shown }
     ... on Mutation @skip(if: true) { createPet(input: { name: "Rex", categoryId: "9007199254740993", status: pending }) { id } }
@@ -221,15 +221,15 @@ test.each(['true', 'false'])('however a document comes, it has the same key (GRA
     const accept = { accept: 'application/graphql-response+json' };
     for (const body of [{ query }, { query }, { query, extensions }, { extensions }, { extensions }]) {
       for (const headers of [{}, accept]) {
-        const answer = await graphqlText(node, body, node.key, { ...headerOf(`"${once}"`), ...headers });
-        expect(answer.data).toEqual({ createPet: { id: created?.outcome.id, name: 'Rex' } });
-        expect(answer.headers['idempotent-replayed']).toBe('true');
+        const response = await graphqlText(node, body, node.key, { ...headerOf(`"${once}"`), ...headers });
+        expect(response.data).toEqual({ createPet: { id: created?.outcome.id, name: 'Rex' } });
+        expect(response.headers['idempotent-replayed']).toBe('true');
       }
     }
   });
 });
 
-test('a request that only reads does not look at the key', async () => {
+test('a request that only reads ignores the key', async () => {
   for (const given of ['key', '"', 'k'.repeat(256)]) {
     expect((await rest(store, '/v1/pets', { headers: headerOf(given) })).status).toBe(200);
     const { data } = await graphqlText(store, { query: '{ pets { id } }' }, store.key, headerOf(given));

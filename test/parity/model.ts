@@ -1,7 +1,7 @@
 import type { Face, SeenPet } from '../support/faces.ts';
 import { expect } from '../support/jest.ts';
 
-/** What a face must answer. A failure that only one face can have names the variable it is about, in words of its own. */
+/** The expected response. Of an error that only GraphQL's types can raise, the message need only name the variable. */
 type Expected = { data: unknown } | { code: string; status: number; message: unknown };
 export type KeyKind = 'write' | 'read' | 'none' | 'unknown' | 'revoked';
 type Members = Record<string, unknown>;
@@ -14,7 +14,7 @@ function isWithin(value: unknown, min: bigint, max: bigint): boolean {
   return /^(?:0|-?[1-9]\d*)$/.test(text) && BigInt(text) >= min && BigInt(text) <= max;
 }
 
-/** The decision table: what is wrong with a member that is given. */
+/** The decision table: the fault of a member. */
 const faultOf: Record<string, (value: unknown) => string | undefined> = {
   limit: (value) => (isWithin(value, 1n, 100n) ? undefined : 'must be an integer between 1 and 100'),
   after: (value) => (isWithin(value, least, most) ? undefined : `must be an integer between ${least} and ${most}`),
@@ -42,12 +42,12 @@ const mistyped = (...variables: string[]) =>
   variables.length > 0 ? badInput(expect.stringMatching(`"\\$(?:${variables.join('|')})"`)) : undefined;
 
 /**
- * The specification and the decision table as a program: one array of animals, no database, nothing of the service.
- * It answers a call as the given face must; what is created is told to it, because only the service gives ids.
+ * The specification and the decision table as a program: one array of animals, no database, no code of the service.
+ * It returns the expected response of either API. `created` adds animals, because only the service assigns ids.
  */
 export class Model {
   readonly pets: SeenPet[] = [];
-  /** Ids ascend for ever, also over animals that are gone. */
+  /** Ids always ascend, also beyond animals that were deleted. */
   #lastId = 0n;
 
   list(face: Face['name'], key: KeyKind, query: Members): Expected {
@@ -74,7 +74,7 @@ export class Model {
     return this.pets.filter(isShown).slice(0, limit);
   }
 
-  /** The id is that of any other animal. */
+  /** Expects any id, because only the service assigns it. */
   create(face: Face['name'], key: KeyKind, input: unknown): Expected {
     const isObject = typeof input === 'object' && input !== null && !Array.isArray(input);
     const { name, categoryId, status = 'available', ...others } = (isObject ? input : {}) as Members;
@@ -90,7 +90,7 @@ export class Model {
     if (!isObject) faults.splice(0, 3, 'The body must be a JSON object');
     return (
       unauthenticated(key) ??
-      // A value that its GraphQL type refuses never reaches the field and its scope; REST looks at the scope first.
+      // A value that its GraphQL type refuses never reaches the field and its scope; REST checks the scope first.
       mistyped(...(face === 'GraphQL' && !isTyped ? ['input'] : [])) ??
       (key === 'read' ? refused('FORBIDDEN', 403, 'This needs an API key with the scope "write".') : undefined) ??
       (faults.length > 0 ? badInput(`${faults.join('; ')}.`) : undefined) ?? {
@@ -99,14 +99,14 @@ export class Model {
     );
   }
 
-  /** Both faces find nothing for an id that is no int64. */
+  /** Both APIs find no animal with an id that is no int64. */
   find(face: Face['name'], key: KeyKind, id: unknown): Expected {
     const variables = face === 'GraphQL' && !isId(id) ? ['id'] : [];
     const data = this.pets.find((pet) => pet.id === `${id}`) ?? null;
     return unauthenticated(key) ?? mistyped(...variables) ?? { data };
   }
 
-  /** Takes in what the service has created: each id is greater than every one before. */
+  /** Adds the animals that the service has created. Each id must be greater than all before it. */
   created(...newcomers: SeenPet[]): void {
     for (const pet of newcomers.sort((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1))) {
       expect(BigInt(pet.id)).toBeGreaterThan(this.#lastId);

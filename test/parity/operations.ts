@@ -2,14 +2,14 @@ import fc from 'fast-check';
 import type { Face } from '../support/faces.ts';
 import type { KeyKind, Model } from './model.ts';
 
-/** One call through one face; `burst` is many valid creations at once, through both. */
+/** One call through one API; `burst` is many valid creations in parallel, through both. */
 export type Operation =
   | { call: 'list'; face: Face['name']; key: KeyKind; query: { limit?: unknown; status?: unknown; after?: unknown } }
   | { call: 'create'; face: Face['name']; key: KeyKind; newPet: unknown }
   | { call: 'find'; face: Face['name']; key: KeyKind; id: unknown }
   | { call: 'burst'; creations: Array<{ face: Face['name']; newPet: unknown }> };
 
-/** "The id of the nth animal there is then, or one beside it": ids are not known before the service has given them. */
+/** The id of the nth animal at that time, or an id beside it: ids are unknown until the service has assigned them. */
 class Reference {
   constructor(
     readonly nth: number,
@@ -23,7 +23,7 @@ class Reference {
   }
 }
 
-/** Puts ids in the place of references. */
+/** Replaces references with ids. */
 export function resolved(value: unknown, model: Model): unknown {
   if (value instanceof Reference) return value.in(model);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
@@ -50,7 +50,7 @@ const reference = fc
   .record({ nth: fc.nat(30), plus: fc.constantFrom(0, 0, 0, 1, -1), as: fc.constantFrom('text', 'integer') })
   .map(({ nth, plus, as }) => new Reference(nth, plus, as as 'text'));
 
-/** Mostly one that the store must keep to the last character; sometimes one that it must refuse. */
+/** Mostly a name that the store must keep exactly; sometimes one that it must refuse. */
 const name = weighted(
   [4, fc.string({ unit: 'grapheme', maxLength: 12 })],
   [4, fc.string({ unit: 'binary', maxLength: 12 })],

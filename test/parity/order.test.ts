@@ -3,7 +3,7 @@ import { expect, test } from '../support/jest.ts';
 import { exchange, requestText } from '../support/raw.ts';
 import { storeForAll } from '../support/store.ts';
 
-/** Authentication comes first: whatever else is wrong with a request, without a valid key it is told nothing but 401. */
+/** Authentication comes first: without a valid key a request gets 401, also when it has other faults. */
 
 const store = storeForAll({ BODY_LIMIT_BYTES: '1024' });
 
@@ -35,21 +35,21 @@ const refusals: Array<[status: number, line: string, headers: string, body: stri
   [501, 'GET /v1/store/orders', '', ''],
 ];
 
-test.each(refusals)('without a key 401, with one %i: %s', async (status, line, headers, body) => {
+test.each(refusals)('without a key 401, with a key %i: %s', async (status, line, headers, body) => {
   const isGraphQL = /^\w+ \/graphql/.test(line);
   const [without] = await exchange(store, requestText(line, headers, body));
   expect([without?.status, JSON.parse(without?.text ?? '')]).toEqual([401, isGraphQL ? { errors } : error]);
   expect(without?.headers['www-authenticate']).toBe('Bearer');
 
   const [withKey] = await exchange(store, requestText(line, `${headers}Authorization: Bearer ${store.key}\r\n`, body));
-  const told = JSON.parse(withKey?.text ?? '');
-  expect([withKey?.status, isGraphQL ? told.errors[0].extensions.status : told.status]).toEqual([status, status]);
+  const parsed = JSON.parse(withKey?.text ?? '');
+  expect([withKey?.status, isGraphQL ? parsed.errors[0].extensions.status : parsed.status]).toEqual([status, status]);
 });
 
 test.each([
   ...['/', '/favicon.ico', '/robots.txt', '/livez', '/readyz', '/v1/openapi.json', '/v1/openapi-3.0.json'],
   ...['/schema.graphql', '/docs', '/docs/static/swagger-ui.css'],
-])('%s needs no key, and does not mind a wrong one', async (path) => {
+])('%s needs no key, and ignores a wrong one', async (path) => {
   for (const headers of [{}, { authorization: 'Bearer wrong' }] as Array<Record<string, string>>) {
     expect(await send(store.origin, { path, headers })).toMatchObject({ status: 200 });
     expect(await send(store.origin, { path, headers, method: 'HEAD' })).toMatchObject({ status: 200, text: '' });

@@ -65,7 +65,7 @@ describe('the total', () => {
     expect(await overGraphQL(parameters)).toEqual({ totalCount: total, isTotalCountExact: true });
   });
 
-  test('is that of the moment of the request, although the page is unchanged; caches know of it', async () => {
+  test('is counted at each request, also when the page is unchanged; the response varies by Prefer', async () => {
     const first = await rest(store, '/v1/pets?limit=1', { headers: { prefer: 'count=exact' } });
     // RFC 7240, section 2.
     expect(first.headers.vary).toBe('Prefer, accept-encoding');
@@ -86,7 +86,7 @@ describe('the total', () => {
     async (prefer) => expect(await overRest('limit=1', prefer)).toEqual([200, undefined, undefined]),
   );
 
-  test('beyond 100,000 is an estimate, and not less than what was counted', async () => {
+  test('beyond 100,000 is an estimate, and never less than 100,000', async () => {
     await sql(
       store.database,
       `insert into pet (id, name, category_id, status)

@@ -41,7 +41,7 @@ describe.each(faces)('through $name', (face) => {
     ...[0, 101, -1, -2147483648].map((limit) => [{ limit }, limitRule] as [Query, string]),
     ...noInt64.map((after) => [{ after }, afterRule] as [Query, string]),
     [{ limit: 101, after: 'x' }, `${limitRule.slice(0, -1)}; ${afterRule}`],
-  ])('a list with %p is refused on both faces in the same words', async (query, message) => {
+  ])('a list with %p is refused by both APIs with the same message', async (query, message) => {
     expect(await face.list(store, query)).toEqual(refused(message));
   });
 
@@ -56,14 +56,14 @@ describe.each(faces)('through $name', (face) => {
     expect(await face.list(store, query)).toEqual(refused(face.name === 'REST' ? message : expect.any(String)));
   });
 
-  test.each(['available', 'pending', 'sold'])('a list of what is %s has nothing else', async (status) => {
+  test.each(['available', 'pending', 'sold'])('a list with the status %s has no other animals', async (status) => {
     const some = all.filter((pet) => pet.status === status);
     expect(await face.list(store, { status })).toEqual({ data: some.slice(0, 20) });
     expect(await face.list(store, { status, limit: 100 })).toEqual({ data: some });
     expect(await face.list(store, { status, limit: 3, after: some[2]?.id })).toEqual({ data: some.slice(3, 6) });
   });
 
-  test('a list goes on after any id: one before all, that of any animal, and one that no animal has', async () => {
+  test('a list continues after any id: one below all, that of an animal, that of a deleted one, and one above all', async () => {
     for (const after of ['-9223372036854775808', '-1', '0']) {
       expect(await face.list(store, { after, limit: 100 })).toEqual({ data: all.slice(0, 100) });
     }
@@ -79,7 +79,7 @@ describe.each(faces)('through $name', (face) => {
     }
   });
 
-  test('an id that no animal has finds none', async () => {
+  test('an id that no animal has finds no animal', async () => {
     for (const id of ['9223372036854775807', '0', '-1', '9223372036854775808', 'rex', '007', '1 OR 1=1']) {
       expect(await face.find(store, id)).toEqual({ data: null });
     }

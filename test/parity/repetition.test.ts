@@ -11,7 +11,7 @@ import { rest } from '../support/rest.ts';
 import { openSession } from '../support/session.ts';
 import { type Store, startStore } from '../support/store.ts';
 
-/** A creation that is sent again where the first one met trouble, and what is left of their keys. */
+/** Creations that are repeated after the first one failed or was slow, and the removal of expired keys. */
 
 const rex = { name: 'Rex', categoryId: 5 };
 
@@ -20,31 +20,31 @@ async function names(store: Store): Promise<string[]> {
 }
 
 describe.each(creators)('through $name', ({ create }) => {
-  test('while the first has no outcome the second waits as long as it may, and both may be repeated', async () => {
+  test('while the first has no outcome, the second waits until its deadline, and both may be repeated', async () => {
     const store = await startStore({ DATABASE_STATEMENT_TIMEOUT_MS: '1000' });
     const once = randomUUID();
     const send = (name: string) => create(store, { ...rex, name }, { once });
-    const answers = await whileWritesWait(store.database, () => Promise.all([send('Rex'), send('Rex'), send('Ada')]));
+    const responses = await whileWritesWait(store.database, () => Promise.all([send('Rex'), send('Rex'), send('Ada')]));
     const message =
       'The database did not say whether this was stored: it may have been. Send it again with the same Idempotency-Key.';
     const unknown = { code: 'SERVICE_UNAVAILABLE', status: 503, message };
     const underWay = 'A request with this Idempotency-Key is still under way; send it again shortly.';
     const inUse = { code: 'IDEMPOTENCY_KEY_IN_USE', status: 409, message: underWay };
     const outcomes = [unknown, inUse, inUse];
-    expect(answers).toEqual(outcomes.map((outcome) => ({ outcome, retryAfter: 1, replayed: undefined })));
+    expect(responses).toEqual(outcomes.map((outcome) => ({ outcome, retryAfter: 1, replayed: undefined })));
     expect(await send('Rex')).toMatchObject({ outcome: { name: 'Rex' }, replayed: 'true' });
     expect(await names(store)).toEqual(['Rex']);
     await store.close();
   });
 
-  test('a row of an earlier release, which generated less, comes back whole', async () => {
+  test('a replay is complete although another release stored the key, with other generated columns', async () => {
     const store = await startStore();
     const once = randomUUID();
     const { outcome } = await create(store, rex, { once });
     await sql(store.database, `update idempotency_key set generated = generated || 'more'::text`);
     expect(await create(store, rex, { once })).toEqual({ outcome, retryAfter: undefined, replayed: 'true' });
 
-    // When it cannot be read, that concerns nothing else of its batch: that is there.
+    // When the row of the replay cannot be read, the other creation of its batch is stored and acknowledged.
     const { database } = store;
     const { rows } = database;
     const isBehind = async () =>
@@ -68,7 +68,7 @@ describe.each(creators)('through $name', ({ create }) => {
     await store.close();
   });
 
-  test('it is known to a database that writes bytes in another way', async () => {
+  test('the key is found when the database writes bytes in another format', async () => {
     const store = await startStore({ DATABASE_POOL_MAX: '2' });
     const once = randomUUID();
     const { outcome } = await create(store, rex, { once });
@@ -96,7 +96,7 @@ test('expired keys are removed a thousand at a time, and no others', async () =>
     [false, '2500'],
   ]);
 
-  // The service does it by itself, and nothing of it is left when it ends.
+  // The service removes them by itself, and stops when it is closed.
   await sql(store.database, `update idempotency_key set created_at = now() - interval '2 days'`);
   const app = Fastify();
   await app.register(idempotencyKeyExpiry, { database: store.database, hours: 24, pause: 1 });
@@ -113,7 +113,7 @@ test('a key that is used again while expired ones are removed is kept', async ()
   await sql(store.database, insert);
   const rows: typeof store.database.rows = async (statement, values) => {
     const found = await store.database.rows(statement, values);
-    // Another process removes it, and its client creates with it.
+    // Another process removes the key, and its client creates with it again.
     if (!statement.isWrite) await sql(store.database, 'update idempotency_key set created_at = now()');
     return found as never;
   };
@@ -122,16 +122,16 @@ test('a key that is used again while expired ones are removed is kept', async ()
   await store.close();
 });
 
-test('a database that is away has no line here, each minute, with a stack', async () => {
+test('the removal logs no line while the database is unreachable, but logs every other error', async () => {
   const lines: string[] = [];
   const app = Fastify({ logger: { level: 'info', stream: { write: (line) => lines.push(line) } } });
-  let asked = 0;
+  let attempts = 0;
   const rows = async () => {
-    asked += 1;
-    throw asked < 2 ? late() : new Error('this is a bug');
+    attempts += 1;
+    throw attempts < 2 ? late() : new Error('this is a bug');
   };
   await app.register(idempotencyKeyExpiry, { database: { rows } as never, hours: 24, pause: 1 });
-  await eventually(async () => asked > 1 && lines.length > 0);
+  await eventually(async () => attempts > 1 && lines.length > 0);
   await app.close();
   expect(lines[0]).toContain('this is a bug');
 });
@@ -144,7 +144,7 @@ test('a database that is away has no line here, each minute, with a stack', asyn
     const stores = [await startStore({}, { database: other }), await startStore({}, { database })];
     const session = await openSession(database);
     const once = randomUUID();
-    // Both statements have begun, and have seen no key, before either has its turn.
+    // Both statements have begun, and have found no key, before either gets the lock.
     await session.query("begin; select pg_advisory_xact_lock(hashtext('pet'))");
     const { key } = stores[0] as Store;
     const creations = stores.map((store, at) =>
