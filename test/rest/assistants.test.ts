@@ -17,24 +17,24 @@ beforeEach(() => store.empty());
 type Target = Pick<Store, 'origin' | 'key'>;
 
 async function post(target: Target, body: unknown, headers: Record<string, string> = {}) {
-  const answer = await send(target.origin, {
+  const response = await send(target.origin, {
     method: 'POST',
     path: '/mcp',
     body: typeof body === 'string' ? body : JSON.stringify(body),
     headers: { authorization: `Bearer ${target.key}`, 'content-type': 'application/json', ...headers },
   });
-  return { ...answer, json: answer.text === '' ? undefined : JSON.parse(answer.text) };
+  return { ...response, json: response.text === '' ? undefined : JSON.parse(response.text) };
 }
 
 const version = '2026-07-28';
 const _meta = { 'io.modelcontextprotocol/protocolVersion': version };
 
 /** A request of the earlier revisions. */
-const ask = (method: string, params?: object, target: Target = store) =>
+const rpc = (method: string, params?: object, target: Target = store) =>
   post(target, { jsonrpc: '2.0', id: 7, method, ...(params && { params }) });
 
 /** A request of the revision without a handshake. */
-const askNow = (method: string, params: { name?: string } & object = {}, headers: Record<string, string> = {}) =>
+const rpcNow = (method: string, params: { name?: string } & object = {}, headers: Record<string, string> = {}) =>
   post(
     store,
     { jsonrpc: '2.0', id: 'a', method, params: { _meta, ...params } },
@@ -47,7 +47,7 @@ const askNow = (method: string, params: { name?: string } & object = {}, headers
   );
 
 const call = async (name: string, args: object, target: Target = store) =>
-  (await ask('tools/call', { name, arguments: args }, target)).json.result;
+  (await rpc('tools/call', { name, arguments: args }, target)).json.result;
 /** With arguments as JSON text. */
 const callRaw = async (tool: string, args: string) => {
   const params = `{"name":"${tool}","arguments":${args}}`;
@@ -60,7 +60,7 @@ const rex = { name: 'Rex', categoryId: big, status: 'sold' };
 
 describe('a session', () => {
   test('of an earlier revision begins with initialize, and has no session id', async () => {
-    const begin = (protocolVersion: string) => ask('initialize', { protocolVersion, capabilities: {}, clientInfo: {} });
+    const begin = (protocolVersion: string) => rpc('initialize', { protocolVersion, capabilities: {}, clientInfo: {} });
     const { json, headers } = await begin('2025-06-18');
     const serverInfo = { name: 'animal-store', title: 'Animal Store', version: '1.0.0' };
     const instructions = 'The catalogue of animals offered by a store. Every operation needs an API key.';
@@ -70,11 +70,11 @@ describe('a session', () => {
     expect((await begin('1999-01-01')).json.result.protocolVersion).toBe('2025-11-25');
     const initialized = await post(store, { jsonrpc: '2.0', method: 'notifications/initialized' });
     expect([initialized.status, initialized.text]).toEqual([202, '']);
-    expect((await ask('ping')).json).toEqual({ jsonrpc: '2.0', id: 7, result: {} });
+    expect((await rpc('ping')).json).toEqual({ jsonrpc: '2.0', id: 7, result: {} });
   });
 
-  test('of the revision without sessions is each request for itself', async () => {
-    const { json } = await askNow('server/discover');
+  test('of the revision without sessions needs no initialize: each request stands alone', async () => {
+    const { json } = await rpcNow('server/discover');
     expect(json.result).toMatchObject({
       resultType: 'complete',
       supportedVersions: [version],
@@ -83,19 +83,19 @@ describe('a session', () => {
       cacheScope: 'private',
       _meta: { 'io.modelcontextprotocol/serverInfo': { name: 'animal-store' } },
     });
-    expect((await askNow('tools/list')).json.result).toMatchObject({ resultType: 'complete', cacheScope: 'private' });
-    const created = await askNow('tools/call', { name: 'create_pet', arguments: rex } as object);
+    expect((await rpcNow('tools/list')).json.result).toMatchObject({ resultType: 'complete', cacheScope: 'private' });
+    const created = await rpcNow('tools/call', { name: 'create_pet', arguments: rex } as object);
     expect(created.json.result).toMatchObject({ resultType: 'complete', structuredContent: rex });
   });
 
-  test('refuses headers that say another thing than the body, and versions that it does not know', async () => {
+  test('refuses headers that contradict the body, and unknown versions', async () => {
     for (const headers of [
       { 'mcp-protocol-version': '2030-01-01' },
       { 'mcp-protocol-version': '' },
       { 'mcp-method': 'ping' },
       { 'mcp-name': 'create_pet' },
     ] as Array<Record<string, string>>) {
-      const { status, json } = await askNow('tools/call', { name: 'list_pets' }, headers);
+      const { status, json } = await rpcNow('tools/call', { name: 'list_pets' }, headers);
       expect([status, json.id, json.error.code]).toEqual([400, 'a', -32020]);
     }
     const supported = [version, '2025-11-25', '2025-06-18', '2025-03-26'];
@@ -112,14 +112,14 @@ describe('a session', () => {
 
   test.each(['nothing', '__proto__', 'subscriptions/listen'])('has no method %s', async (method) => {
     const error = { code: -32601, message: 'There is no such method.' };
-    expect(await ask(method)).toMatchObject({ status: 200, json: { error } });
-    expect(await askNow(method)).toMatchObject({ status: 404, json: { error } });
+    expect(await rpc(method)).toMatchObject({ status: 200, json: { error } });
+    expect(await rpcNow(method)).toMatchObject({ status: 404, json: { error } });
   });
 });
 
 describe('the tools', () => {
   test('are the operations of REST that are not deprecated, with int64 as text', async () => {
-    const { tools } = (await ask('tools/list')).json.result;
+    const { tools } = (await rpc('tools/list')).json.result;
     expect(tools.map(({ name }: { name: string }) => name)).toEqual(['list_pets', 'create_pet']);
     const [list, create] = tools;
     const id = { type: 'string', pattern: '^-?\\d+$', description: expect.any(String) };
@@ -141,7 +141,7 @@ describe('the tools', () => {
     expect(JSON.stringify(tools)).not.toMatch(/\$ref|\$id|"int64"|examples/);
   });
 
-  test('create and list, exact to the last digit, also from a JSON number; what is null is absent', async () => {
+  test('create and list, exact to the last digit, also from a JSON number; an argument that is null is absent', async () => {
     const created = await callRaw('create_pet', `{"name":"x","categoryId":${big}}`);
     const pet = { id: expect.stringMatching(/^\d+$/), name: 'x', categoryId: big, status: 'available' };
     expect(created).toEqual({ content: [{ type: 'text', text: expect.any(String) }], structuredContent: pet });
@@ -150,7 +150,7 @@ describe('the tools', () => {
     expect(list.structuredContent).toEqual({ items: [created.structuredContent] });
   });
 
-  test('repeat a creation under its name once, which REST knows', async () => {
+  test('create once per idempotencyKey, which REST shares', async () => {
     const create = (name: string) => call('create_pet', { ...rex, name, idempotencyKey: 'one' });
     await create('Rex');
     expect((await create('Tom')).content[0].text).toBe(
@@ -177,23 +177,23 @@ describe('the tools', () => {
       { ...rex, idempotencyKey: 'a\r\nX: y' },
       'Idempotency-Key must be 1 to 255 visible ASCII characters, bare or as a quoted string.',
     ],
-  ])('tell the assistant what is wrong with %s', async (_name, tool, args, message) => {
+  ])('return the error of %s to the assistant', async (_name, tool, args, message) => {
     expect(await call(tool, args)).toEqual(failure(`BAD_USER_INPUT: ${message}`));
     expect((await call('list_pets', {})).structuredContent.items).toEqual([]);
   });
 
-  test('lack what is deprecated or no operation, and take arguments as an object only', async () => {
+  test('exclude deprecated and unknown operations, and take arguments as an object only', async () => {
     for (const name of ['get_pet', 'list_orders', '__proto__', '', 5, null]) {
-      const { status, json } = await ask('tools/call', { name });
+      const { status, json } = await rpc('tools/call', { name });
       expect([status, json.error]).toEqual([200, { code: -32602, message: 'There is no tool with this name.' }]);
     }
     for (const args of [[], 'x', null]) {
-      const { json } = await ask('tools/call', { name: 'list_pets', arguments: args });
+      const { json } = await rpc('tools/call', { name: 'list_pets', arguments: args });
       expect(json.error).toEqual({ code: -32602, message: 'The arguments must be an object.' });
     }
   });
 
-  test('of a key that may only read are those that read', async () => {
+  test('refuse a creation with a key that may only read', async () => {
     const { key } = await store.keys.issue({ name: 'reader', scope: 'read' });
     const message = 'FORBIDDEN: This needs an API key with the scope "write".';
     expect(await call('create_pet', rex, { ...store, key })).toEqual(failure(message));
@@ -201,7 +201,7 @@ describe('the tools', () => {
 
   test('cost what REST costs; lists of tools are free', async () => {
     await onNode(store, { MCP: 'true', QUOTA_PER_MINUTE: '30' }, async (node) => {
-      for (let count = 0; count < 40; count += 1) expect((await ask('tools/list', undefined, node)).status).toBe(200);
+      for (let count = 0; count < 40; count += 1) expect((await rpc('tools/list', undefined, node)).status).toBe(200);
       await call('create_pet', rex, node);
       const { headers } = await rest(node, '/v1/pets?limit=1');
       expect(headers.ratelimit).toMatch(/r=26;/);
@@ -229,7 +229,7 @@ describe('a request', () => {
     ['parameters in an array', 400, 'BAD_USER_INPUT', '{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}'],
     ['2 MB', 413, 'PAYLOAD_TOO_LARGE', `{"x":"${'x'.repeat(2e6)}"}`],
     ['another media type', 415, 'UNSUPPORTED_MEDIA_TYPE', '{}', { 'content-type': 'text/plain' }],
-    ['a wrong key, whatever it says', 401, 'UNAUTHENTICATED', '{', { authorization: 'Bearer wrong' }],
+    ['a wrong key and a bad body', 401, 'UNAUTHENTICATED', '{', { authorization: 'Bearer wrong' }],
   ])('with %s is refused', async (_what, status, code, body, headers) => {
     expect(await post(store, body, headers)).toMatchObject({ status, json: { code, status } });
   });
@@ -244,14 +244,14 @@ describe('a request', () => {
     expect([allowed.status, allowed.headers['access-control-allow-origin']]).toEqual([200, 'https://shop.example']);
   });
 
-  test('by GET is 405, there are no streams; without MCP=true it is 404', async () => {
-    const answer = await rest(store, '/mcp');
-    expect([answer.status, answer.headers.allow]).toEqual([405, 'OPTIONS, POST']);
-    await onNode(store, {}, async (node) => expect((await ask('ping', undefined, node)).status).toBe(404));
+  test('by GET is 405, because there are no streams; without MCP=true it is 404', async () => {
+    const response = await rest(store, '/mcp');
+    expect([response.status, response.headers.allow]).toEqual([405, 'OPTIONS, POST']);
+    await onNode(store, {}, async (node) => expect((await rpc('ping', undefined, node)).status).toBe(404));
   });
 });
 
-// A foreign key between distributed tables needs both to be distributed by it.
+// Citus allows a foreign key between distributed tables only when both are distributed by it.
 (citusLayout ? describe.skip : describe)('other modules', () => {
   const lines: unknown[] = [];
   const ended: RequestObserver['ended'] = ({ id, originalUrl, caller }, { statusCode }, end) =>
@@ -259,7 +259,7 @@ describe('a request', () => {
   const observers = { requests: [{ ended }], operations: [], databases: [] };
   const more = storeForAll({ MCP: 'true' }, undefined, { more: [toysModule, visitsModule], observers });
 
-  test('log a call as the operation, and as the request of the assistant', async () => {
+  test('log a call twice: as the operation, and as the request to /mcp', async () => {
     await call('list_toys', { limit: 5 }, more);
     await eventually(async () => more.app.activeRequests.count === 0);
     const id = expect.any(String);
@@ -272,7 +272,7 @@ describe('a request', () => {
   });
 
   test('get tools of their own operations: a list, a creation, a change and a removal', async () => {
-    const { tools } = (await ask('tools/list', undefined, more)).json.result;
+    const { tools } = (await rpc('tools/list', undefined, more)).json.result;
     const byName = Object.fromEntries(tools.map((tool: { name: string }) => [tool.name, tool]));
     expect(byName).not.toHaveProperty('get_toy');
     expect(byName.create_toy.inputSchema.properties.note).toMatchObject({ type: ['string', 'null'], maxLength: 1000 });
@@ -296,7 +296,7 @@ describe('a request', () => {
     });
     const gone = failure('NOT_FOUND: There is no visit with this id.');
     expect(await call('remove_visit', { visitId: visit.id }, more)).toEqual(gone);
-    // The path of another operation.
+    // `..` would be the path of another operation.
     expect(await call('remove_visit', { visitId: '..' }, more)).toMatchObject({ isError: true });
   });
 });

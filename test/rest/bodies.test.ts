@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { type RestResponse, rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
 
-/** The edge table of bodies as text: what JSON.parse alone would lose, alter or choke on. */
+/** The edge table of bodies as text that JSON.parse alone would lose, alter or fail on. */
 
 const store = storeForAll();
 beforeEach(() => store.empty());
@@ -15,7 +15,7 @@ const id = expect.any(Number);
 const around = (bytes: number[]) => Buffer.concat([Buffer.from('{"name":"'), Buffer.from(bytes), Buffer.from('"}')]);
 const rex = '{"name":"Rex","categoryId":1}';
 
-/** packages/exact-json has the table of numbers; these show what the service makes of each kind. */
+/** packages/exact-json has the table of numbers; here is how the service reads one of each kind. */
 describe('a category as JSON text', () => {
   test.each([
     ['-0', '0'],
@@ -73,8 +73,8 @@ describe('a body', () => {
   ])('that is %s is refused', async (_what, body, reason) => {
     const { json } = await post(body);
     expect(json).toEqual(refused(expect.stringMatching(/^The body is not acceptable JSON: .+[^.]\.$/) as never));
-    const told = json.message.slice('The body is not acceptable JSON: '.length, -1);
-    expect(told).toEqual(typeof reason === 'string' ? reason : expect.stringMatching(reason));
+    const given = json.message.slice('The body is not acceptable JSON: '.length, -1);
+    expect(given).toEqual(typeof reason === 'string' ? reason : expect.stringMatching(reason));
     expect((await rest(store, '/v1/pets')).json).toEqual([]);
   });
 });
@@ -84,7 +84,7 @@ test.each<[string, (poison: string) => string]>([
   ['beside a number with an exponent', (poison) => `"x":1e3,${poison}`],
   ['1000 arrays deep', (poison) => `"x":${'['.repeat(1000)}{${poison}}${']'.repeat(1000)}`],
   ['beside a long number, deep inside', (poison) => `"y":12345678901234567890,"x":[[{"z":[{${poison}}]}]]`],
-])('a member that would poison the prototype of every object is unknown like any other, %s', async (_where, at) => {
+])('a member that would pollute every prototype is ignored like other unknown ones, %s', async (_where, at) => {
   for (const poison of [
     '"__proto__":{"polluted":1}',
     '"\\u005f\\u005fproto\\u005f_":{"polluted":1}',
@@ -96,14 +96,14 @@ test.each<[string, (poison: string) => string]>([
     expect({ status, json }).toEqual({ status: 201, json: { id, name: 'Rex', categoryId: 1, status: 'available' } });
     const query = 'query ($id: ID!) { pet(id: $id) { name } }';
     const request = `{"query":${JSON.stringify(query)},"variables":{"id":${json.id},${at(poison)}},${at(poison)}}`;
-    const answer = await graphqlText(store, request);
-    expect([answer.status, answer.data]).toEqual([200, { pet: { name: 'Rex' } }]);
+    const response = await graphqlText(store, request);
+    expect([response.status, response.data]).toEqual([200, { pet: { name: 'Rex' } }]);
   }
   expect(Object.keys(Object.prototype)).toEqual([]);
   expect(({} as Record<string, unknown>).polluted).toBeUndefined();
 });
 
-test('what stands in such a member is no part of the animal', async () => {
+test('the members inside __proto__ are no members of the animal', async () => {
   const { json } = await post('{"__proto__":{"name":"Rex","categoryId":1}}');
   expect(json).toEqual(refused('name is required; categoryId is required.'));
 });

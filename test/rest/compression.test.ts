@@ -3,7 +3,7 @@ import { type HttpRequest, type HttpResponse, send } from '../support/http.ts';
 import { beforeAll, describe, expect, test } from '../support/jest.ts';
 import { onNode, storeForAll } from '../support/store.ts';
 
-/** Answers are smaller for clients that say so (RFC 9110 section 12.5.3). */
+/** Responses are compressed for clients that accept it (RFC 9110 section 12.5.3). */
 
 const store = storeForAll();
 beforeAll(() => stock(store.database, 100));
@@ -14,9 +14,9 @@ async function fetched(path: string, headers: Record<string, string>, { origin, 
   const type = more.body && { 'content-type': 'application/json' };
   const sent = { authorization: `Bearer ${store.key}`, ...type, ...headers };
   const method = more.body ? 'POST' : 'GET';
-  const answer = await send(origin ?? store.origin, { method, path, ...more, headers: sent });
-  const { 'content-encoding': coding = 'none', 'content-length': length } = answer.headers;
-  return { ...answer, coding, length: Number(length) };
+  const response = await send(origin ?? store.origin, { method, path, ...more, headers: sent });
+  const { 'content-encoding': coding = 'none', 'content-length': length } = response.headers;
+  return { ...response, coding, length: Number(length) };
 }
 
 type Sent = HttpRequest & { origin: string };
@@ -44,18 +44,18 @@ describe('a page is compressed as Accept-Encoding prefers', () => {
     [`${'x'.repeat(12_000)}, gzip`, 'gzip'],
   ])('%.40s -> %s', async (accepted, coding) => {
     const plain = await fetched(page, {});
-    const answer = await fetched(page, accepted === undefined ? {} : { 'accept-encoding': accepted });
-    expect([answer.status, answer.coding, answer.text]).toEqual([200, coding, plain.text]);
-    expect(answer.headers.vary).toBe('accept-encoding');
-    expect(answer.length).toBeLessThanOrEqual(coding === 'none' ? plain.length : plain.length / 5);
+    const response = await fetched(page, accepted === undefined ? {} : { 'accept-encoding': accepted });
+    expect([response.status, response.coding, response.text]).toEqual([200, coding, plain.text]);
+    expect(response.headers.vary).toBe('accept-encoding');
+    expect(response.length).toBeLessThanOrEqual(coding === 'none' ? plain.length : plain.length / 5);
   });
 });
 
-test('all codings have one weak entity tag, and with it the answer is 304', async () => {
-  const answers = await Promise.all(
+test('all codings have one weak ETag, and a request with it gets 304', async () => {
+  const responses = await Promise.all(
     ['identity', 'gzip', 'br', 'zstd'].map((coding) => fetched(page, { 'accept-encoding': coding })),
   );
-  const tags = new Set(answers.map(({ headers }) => `${headers.etag}`));
+  const tags = new Set(responses.map(({ headers }) => `${headers.etag}`));
   expect([...tags]).toEqual([expect.stringMatching(/^W\/"[\w+-]+"$/)]);
   const [tag = ''] = tags;
   const again = await fetched(page, { 'accept-encoding': 'br', 'if-none-match': tag });
@@ -63,24 +63,24 @@ test('all codings have one weak entity tag, and with it the answer is 304', asyn
   expect(again.headers.vary).toBe('accept-encoding');
 });
 
-test('HEAD says of a compressed page what GET says', async () => {
+test('HEAD has the headers of GET for a compressed page', async () => {
   const got = await fetched(page, { 'accept-encoding': 'gzip' });
   const head = await fetched(page, { 'accept-encoding': 'gzip' }, { method: 'HEAD' });
   const lasting = ({ headers: { date: _date, 'x-request-id': _id, ...headers } }: HttpResponse) => headers;
   expect([head.text, lasting(head)]).toEqual(['', lasting(got)]);
 });
 
-test('an answer of megabytes is compressed in parts, without a stop for others', async () => {
+test('a response of megabytes is compressed in parts, so that it does not block others', async () => {
   const names = Array.from({ length: 100 }, (_, n) => `${n}`.repeat(5000).slice(0, 9999));
   const [first = ''] = await stockNames(store.database, names);
   const path = `/v1/pets?limit=100&after=${BigInt(first) - 1n}`;
   const plain = await fetched(path, {});
   expect(plain.length).toBeGreaterThan(500_000);
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     ['gzip', 'gzip', 'br', 'zstd', 'gzip'].map((coding) => fetched(path, { 'accept-encoding': coding })),
   );
-  expect(answers.map(({ coding }) => coding)).toEqual(['gzip', 'gzip', 'br', 'zstd', 'gzip']);
-  for (const { text } of answers) expect(text === plain.text).toBe(true);
+  expect(responses.map(({ coding }) => coding)).toEqual(['gzip', 'gzip', 'br', 'zstd', 'gzip']);
+  for (const { text } of responses) expect(text === plain.text).toBe(true);
 });
 
 test('GraphQL, failures and documents are compressed from 1 KiB on; a creation is not', async () => {
@@ -100,11 +100,11 @@ test('GraphQL, failures and documents are compressed from 1 KiB on; a creation i
   expect((await fetched('/graphql', { 'accept-encoding': 'gzip' }, { body: mutation })).coding).toBe('none');
 });
 
-test('COMPRESSION=false leaves it to the proxy: nothing is compressed, and nothing varies by it', async () => {
+test('COMPRESSION=false leaves compression to the proxy: responses are plain and do not vary by it', async () => {
   await onNode(store, { COMPRESSION: 'false' }, async ({ origin }) => {
-    const answer = await fetched(page, { 'accept-encoding': 'gzip, br, zstd' }, { origin });
-    expect([answer.coding, answer.headers.vary, JSON.parse(answer.text).length]).toEqual(['none', undefined, 100]);
-    const again = await fetched(page, { 'if-none-match': `${answer.headers.etag}` }, { origin });
+    const plain = await fetched(page, { 'accept-encoding': 'gzip, br, zstd' }, { origin });
+    expect([plain.coding, plain.headers.vary, JSON.parse(plain.text).length]).toEqual(['none', undefined, 100]);
+    const again = await fetched(page, { 'if-none-match': `${plain.headers.etag}` }, { origin });
     expect(again.status).toBe(304);
   });
 });

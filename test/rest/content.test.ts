@@ -3,7 +3,7 @@ import { expect, test } from '../support/jest.ts';
 import { exchange, requestText } from '../support/raw.ts';
 import { storeForAll } from '../support/store.ts';
 
-/** The edge table of how a body comes: its type, coding and size. Over plain sockets: no client sends the half of it. */
+/** The edge table of a body's type, coding and size. Over plain sockets, because HTTP clients do not send most of it. */
 
 const limit = 2048;
 let key: string;
@@ -48,19 +48,19 @@ test.each([
   ].map((type) => [`Content-Type: ${type}\r\n${length(rex)}`, rex]),
   [`${json}Content-Encoding: identity\r\n${length(rex)}`, rex],
   [`${json}Expect: 200-ok\r\n${length(rex)}`, rex],
-  // Of exactly the limit; byte by byte; with extensions; with a trailer.
+  // Exactly at the limit; byte by byte; with extensions; with a trailer.
   [json + length(rex.padEnd(limit)), rex.padEnd(limit)],
   [json + chunked, inChunks(rex, 1)],
   [json + chunked, inChunks(rex, 5, ';a="b"')],
   [json + chunked, `${inChunks(rex, 99).slice(0, -2)}X-Trailer: x\r\n\r\n`],
-])('what comes with %j is accepted', async (headers = '', body) => {
+])('a body with %j is accepted', async (headers = '', body) => {
   expect(await post(headers, body)).toMatchObject({ statuses: [201], body: pet });
 });
 
 test.each([
   ['no type', length(rex), rex, notJson],
   ['text/plain', `Content-Type: text/plain\r\n${length(rex)}`, rex, notJson],
-  ['text that says it is JSON', `Content-Type: text/plain; application/json\r\n${length(rex)}`, rex, notJson],
+  ['text with JSON in its type', `Content-Type: text/plain; application/json\r\n${length(rex)}`, rex, notJson],
   ['application/problem+json', `Content-Type: application/problem+json\r\n${length(rex)}`, rex, notJson],
   ['a form', `Content-Type: application/x-www-form-urlencoded\r\n${length(rex)}`, rex, notJson],
   ['two types', `Content-Type: application/json, text/plain\r\n${length(rex)}`, rex, notJson],
@@ -71,14 +71,14 @@ test.each([
   ['too many bytes', json + length(tooLarge), tooLarge, payloadTooLarge],
   ['too many that are never sent', `${json}Content-Length: 9007199254740993\r\n`, '', payloadTooLarge],
   ['too many in chunks', json + chunked, inChunks(tooLarge, 100), payloadTooLarge],
-])('a body with %s is refused, by both faces', async (_what, headers, body, refusal) => {
+])('a body with %s is refused by both APIs', async (_what, headers, body, refusal) => {
   expect(await post(headers, body)).toMatchObject({ statuses: [refusal.status], body: refusal });
   const { message, ...extensions } = refusal;
   const errors = [{ message, extensions }];
   expect(await post(headers, body, '/graphql')).toMatchObject({ statuses: [refusal.status], body: { errors } });
 });
 
-test('without a body no content type is asked for', async () => {
+test('a request without a body needs no content type', async () => {
   for (const [headers, body] of [[''], [json + length('')], [json + chunked, '0\r\n\r\n']] as Array<
     [string, string?]
   >) {
@@ -94,14 +94,14 @@ test.each([
   ['Transfer-Encoding: gzip, chunked', inChunks(rex, 99)],
 ])('%s is refused', async (coding, body) => {
   const size = coding.startsWith('T') ? '' : length(body);
-  const answer = await post(`${json}${coding}\r\n${size}`, body);
-  expect(answer).toMatchObject({ statuses: [415], headers: { 'accept-encoding': 'identity' }, body: compressed });
+  const response = await post(`${json}${coding}\r\n${size}`, body);
+  expect(response).toMatchObject({ statuses: [415], headers: { 'accept-encoding': 'identity' }, body: compressed });
 });
 
-test('100-continue is met before the body is read, and the body refused all the same', async () => {
+test('100 Continue is sent before the body is read, and the body may still be refused', async () => {
   const wait = 'Expect: 100-continue\r\n';
   expect(await post(json + wait + length(rex), rex)).toMatchObject({ statuses: [100, 201], body: pet });
   expect(await post(json + wait + length(tooLarge))).toMatchObject({ statuses: [100, 413], body: payloadTooLarge });
-  const nobody = await exchange(store, requestText('POST /v1/pets', json + wait + length(rex)));
-  expect(nobody.map(({ status }) => status)).toEqual([100, 401]);
+  const withoutKey = await exchange(store, requestText('POST /v1/pets', json + wait + length(rex)));
+  expect(withoutKey.map(({ status }) => status)).toEqual([100, 401]);
 });

@@ -2,7 +2,7 @@ import { send } from '../support/http.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { storeForAll } from '../support/store.ts';
 
-/** Browsers: who may call from another origin. */
+/** Calls of browsers from other origins. */
 
 const open = storeForAll({ CORS_ORIGINS: 'https://shop.example, https://admin.example:8443' });
 const closed = storeForAll();
@@ -16,16 +16,16 @@ const exposed =
 
 describe.each(['/v1/pets', '/graphql', '/v1/nothing'])('at %s', (path) => {
   test.each(['https://shop.example', 'https://admin.example:8443'])('%s may call', async (origin) => {
-    const asked = await send(open.origin, { method: 'OPTIONS', path, headers: { origin, ...preflight } });
-    expect(asked).toMatchObject({ status: 204, text: '' });
-    expect(asked.headers).toMatchObject({
+    const response = await send(open.origin, { method: 'OPTIONS', path, headers: { origin, ...preflight } });
+    expect(response).toMatchObject({ status: 204, text: '' });
+    expect(response.headers).toMatchObject({
       'access-control-allow-origin': origin,
       'access-control-allow-methods': 'GET, HEAD, POST',
       'access-control-allow-headers': 'authorization, idempotency-key',
       'access-control-max-age': '600',
       vary: expect.stringContaining('Origin'),
     });
-    expect(asked.headers).not.toHaveProperty('access-control-allow-credentials');
+    expect(response.headers).not.toHaveProperty('access-control-allow-credentials');
     const headers = { 'access-control-allow-origin': origin, 'access-control-expose-headers': exposed };
     expect(await send(open.origin, { path, headers: { origin } })).toMatchObject({ status: 401, headers });
   });
@@ -43,10 +43,10 @@ describe.each(['/v1/pets', '/graphql', '/v1/nothing'])('at %s', (path) => {
     }
   });
 
-  test('no origin may unless origins are configured', async () => {
-    const asked = { origin: 'https://shop.example', ...preflight };
+  test('no origin may call when none is configured', async () => {
+    const sent = { origin: 'https://shop.example', ...preflight };
     for (const method of ['OPTIONS', 'GET']) {
-      const { status, headers } = await send(closed.origin, { method, path, headers: asked });
+      const { status, headers } = await send(closed.origin, { method, path, headers: sent });
       expect([status, Object.keys(headers).filter((name) => name.startsWith('access-control-'))]).toEqual([401, []]);
     }
   });
@@ -58,8 +58,8 @@ describe.each(['/v1/pets', '/graphql', '/v1/nothing'])('at %s', (path) => {
   });
 });
 
-test('what is answered differs by origin, and says so', async () => {
+test('a response without an Origin varies by it, too', async () => {
   const headers = { authorization: `Bearer ${open.key}` };
-  const answer = await send(open.origin, { path: '/v1/pets', headers });
-  expect(answer).toMatchObject({ status: 200, headers: { vary: 'Origin, accept-encoding' } });
+  const response = await send(open.origin, { path: '/v1/pets', headers });
+  expect(response).toMatchObject({ status: 200, headers: { vary: 'Origin, accept-encoding' } });
 });

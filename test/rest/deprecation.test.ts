@@ -7,7 +7,7 @@ import { expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { onNode, type Store, storeForAll } from '../support/store.ts';
 
-/** What says that getPet will go away, and what must not say so. */
+/** The responses of getPet announce its removal. Calls of getPet, and no others, are counted. */
 
 let rex: { id: number };
 const store = storeForAll({}, async () => {
@@ -18,35 +18,35 @@ const { responses } = JSON.parse(readFileSync('schema/openapi.json', 'utf8')).pa
 
 type Target = Pick<Store, 'origin' | 'key'>;
 
-/** Every answer of getPet that the interface knows, and how to get it. */
-const answers: Record<string, (path: string) => Promise<{ origin: string; answer: HttpResponse }>> = {
-  200: (path) => asked(store, path),
-  304: (path) => asked(store, path, { 'if-none-match': '*' }),
-  401: (path) => asked({ ...store, key: 'x' }, path),
-  404: () => asked(store, '/v1/pets/0'),
+/** Requests for every response of getPet in the contract, by status. */
+const responsesByStatus: Record<string, (path: string) => Promise<{ origin: string; response: HttpResponse }>> = {
+  200: (path) => fetchPet(store, path),
+  304: (path) => fetchPet(store, path, { 'if-none-match': '*' }),
+  401: (path) => fetchPet({ ...store, key: 'x' }, path),
+  404: () => fetchPet(store, '/v1/pets/0'),
   429: (path) =>
     onNode(store, { QUOTA_PER_MINUTE: '1' }, async (node) => {
       await rest(node, path);
-      return asked(node, path);
+      return fetchPet(node, path);
     }),
-  500: (path) => whileReadsFail(store.database, 'XX000', () => asked(store, path)),
-  503: (path) => whileReadsFail(store.database, '57P03', () => asked(store, path)),
+  500: (path) => whileReadsFail(store.database, 'XX000', () => fetchPet(store, path)),
+  503: (path) => whileReadsFail(store.database, '57P03', () => fetchPet(store, path)),
 };
 
-async function asked({ origin, key }: Target, path: string, headers = {}) {
-  return { origin, answer: await rest({ origin, key }, path, { headers }) };
+async function fetchPet({ origin, key }: Target, path: string, headers = {}) {
+  return { origin, response: await rest({ origin, key }, path, { headers }) };
 }
 
-test('every answer of getPet is known', () => {
-  expect(Object.keys(responses)).toEqual(Object.keys(answers));
+test('the table has every response of getPet', () => {
+  expect(Object.keys(responses)).toEqual(Object.keys(responsesByStatus));
 });
 
-test.each(Object.entries(answers))(
-  '%s of getPet tells what will become of it, and the document says so',
-  async (status, how) => {
-    const { origin, answer } = await how(`/v1/pets/${rex.id}`);
-    expect(answer.status).toBe(Number(status));
-    const { deprecation, sunset, link } = answer.headers;
+test.each(Object.entries(responsesByStatus))(
+  '%s of getPet has the headers of its deprecation, and the contract documents them',
+  async (status, request) => {
+    const { origin, response } = await request(`/v1/pets/${rex.id}`);
+    expect(response.status).toBe(Number(status));
+    const { deprecation, sunset, link } = response.headers;
     expect({ deprecation, sunset, link }).toEqual({
       deprecation: `@${Date.UTC(2026, 10, 20) / 1000}`,
       sunset: 'Thu, 05 Dec 2030 00:00:00 GMT',
@@ -58,7 +58,7 @@ test.each(Object.entries(answers))(
 
 test('only calls of getPet are counted as such', async () => {
   const { id, key } = await store.keys.issue({ name: 'shop' });
-  // What a node has counted is written when it is closed.
+  // A node writes its counts when it is closed.
   await onNode({ ...store, key }, {}, async (node) => {
     for (const path of [`/v1/pets/${rex.id}`, '/v1/pets/', '/v1/pets/?x', '/v1/pets']) await rest(node, path);
     await rest(node, '/v1/pets/', { method: 'OPTIONS' });
@@ -67,14 +67,14 @@ test('only calls of getPet are counted as such', async () => {
   expect(counted).toEqual([['getPet', '1']]);
 });
 
-test('a call is never counted twice, and is not lost when the database says that it has stored nothing', async () => {
+test('a call is never counted twice, and is counted later when the database has stored nothing', async () => {
   const { database } = store;
   const { rows } = database;
   const usage = new DeprecationUsage(database);
   const call = () => usage.called({ id: 77, name: 'shop', scope: 'read' }, 'getPet', new Date('2030-12-05'));
   const counted = async () => (await usage.list()).find(({ keyId }) => keyId === 77)?.calls;
-  const flushWith = async (answer: typeof rows) => {
-    database.rows = answer;
+  const flushWith = async (failing: typeof rows) => {
+    database.rows = failing;
     await usage.calls.flush().catch(() => undefined);
     database.rows = rows;
     await usage.calls.flush();

@@ -3,7 +3,7 @@ import { describe, expect, test } from '../support/jest.ts';
 import { exchange, requestText } from '../support/raw.ts';
 import { storeForAll } from '../support/store.ts';
 
-/** The edge table of headers: keys, request ids, what a client accepts, and how much of it. */
+/** The edge table of headers: keys, request ids, Accept, and the size of all headers. */
 
 let valid: string;
 const store = storeForAll({}, async () => {
@@ -59,7 +59,7 @@ describe('a key', () => {
     ['that is unknown', () => 'Bearer ask_0000000000000000000000000000000000000000000000000'],
     ['with its last character changed', (key: string) => `Bearer ${key.slice(0, -1)}${otherThan(key.at(-1))}`],
     ['cut', (key: string) => `Bearer ${key.slice(0, -1)}`],
-    ['with something after it', (key: string) => `Bearer ${key}x`],
+    ['with a character after it', (key: string) => `Bearer ${key}x`],
     ['in quotes', (key: string) => `Bearer "${key}"`],
     ['twice in a header', (key: string) => `Bearer ${key}, Bearer ${key}`],
     ['in two headers, the wrong one first', (key: string) => `Bearer wrong\r\nAuthorization: Bearer ${key}`],
@@ -72,19 +72,19 @@ describe('a key', () => {
   });
 });
 
-test('a key that is revoked or expired is refused byte for byte as one that never was, wherever it is used', async () => {
+test('a revoked or expired key gets byte for byte the response of an unknown one, on every path', async () => {
   const revoked = await store.keys.issue({ name: 'revoked' });
   await store.keys.revoke(revoked.id);
   const expired = await store.keys.issue({ name: 'expired', expiresAt: new Date('2020-01-01') });
-  const answers: unknown[] = [];
+  const responses: unknown[] = [];
   for (const key of ['x', createSecret(), revoked.key, expired.key]) {
     for (const line of ['GET /v1/pets', 'DELETE /v1/pets', 'GET /v1/nothing', 'POST /v1/pets', 'PUT /admin']) {
-      const [answer] = await exchange(store, requestText(line, `Authorization: Bearer ${key}\r\n`));
-      const { date, 'x-request-id': _id, ...headers } = answer?.headers ?? {};
-      answers.push({ ...answer, headers });
+      const [response] = await exchange(store, requestText(line, `Authorization: Bearer ${key}\r\n`));
+      const { date, 'x-request-id': _id, ...headers } = response?.headers ?? {};
+      responses.push({ ...response, headers });
     }
   }
-  expect(answers).toEqual(answers.map(() => answers[0]));
+  expect(responses).toEqual(responses.map(() => responses[0]));
 });
 
 describe('a request id', () => {
@@ -96,7 +96,7 @@ describe('a request id', () => {
   });
 
   test.each(['', 'X-Request-Id: a b\r\n', `X-Request-Id: ${'x'.repeat(65)}\r\n`, 'X-Request-Id: "\r\n'])(
-    'is made when there is none to keep: %j',
+    'is generated when there is no valid one: %j',
     async (header) => {
       const uuid = expect.stringMatching(/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/);
       expect((await get(valid + header)).headers).toHaveProperty('x-request-id', uuid);
@@ -104,13 +104,10 @@ describe('a request id', () => {
   );
 });
 
-test.each(['text/html', 'application/json;q=0', 'nonsense'])(
-  'a client that accepts %s gets JSON all the same',
-  async (accept) => {
-    const json = { 'content-type': 'application/json; charset=utf-8' };
-    expect(await get(`${valid}Accept: ${accept}\r\n`)).toMatchObject({ status: 200, headers: json, body: [] });
-  },
-);
+test.each(['text/html', 'application/json;q=0', 'nonsense'])('a client that accepts %s gets JSON', async (accept) => {
+  const json = { 'content-type': 'application/json; charset=utf-8' };
+  expect(await get(`${valid}Accept: ${accept}\r\n`)).toMatchObject({ status: 200, headers: json, body: [] });
+});
 
 test.each([
   ['a key of 64 KiB', `Authorization: Bearer ${'a'.repeat(65_536)}\r\n`],

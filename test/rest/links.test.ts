@@ -3,7 +3,7 @@ import { describe, expect, test } from '../support/jest.ts';
 import { exchange, requestText } from '../support/raw.ts';
 import { onNode, storeForAll } from '../support/store.ts';
 
-/** The `Link` of a page is a URI (RFC 3986) of this service, whatever a client writes into host, address and headers. */
+/** The `Link` of a page is a URI (RFC 3986) of this service, for any host, address and headers of a client. */
 
 let key: string;
 const store = storeForAll({}, async () => {
@@ -35,7 +35,7 @@ describe('a host', () => {
     'Host: a.example\r\nHost: b.example\r\n',
     ...['a.example, b.example', 'a>; rel="next", <b', 'a.example/b', 'user:password@a.example', 'sh\xf6p.example'],
     ...['[::::]', '999.1.1.1', '127.0.0.1:99999'],
-  ])('%j is refused, by both faces', async (given) => {
+  ])('%j is refused by both APIs', async (given) => {
     const lines = given === '' || given.startsWith('Host') ? given : `Host: ${given}\r\n`;
     const [rest, ...others] = await withHosts(lines);
     expect([JSON.parse(rest?.text ?? ''), rest?.headers.link, others]).toEqual([badHost, undefined, []]);
@@ -44,7 +44,7 @@ describe('a host', () => {
     expect(JSON.parse(graphql?.text ?? '')).toEqual({ errors: [{ message, extensions }] });
   });
 
-  test('that would break out of a link does not do so in a refusal either', async () => {
+  test('that would break out of a link is not part of the link of a refusal', async () => {
     const request = 'GET /v1/pets/1 HTTP/1.1\r\nHost: a>; rel="x", <b\r\nConnection: close\r\n\r\n';
     const [response] = await exchange(store, request);
     expect(response?.headers.link).toBe('<http://localhost/v1/pets>; rel="successor-version"');
@@ -69,15 +69,15 @@ test.each([
   ["x=a:b/c?d@e!$'()*+,;f", "x=a:b/c?d@e!$'()*+,;f"],
   ['x=>;rel="next",<http://evil.example>', 'x=%3E;rel=%22next%22,%3Chttp://evil.example%3E'],
   ['x=%0d%0aX-Injected:1', 'x=%0d%0aX-Injected:1'],
-  // A question mark takes no filter away.
+  // A second question mark removes no filter.
   ['x=?&status=available', 'x=?&status=available'],
-])('?%s comes back as ?%s', async (sent, linked) => {
+])('the query ?%s is linked as ?%s', async (sent, linked) => {
   const [page] = await exchange(store, requestText(`GET /v1/pets?${sent}&limit=1`, key));
   expect(page?.headers.link).toBe(linkTo('http://store.example', `${linked}&limit=1`));
   expect(page?.headers).not.toHaveProperty('x-injected');
 });
 
-describe('what headers say of the host', () => {
+describe('a host in the headers of a proxy', () => {
   const link = async (headers: Record<string, string>, { origin }: { origin: string }) => {
     const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
     const [response] = await exchange({ origin }, requestText('GET /v1/pets?limit=1', key + lines.join('')));
@@ -93,13 +93,13 @@ describe('what headers say of the host', () => {
     forwarded: 'host=evil.example;proto=https',
   };
   test.each<Record<string, string>>([{}, { TRUST_PROXY: '192.0.2.1' }])(
-    'is not believed of a client that is not trusted: %j',
+    'is ignored from a client that is not trusted: %j',
     async (env) => {
       await onNode(store, env, async (node) => expect(await link(claims, node)).toBe(linkTo('http://store.example')));
     },
   );
 
-  test('is believed of a trusted proxy, but nothing that would break out', async () => {
+  test('is used from a trusted proxy, except where it would break out of the link', async () => {
     const plain = /^<https?:\/\/[\w.:-]+\/v1\/pets\?limit=1&after=1>; rel="next"$/;
     await onNode(store, { TRUST_PROXY: '127.0.0.1' }, async (node) => {
       for (const host of ['evil.example>', 'a"b', 'a/b', 'a@b', 'javascript:alert(1)']) {
@@ -115,7 +115,7 @@ describe('what headers say of the host', () => {
   test.each([
     [{ 'x-forwarded-host': 'shop.example', 'x-forwarded-proto': 'https' }, 'https://shop.example'],
     [{ 'x-forwarded-for': '192.0.2.1' }, 'http://store.example'],
-  ])('is what the proxy wrote (%j), whatever Forwarded says', async (written, expected) => {
+  ])('is the one in %j, and Forwarded is ignored', async (written, expected) => {
     for (const TRUST_PROXY of ['1', '127.0.0.1']) {
       await onNode(store, { TRUST_PROXY }, async (node) => {
         for (const forwarded of ['host=evil.example;proto=https', 'for=192.0.2.1;host=evil.example', '"']) {

@@ -4,11 +4,11 @@ import { closing, exchange, requestText } from '../support/raw.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
 
-/** Bytes that are no HTTP request, or two that want to be taken for one; and requests that are refused before their body has come. */
+/** Bytes that are no HTTP request, request smuggling, and requests that are refused before their body has arrived. */
 
 let key: string;
 let reader: string;
-// A connection that is kept open by mistake is answered a second time when this has passed.
+// After this time, a connection that is kept open by mistake gets a second response.
 const store = storeForAll({ REQUEST_TIMEOUT_MS: '5000' }, async () => {
   key = `Authorization: Bearer ${store.key}\r\n`;
   const issued = await store.keys.issue({ name: 'reader', scope: 'read' });
@@ -56,10 +56,10 @@ describe.each([
     ['a chunk size that is none', chunked('z\r\n\r\n')],
     ['a chunk size that overflows', chunked('10000000000000000\r\n\r\n')],
     ['a bare line feed after a chunk size', chunked('0\n\n')],
-  ])('%s is answered once, and what stands behind it is not run', async (what, bytes) => {
+  ])('%s gets one response, and the request behind it is not run', async (what, bytes) => {
     const first = bytes.replace('Host: a\r\n', `Host: a\r\n${authorization()}`);
     const [response, ...others] = await withClock(async () => {
-      // The parser would be first while a key is looked up.
+      // The key must be known: during its look-up the parser would respond first.
       await rest(store, '/v1/pets');
       return exchange(store, Buffer.from(first + creation(), 'latin1'));
     });
@@ -73,7 +73,7 @@ describe.each([
   });
 });
 
-// RFC 9110 section 9.1: a method that is not recognised is 501; what could not be a method at all is no HTTP.
+// RFC 9110 section 9.1: an unknown method is 501; bytes that cannot be a method are no HTTP.
 test.each([
   ['that is unknown', `BREW /v1/pets HTTP/1.1\r\n${closing}\r\n`, 501],
   ['in lower case', `get /v1/pets HTTP/1.1\r\n${closing}\r\n`, 501],
@@ -81,7 +81,7 @@ test.each([
   ['that is unknown, with a body', `BREW / HTTP/1.1\r\n${closing}Content-Length: 29\r\n\r\n${rex}`, 501],
   ['with another protocol', `BREW /v1/pets SIP/2.0\r\n${closing}\r\n`, 400],
   ['that is longer than any', `${'BREW'.repeat(20)} /v1/pets HTTP/1.1\r\n${closing}\r\n`, 400],
-])('a method %s is answered once, and the connection is closed', async (_what, bytes, status) => {
+])('a method %s gets one response, and the connection is closed', async (_what, bytes, status) => {
   const responses = await exchange(store, Buffer.from(bytes, 'latin1'));
   const unknown = {
     code: 'NOT_IMPLEMENTED',
@@ -98,44 +98,44 @@ describe('a request', () => {
   test.each([
     ['a chunk of another size', `5\r\n${rex}\r\n0\r\n\r\n`],
     ['a chunk of a size beyond 2^64', `${'f'.repeat(17)}\r\n`],
-  ])('with %s is refused and adds nothing', async (_what, body) => {
+  ])('with %s is refused and adds no animal', async (_what, body) => {
     const [response] = await exchange(store, requestText('POST /v1/pets', key + inChunks, body));
     expect(JSON.parse(response?.text ?? '')).toEqual(refusal);
     expect((await rest(store, '/v1/pets')).json).toEqual([]);
   });
 
-  test('of HTTP/1.0 needs no host; one to switch protocols is answered in this one', async () => {
+  test('of HTTP/1.0 needs no host; an upgrade to another protocol is ignored', async () => {
     const upgrade = `Host: x\r\nConnection: close, Upgrade\r\nUpgrade: websocket\r\n${key}`;
     for (const request of [`GET /v1/pets HTTP/1.0\r\n${key}\r\n`, `GET /v1/pets HTTP/1.1\r\n${upgrade}\r\n`]) {
       expect(await exchange(store, request)).toMatchObject([{ status: 200, text: '[]' }]);
     }
   });
 
-  test('to be a proxy ends the connection', async () => {
+  test('to be a proxy (CONNECT) closes the connection', async () => {
     expect(await exchange(store, 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n')).toEqual([]);
   });
 });
 
 const get = (path: string, headers = '') => `GET ${path} HTTP/1.1\r\nHost: a\r\n${headers}\r\n`;
 
-/** What is left of the body must be neither waited for nor answered. */
+/** The rest of the body must be neither awaited nor taken for a request. */
 test.each<[status: number, what: string, line: string, authorization?: () => string]>([
   [401, 'no key', 'POST /v1/pets'],
   [401, 'a wrong key', 'POST /v1/pets', () => 'Authorization: Bearer wrong\r\n'],
   [401, 'no key, for GraphQL', 'POST /graphql'],
   [401, 'no key, with a path that cannot be read', 'POST /v1/pets/%ff'],
   [403, 'a key that may only read', 'POST /v1/pets', () => reader],
-  [404, 'an address where nothing is', 'POST /v1/nothing', () => key],
+  [404, 'an unknown address', 'POST /v1/nothing', () => key],
   [404, 'a path that cannot be read', 'POST /v1/pets/%ff', () => key],
   [405, 'a method that is not allowed', 'PUT /v1/pets', () => key],
   [413, 'a body that is too large', 'POST /v1/pets', () => key],
   [415, 'a body that is no JSON', 'POST /v1/pets', () => key],
-])('%i for %s is the only answer, and closes the connection', async (status, _what, line, authorization) => {
+])('%i for %s is the only response, and closes the connection', async (status, _what, line, authorization) => {
   const type = `Content-Type: ${status === 415 ? 'text/plain' : 'application/json'}\r\n`;
   const first = `${line} HTTP/1.1\r\nHost: a\r\n${authorization?.() ?? ''}${type}`;
   const hidden = get('/livez');
   const bodies = [`Content-Length: ${status === 413 ? 9_999_999 : 1000}\r\n\r\n${hidden}`];
-  // How large a body in chunks is, is not known before.
+  // The size of a body in chunks is not known in advance.
   if (status !== 413)
     bodies.push('Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n', `Content-Length: ${hidden.length}\r\n\r\n${hidden}`);
   for (const body of bodies) {
@@ -149,36 +149,36 @@ test.each([
   ['GET', '/v1/pets'],
   ['OPTIONS', '/v1/pets'],
   ['GET', '/graphql?query={__typename}'],
-])('%s %s that succeeds without its body is answered once, too', async (method, path) => {
+])('%s %s that succeeds without its body gets one response, too', async (method, path) => {
   const first = `${method} ${path} HTTP/1.1\r\nHost: a\r\n${key}Content-Type: application/json\r\n`;
   const responses = await exchange(store, `${first}Content-Length: 1000\r\n\r\n{`, method);
   expect(responses).toMatchObject([{ status: method === 'OPTIONS' ? 204 : 200, headers: { connection: 'close' } }]);
 });
 
-/** The parser notices what breaks in the middle of a request, or after one, when the request is under way already. */
-test.each<[what: string, bytes: () => string, answers: number[]]>([
-  ['an encoding that says nothing', () => get('/livez', 'Transfer-Encoding: identity\r\n'), [400]],
+/** The parser finds a fault inside or behind a request when that request is already under way. */
+test.each<[what: string, bytes: () => string, statuses: number[]]>([
+  ['an encoding without effect', () => get('/livez', 'Transfer-Encoding: identity\r\n'), [400]],
   [
-    'an encoding that says nothing, of what is refused at once',
+    'an encoding without effect, in a request that is refused at once',
     () => `GET /v1/pets HTTP/1.1\r\nHost: a b\r\n${key}Transfer-Encoding: identity\r\n\r\n`,
     [400],
   ],
   ['a chunk that is none, without a key', () => `${get('/v1/pets', 'Transfer-Encoding: chunked\r\n')}z\r\n`, [401]],
-  ['what follows a creation', () => `${creation()}\0\r\n\r\n`, [201, 400]],
-  ['what follows two creations', () => `${creation()}${creation()}\0\r\n\r\n`, [201, 201, 400]],
+  ['garbage behind a creation', () => `${creation()}\0\r\n\r\n`, [201, 400]],
+  ['garbage behind two creations', () => `${creation()}${creation()}\0\r\n\r\n`, [201, 201, 400]],
   [
     'a request behind another, with no key of its own',
     () => `${creation()}GET /v1/pets HTTP/1.1\r\n${closing}\r\n`,
     [201, 401],
   ],
-  // What leaves nothing unread keeps the connection.
+  // A refusal that leaves no byte unread keeps the connection open.
   [
     'each of three refusals',
     () => `${get('/v1/pets')}${get('/v1/pets/%ff')}GET /v1/nothing HTTP/1.1\r\n${closing}\r\n`,
     [401, 401, 401],
   ],
-])('%s is answered once, and after what came before it', async (_what, bytes, answers) => {
-  // The key is known from here on: what needs no database is refused at once.
+])('%s gets one response, after those of the requests before it', async (_what, bytes, statuses) => {
+  // From here on the key is known, so a refusal without the database is immediate.
   await exchange(store, get('/v1/pets', `${key}Connection: close\r\n`));
-  expect((await exchange(store, bytes())).map(({ status }) => status)).toEqual(answers);
+  expect((await exchange(store, bytes())).map(({ status }) => status)).toEqual(statuses);
 });

@@ -14,13 +14,13 @@ const operations = Object.values<object>(committed.paths).flatMap((path) => Obje
 const store = storeForAll();
 
 describe('the OpenAPI document', () => {
-  test.each(['openapi.json', 'openapi-3.0.json'])('is served, without a key, as it is committed: %s', async (name) => {
+  test.each(['openapi.json', 'openapi-3.0.json'])('is served without a key as it is committed: %s', async (name) => {
     const response = await fetch(`${store.origin}/v1/${name}`);
     expect(response.headers.get('content-type')).toMatch(/^application\/json/);
     expect(await response.json()).toEqual(JSON.parse(await readFile(`schema/${name}`, 'utf8')));
   });
 
-  test('names every operation and resource as the interface does, in groups, under the major version', () => {
+  test('has the operations, schemas and tags of the interface, under the major version', () => {
     const named = operations.map(({ operationId, tags, deprecated = false }) => [operationId, ...tags, deprecated]);
     expect(named).toEqual([
       ['listPets', 'Pets', false],
@@ -46,7 +46,7 @@ describe('the OpenAPI document', () => {
   });
 });
 
-test('the document in OpenAPI 3.0 replaces what that lacks, and neither data nor names', () => {
+test('the document in OpenAPI 3.0 replaces keywords that 3.0 lacks, but neither data nor names', () => {
   const reference = { $ref: '#/components/schemas/Kind' };
   const properties = {
     type: { type: ['string', 'null'], examples: ['type', 'const'], maxLength: 5 },
@@ -80,7 +80,7 @@ describe('the schema of NewPet and the service', () => {
   (formats as unknown as (instance: Ajv2020) => void)(ajv);
   const isNewPet = ajv.addSchema(committed, 'openapi').compile({ $ref: 'openapi#/components/schemas/NewPet' });
 
-  // What JSON Schema cannot say stays out: whole numbers that a double cannot hold, text that PostgreSQL cannot.
+  // Excludes rules beyond JSON Schema: whole numbers that a double cannot hold, text that PostgreSQL cannot store.
   const number = fc.oneof(fc.maxSafeInteger(), fc.double({ min: -(2 ** 53), max: 2 ** 53, noNaN: true }));
   const text = fc.string({ unit: 'grapheme' }).filter((one) => !one.includes('\u0000'));
   const anything = fc

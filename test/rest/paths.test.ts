@@ -15,12 +15,12 @@ const store = storeForAll({}, async () => {
 const nothing = { code: 'NOT_FOUND', message: 'There is nothing at this address.', status: 404 };
 const noAnimal = (id: string) => ({ code: 'NOT_FOUND', message: `There is no animal with the id ${id}.`, status: 404 });
 
-test('an animal is found by its id, also encoded, before a query and in an absolute address', async () => {
+test('an animal is found by its id, also encoded, before a query and in an absolute URI', async () => {
   for (const id of [`${rex.id}?`, `${rex.id}?limit=x`, `${rex.id}#x`, `%3${rex.id}`]) {
     expect((await rest(store, `/v1/pets/${id}`)).json).toEqual(rex);
   }
-  const [answer] = await asked(`http://store.example/v1/pets/${rex.id}`);
-  expect(JSON.parse(answer?.text ?? '')).toEqual(rex);
+  const [response] = await fetchBoth(`http://store.example/v1/pets/${rex.id}`);
+  expect(JSON.parse(response?.text ?? '')).toEqual(rex);
 });
 
 describe('there is no animal', () => {
@@ -40,8 +40,8 @@ describe('there is no animal', () => {
   );
 });
 
-/** What a request is answered with its key, and without. */
-async function asked(path: string) {
+/** @returns the responses to a request with the key and without */
+async function fetchBoth(path: string) {
   const line = `GET ${path}`;
   const [withKey] = await exchange(store, requestText(line, `Authorization: Bearer ${store.key}\r\n`));
   const [without] = await exchange(store, requestText(line));
@@ -56,43 +56,43 @@ describe('there is nothing', () => {
     ...['/v1/pets;a=b', '/v1/pets%20', '/v1/pets%2F1', '/v1/pets%00', '/v1/pets%0d%0aX-Injected:1', '/v1%5cpets'],
     ...['/v1/pets%3flimit=1', '/v1/%c0%af', '/%u002e%u002e/', '/v1/pets/%', '/v1/pets/%zz', '/v1/pets/%ff'],
     ...['/v1/store', '/v1/store/orders/', '/livez/', '*', '*?', 'http://x:y/v1/pets'],
-    // Out of the folder of the documents.
+    // Paths that leave the folder of the documents.
     ...['/docs/static/nothing.css', '/docs/static/index.html', '/docs/static/%00', '/docs/static//etc/passwd'],
     ...['/docs/static/../../package.json', '/docs/static/..%2f..%2fpackage.json', '/docs/static/.git/config'],
     ...['/docs/static/%2e%2e/%2e%2e/package.json', '/docs/static/..%5c..%5cpackage.json', '/docs/.env'],
-    // What scanners look for.
+    // Paths that scanners try.
     ...['/playground', '/v1/graphql', '/.env', '/.git/config', '/metrics', '/debug', '/admin'],
-  ])('at %s, and without a key it is not said', async (path) => {
-    const [withKey, without] = await asked(path);
+  ])('at %s with a key, and 401 without one', async (path) => {
+    const [withKey, without] = await fetchBoth(path);
     expect([withKey?.status, JSON.parse(withKey?.text ?? '')]).toEqual([404, nothing]);
     expect(withKey?.headers).not.toHaveProperty('x-injected');
     expect([without?.status, JSON.parse(without?.text ?? '').code]).toEqual([401, 'UNAUTHENTICATED']);
   });
 
   test.each(['/graphql/', '/graphql%2f', '/GraphQL', '/graphql/console'])(
-    'at %s, in the words of either face',
+    'at %s, with an error of REST or of GraphQL',
     async (path) => {
-      for (const [at, { status, text }] of (await asked(path)).entries()) {
+      for (const [at, { status, text }] of (await fetchBoth(path)).entries()) {
         const { errors: [error] = [], ...body } = JSON.parse(text);
         expect([status, (error?.extensions ?? body).status]).toEqual(at === 0 ? [404, 404] : [401, 401]);
       }
     },
   );
 
-  test('at an address with backslashes, which is no HTTP', async () => {
-    expect((await asked('\\v1\\pets')).map(({ status }) => status)).toEqual([400, 400]);
+  test('at a path with backslashes, which is no HTTP', async () => {
+    expect((await fetchBoth('\\v1\\pets')).map(({ status }) => status)).toEqual([400, 400]);
   });
 
   test.each([
     ['range', 'bytes=99999999-'],
     ['if-match', '"other"'],
-  ])('at a document that is asked for under %s: %s', async (name, value) => {
+  ])('at a document under the condition %s: %s', async (name, value) => {
     const [path] = /graphiql\/\w+\/page\.css/.exec((await send(store.origin, { path: '/graphiql' })).text) ?? [];
     const { json } = await rest(store, `/${path}`, { headers: { [name]: value } });
     expect(json).toEqual({ code: 'BAD_USER_INPUT', message: 'This request cannot be answered.', status: 400 });
   });
 
-  test('whatever the method and whatever the body', async () => {
+  test('for any method and any body', async () => {
     for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE']) {
       const body = method === 'TRACE' ? undefined : '{"truncated';
       expect((await rest(store, '/v1/nothing', { method, body })).json).toEqual(nothing);
@@ -116,7 +116,7 @@ describe.each([
     }
   });
 
-  // CONNECT has no path; what is no method at all is no HTTP.
+  // CONNECT has no path.
   const others = METHODS.filter((method) => !allow.split(', ').includes(method) && method !== 'CONNECT');
   test.each(others)('%s is not allowed', async (method) => {
     const { json, headers } = await rest(store, path, { method });

@@ -6,7 +6,7 @@ import { exchange, requestText } from '../support/raw.ts';
 import { type RestRequest, rest } from '../support/rest.ts';
 import { onNode, storeForAll } from '../support/store.ts';
 
-/** Who has an answer already is told so: entity tags, If-None-Match and 304 (RFC 9110). */
+/** A client that has the current response gets 304: ETag and If-None-Match (RFC 9110). */
 
 const store = storeForAll();
 let tag: string;
@@ -16,36 +16,36 @@ beforeAll(async () => {
   tag = `${(await rest(store, '/v1/pets')).headers.etag}`;
 });
 
-const ask = (header: string, path = '/v1/pets', request: RestRequest = {}) =>
+const withTag = (header: string, path = '/v1/pets', request: RestRequest = {}) =>
   rest(store, path, { ...request, headers: { 'if-none-match': header } });
 
-describe('the answer to a client that has the list is 304', () => {
+describe('a client that has the list gets 304', () => {
   test.each<[string, (tag: string) => string]>([
     ['its tag', (own) => own],
     ['its tag, as a strong one', (own) => own.slice(2)],
     ['its tag among others', (own) => `"x", W/"y,z",${own} , "a b"`],
     ['anything', () => '*'],
   ])('%s', async (_what, header) => {
-    expect((await ask(header(tag))).status).toBe(304);
+    expect((await withTag(header(tag))).status).toBe(304);
   });
 
-  test('without a body, its type and its length, and with all other headers of the 200', async () => {
+  test('without a body and the headers of its type and length, with all other headers of the 200', async () => {
     const full = await rest(store, '/v1/pets?limit=2');
-    const { status, text, headers } = await ask(`${full.headers.etag}`, '/v1/pets?limit=2');
+    const { status, text, headers } = await withTag(`${full.headers.etag}`, '/v1/pets?limit=2');
     expect([status, text]).toEqual([304, '']);
     const { 'content-type': _type, 'content-length': _length, date, 'x-request-id': _id, ...kept } = full.headers;
     const { date: _now, 'x-request-id': _own, ...sent } = headers;
     expect(sent).toEqual(kept);
     expect(sent).toMatchObject({
       etag: expect.stringMatching(/^W\/"[\w+-]+"$/),
-      // The client alone may keep it, and asks each time.
+      // Only the client may store it, and it must revalidate each time.
       'cache-control': 'private, no-cache',
       vary: 'accept-encoding',
       link: expect.stringContaining('after=2>; rel="next"'),
     });
   });
 
-  test('to HEAD, too', async () => {
+  test('for HEAD, too', async () => {
     const headers = `Authorization: Bearer ${store.key}\r\nIf-None-Match: ${tag}\r\n`;
     const [head] = await exchange(store, requestText('HEAD /v1/pets', headers), 'HEAD');
     expect(head).toMatchObject({ status: 304, text: '', headers: { etag: tag } });
@@ -55,14 +55,14 @@ describe('the answer to a client that has the list is 304', () => {
 });
 
 test.each(['"x"', 'x', '', `"${'x'.repeat(12_000)}"`, '"a" '.repeat(3000)])(
-  'a client that has something else gets the list: %.20j',
+  'a client with another tag gets the list: %.20j',
   async (header) => {
-    const { status, json } = await ask(header);
+    const { status, json } = await withTag(header);
     expect([status, json.length]).toEqual([200, 5]);
   },
 );
 
-test('the tag changes with the animals, with the page, and when a further page comes', async () => {
+test('the tag changes with the animals, with the page, and when a next page appears', async () => {
   const tagOf = async (query: string) => `${(await rest(store, `/v1/pets${query}`)).headers.etag}`;
   const [last, other] = [await tagOf('?limit=5&status=available'), await tagOf('?limit=4')];
   // The same animals.
@@ -70,11 +70,11 @@ test('the tag changes with the animals, with the page, and when a further page c
   await stock(store.database, 1);
   const [followed, all] = [await tagOf('?limit=5&status=available'), await tagOf('')];
   expect(new Set([last, other, followed, all]).size).toBe(4);
-  expect((await ask(tag)).status).toBe(200);
+  expect((await withTag(tag)).status).toBe(200);
   tag = all;
 });
 
-test('one animal and the OpenAPI documents have tags as well', async () => {
+test('an animal and the OpenAPI documents have tags, too', async () => {
   const [first] = (await rest(store, '/v1/pets?limit=1')).json;
   for (const path of [`/v1/pets/${first.id}`, '/v1/openapi.json', '/v1/openapi-3.0.json']) {
     const headers = { authorization: `Bearer ${store.key}` };
@@ -84,7 +84,7 @@ test('one animal and the OpenAPI documents have tags as well', async () => {
   }
 });
 
-test('a GraphQL query by GET has a tag, another for each media type; one with errors has none', async () => {
+test('a GraphQL query by GET has a tag for each media type; a response with errors has none', async () => {
   const get = (query: string, headers: Record<string, string>) =>
     send(store.origin, {
       path: `/graphql?query=${encodeURIComponent(query)}`,
@@ -100,21 +100,21 @@ test('a GraphQL query by GET has a tag, another for each media type; one with er
   expect([failed.status, failed.headers.etag, failed.headers['cache-control']]).toEqual([200, undefined, 'no-store']);
 });
 
-test('what creates, fails or is of this moment has no tag and is not to be kept', async () => {
-  const answers = [
-    await ask('*', '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 1 } }),
-    await ask('*', '/v1/pets?limit=0'),
-    await ask('*', '/v1/pets', { key: null }),
-    await ask('*', '/v1/nothing'),
-    await ask('*', '/v1/store/orders'),
+test('creations, errors, readiness and GraphQL by POST have no tag and must not be stored', async () => {
+  const uncached = [
+    await withTag('*', '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 1 } }),
+    await withTag('*', '/v1/pets?limit=0'),
+    await withTag('*', '/v1/pets', { key: null }),
+    await withTag('*', '/v1/nothing'),
+    await withTag('*', '/v1/store/orders'),
     await send(store.origin, { path: '/readyz', headers: { 'if-none-match': '*' } }),
     await graphqlText(store, { query: '{ pets { id } }' }),
   ];
-  expect(answers.map(({ status }) => status)).toEqual([201, 400, 401, 404, 501, 200, 200]);
-  for (const { headers } of answers) expect([headers.etag, headers['cache-control']]).toEqual([undefined, 'no-store']);
+  expect(uncached.map(({ status }) => status)).toEqual([201, 400, 401, 404, 501, 200, 200]);
+  for (const { headers } of uncached) expect([headers.etag, headers['cache-control']]).toEqual([undefined, 'no-store']);
 });
 
-test('a 304 is charged as the list is: it was read', async () => {
+test('a 304 is charged like the list, because the list was read', async () => {
   const { key } = await store.keys.issue({ name: 'asks again' });
   await onNode(store, { QUOTA_PER_MINUTE: '100' }, async (node) => {
     const { headers } = await rest(node, '/v1/pets?limit=3', { key });
