@@ -2,20 +2,20 @@ import { readFileSync } from 'node:fs';
 import { buildSchema, isIntrospectionType } from 'graphql';
 import { expect, test } from '../support/jest.ts';
 
-/** What the contracts say to those who generate clients from them. */
+/** The descriptions in the contracts, for authors of clients. */
 const document = JSON.parse(readFileSync('schema/openapi.json', 'utf8'));
 const { schemas } = document.components;
 const schema = buildSchema(readFileSync('schema/schema.graphql', 'utf8'));
 const clients = readFileSync('docs/clients.md', 'utf8');
 
-/** Every part of the document that a test picks, by its place. */
+/** @returns every picked part of the document, with its JSON pointer */
 function partsOf(part: any, isPicked: (part: any) => boolean, place = '#'): Array<[place: string, part: any]> {
   if (typeof part !== 'object' || part === null) return [];
   const inside = Object.entries(part).flatMap(([name, value]) => partsOf(value, isPicked, `${place}/${name}`));
   return isPicked(part) ? [[place, part], ...inside] : inside;
 }
 
-test('id and categoryId say that JSON.parse rounds them, and what does not', () => {
+test('the descriptions of id and categoryId warn that JSON.parse rounds them, and name exact ways', () => {
   const members = [schemas.NewPet.properties.categoryId, schemas.Pet.properties.categoryId, schemas.Pet.properties.id];
   const warning =
     "An int64, exact to the last digit. JavaScript's JSON.parse rounds beyond 2^53: read it from the source text, or as a GraphQL ID.";
@@ -25,7 +25,7 @@ test('id and categoryId say that JSON.parse rounds them, and what does not', () 
   }
 });
 
-test('what docs/clients.md advises in JavaScript reads and writes every int64 exactly', () => {
+test('the JavaScript in docs/clients.md reads and writes every int64 exactly', () => {
   const [, code = ''] = /```js\n(const read = [\s\S]+?)\n\n/.exec(clients) ?? [];
   const { read, write } = new Function(`${code}; return { read, write };`)();
   for (const id of ['1', '9007199254740993', '9223372036854775807', '-9223372036854775808']) {
@@ -48,7 +48,7 @@ test('each enumeration is one component, and every status refers to PetStatus', 
   expect(partsOf(document, (part) => part.$ref === $ref)).toHaveLength(3);
 });
 
-test('everything in the GraphQL schema has a description, Query and Mutation too', () => {
+test('every type in the GraphQL schema has a description, also Query and Mutation', () => {
   const types = Object.values(schema.getTypeMap()).filter((type) => !isIntrospectionType(type));
   expect(types.filter(({ description }) => !description).map(({ name }) => name)).toEqual([]);
   expect(schema.getQueryType()?.description).toBe('What can be read. Every operation needs an API key.');

@@ -5,10 +5,10 @@ import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Migration } from '@mikro-orm/migrations';
 
-// Lints the SQL of every migration with squawk (https://squawkhq.com): what would stop the service while it runs, or
-// break nodes of the previous release. `.squawk.toml` has the rules; arguments are folders of migrations.
+// Lints the SQL of every migration with squawk (https://squawkhq.com), against statements that would block the running
+// service or break nodes of the previous release. `.squawk.toml` has the rules; arguments are folders of migrations.
 
-/** A driver that writes down what a migration would execute at once. */
+/** A driver that records the statements that a migration executes immediately. */
 const recorder = (statements: string[]) => ({ execute: async (sql: string) => void statements.push(sql) });
 
 async function sqlOf(path: string): Promise<{ sql: string; isTransactional: boolean }> {

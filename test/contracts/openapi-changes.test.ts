@@ -62,13 +62,13 @@ describe('the OpenAPI document', () => {
     expect(changes(change)).toContain(sentence);
   });
 
-  test('is added to without a break', () => {
+  test('takes additions without a break', () => {
     const additions: Array<(document: Json) => void> = [
       (d) => (d.paths['/colours'] = { get: { operationId: 'listColours', responses: {} } }),
       (d) => list(d).parameters.push({ in: 'query', name: 'colour', schema: { type: 'string' } }),
       (d) => (schemas(d).NewPet.properties.colour = { type: 'string' }),
       (d) => (schemas(d).Pet.properties.colour = { type: 'string' }),
-      // A member that need not be sent any more.
+      // A member that is no longer required.
       (d) => schemas(d).NewPet.required.pop(),
       (d) => (list(d).parameters[1].schema.maximum = 200),
       (d) => (list(d).responses[410] = { description: 'Gone.' }),

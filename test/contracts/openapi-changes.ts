@@ -3,10 +3,10 @@ import { isDeepStrictEqual } from 'node:util';
 export type Json = any;
 
 /**
- * What breaks clients between two OpenAPI documents. There is no maintained package for it that works offline and knows
- * OpenAPI 3.1; this one knows as much of it as this service uses, and calls what it cannot judge a break.
+ * Compares two OpenAPI documents. No maintained package for this works offline and supports OpenAPI 3.1. This function
+ * supports what the service uses of it, and reports every change that it cannot judge as breaking.
  *
- * @returns one sentence per breaking change; none when every client of the one is a client of the other
+ * @returns one sentence per breaking change; none when the newer document serves every client of the older one
  */
 export function breakingOpenApiChanges(older: Json, newer: Json): string[] {
   const [before, after] = [withoutReferences(older), withoutReferences(newer)];
@@ -24,7 +24,7 @@ export function breakingOpenApiChanges(older: Json, newer: Json): string[] {
 
 type Compare = (old: Json, now: Json, where: string) => string[];
 
-/** What was removed of named things, and what has changed of the others. */
+/** @returns the entries that were removed, and the changes of the others */
 function changes(before: Json = {}, after: Json = {}, what: string, compare: Compare = () => []): string[] {
   return Object.entries(before).flatMap(([name, old]) => {
     const where = `${what}${name}`;
@@ -92,21 +92,21 @@ const isAllOf = (all: Json, part: Json) =>
   all === undefined || (part !== undefined && [part].flat().every((one: Json) => [all].flat().includes(one)));
 const isFree = (wide: Json, narrow: Json) => wide === undefined || wide === narrow;
 
-/** Whether a value of a keyword takes everything that another takes. What has no rule here must stay as it is. */
+/** Whether one value of a keyword accepts everything that another accepts. A keyword without a rule must not change. */
 const takes: Record<string, (wide: Json, narrow: Json) => boolean> = {
   type: (wide, narrow) => isAllOf(wide === 'number' ? ['number', 'integer'] : wide, narrow),
   enum: isAllOf,
   ...{ format: isFree, pattern: isFree, additionalProperties: (wide) => wide !== false },
 };
-/** Words for readers, and what is compared member by member. */
+/** Descriptive keywords, and keywords that are compared member by member. */
 const beside = ['title', 'description', 'example', 'examples', 'deprecated', 'properties', 'required', 'items'];
 
-/** @param isRequest what a client sends may be asked less of, what it receives must promise no less */
+/** @param isRequest a request may require less than before; a response must not promise less */
 function schemaChanges(isRequest: boolean, old: Json = {}, now: Json = {}, where: string): string[] {
   const [wide, narrow] = isRequest ? [now, old] : [old, now];
   const keywords = [...new Set([...Object.keys(old), ...Object.keys(now)])].filter((name) => !beside.includes(name));
   const isTaken = (name: string) => {
-    // A new value in a response is an addition, as it is in GraphQL: clients are told to expect them.
+    // A new value in a response is an addition, as in GraphQL: the documentation tells clients to expect them.
     if (name === 'enum' && !isRequest) return narrow.enum !== undefined;
     if (name === 'additionalProperties' && !isRequest) return true;
     const ofBound = name.match(/^(?:exclusiveM|m)in/) ? isAtLeast : isAtMost;
@@ -125,8 +125,8 @@ function schemaChanges(isRequest: boolean, old: Json = {}, now: Json = {}, where
 }
 
 /**
- * The document with what its references mean in their place; none of its schemas contains itself. What stands beside a
- * reference, as OpenAPI 3.1 allows, counts before it.
+ * Replaces the references of the document with their schemas; no schema contains itself. Members beside a reference,
+ * which OpenAPI 3.1 allows, take precedence.
  */
 function withoutReferences(document: Json, value: Json = document): Json {
   if (typeof value !== 'object' || value === null) return value;

@@ -7,8 +7,8 @@ const committed: Contracts = {
   'schema.graphql': readFileSync('schema/schema.graphql', 'utf8'),
 };
 
-/** The rules are those of @graphql-inspector: a few stand for all. */
-test('of the GraphQL schema, a field goes and a default stays, but both are added to', async () => {
+/** The rules are those of @graphql-inspector; a few of them represent all. */
+test('in the GraphQL schema a removed field and a changed default break clients, additions do not', async () => {
   const { 'schema.graphql': schema } = committed;
   const changes = async (from: string | RegExp, to: string) =>
     (await breakingChanges(committed, { ...committed, 'schema.graphql': schema.replace(from, to) }))['schema.graphql'];
@@ -22,7 +22,7 @@ test('of the GraphQL schema, a field goes and a default stays, but both are adde
   expect(await changes('enum PetStatus {', 'enum PetStatus {\n reserved')).toEqual([]);
 });
 
-test('what breaks is told in sentences, with what to do', async () => {
+test('the report has a sentence for each break, and advice', async () => {
   const served = {
     ...committed,
     'schema.graphql': committed['schema.graphql'].replace(/(?<=^ {2}pets\([^)]*limit: Int)(?= = 20)/m, '!'),
@@ -35,7 +35,7 @@ test('what breaks is told in sentences, with what to do', async () => {
   expect(await checkLock(committed, { name: 'v1.0.0', contracts: committed })).toMatchObject({ holds: true });
 });
 
-test('the specification is locked until there is a release, and every client of it is served', async () => {
+test('the specification is locked until the first release, and every client of it is served', async () => {
   const specification = (name: keyof Contracts) => readFileSync(`test/contracts/base/${name}`, 'utf8');
   const contracts = {
     'openapi.json': specification('openapi.json'),
@@ -45,7 +45,7 @@ test('the specification is locked until there is a release, and every client of 
   const report = 'spec lock: every client of the specification is still served';
   expect(await checkLock(committed, lock)).toEqual({ holds: true, report });
   if (lockedContracts().name === lock.name) expect(lockedContracts()).toEqual(lock);
-  // Of the decided differences, no further one.
+  // Only the decided differences are allowed.
   const shorter = committed['openapi.json'].replace(/(?<="NewPet": \{.*?"maxLength": )1000/s, '999');
   const broken = await checkLock({ ...committed, 'openapi.json': shorter }, lock);
   expect(broken.holds).toBe(false);

@@ -14,7 +14,7 @@ interface Lock {
   contracts: Contracts;
 }
 
-/** @returns what breaks clients, by contract; nothing when the major version was raised, which is the way to break. */
+/** @returns the breaking changes by contract; none when the major version was raised, because that allows breaks */
 export async function breakingChanges(before: Contracts, after: Contracts): Promise<Record<keyof Contracts, string[]>> {
   const [old, now] = [JSON.parse(before['openapi.json']), JSON.parse(after['openapi.json'])];
   if (Number.parseInt(now.info.version, 10) > Number.parseInt(old.info.version, 10)) {
@@ -26,10 +26,10 @@ export async function breakingChanges(before: Contracts, after: Contracts): Prom
   };
 }
 
-/** What breaks clients between two GraphQL schemas, by GraphQL Inspector. */
+/** @returns the breaking changes between two GraphQL schemas, by GraphQL Inspector */
 async function breakingGraphQLChanges(before: string, after: string): Promise<string[]> {
   const changes = await diff(buildSchema(before), buildSchema(after));
-  // A changed default changes what an old document means; Inspector calls it dangerous only.
+  // A changed default changes the meaning of an old document, but Inspector reports it as dangerous only.
   return changes
     .filter(
       ({ criticality: { level }, type }) =>

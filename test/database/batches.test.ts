@@ -2,7 +2,7 @@ import { expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { startStore } from '../support/store.ts';
 
-test('creations of one batch get their own ids, in whatever order the database returns them', async () => {
+test('creations of one batch get their own ids, in any order of the returned rows', async () => {
   const store = await startStore();
   const { rows } = store.database;
   store.database.rows = async (...statement) => {

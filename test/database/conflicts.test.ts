@@ -26,7 +26,7 @@ where('conflicts in the database (not on Citus: it has no triggers to cause them
   });
   beforeEach(() => store.empty());
 
-  /** The next statements that insert fail in this way. */
+  /** Makes the next inserting statements fail with this SQLSTATE. */
   async function fail(failures: number, state: string): Promise<void> {
     await sql(store.database, 'delete from plan');
     await sql(store.database, 'insert into plan values ($1, $2)', [failures, state]);
@@ -40,12 +40,12 @@ where('conflicts in the database (not on Citus: it has no triggers to cause them
   const refusal = { code: 'SERVICE_UNAVAILABLE', status: 503, message: expect.any(String) };
   const stored = { outcome: expect.objectContaining({ name: 'Rex' }), retryAfter: undefined, replayed: undefined };
   const refused = { outcome: refusal, retryAfter: 1, replayed: undefined };
-  // Neither is it repeated, nor is its client to send it again.
+  // The service does not repeat it, and its client must not repeat it either.
   const message =
     'The database did not say whether this was stored: it may have been. Look for it before you send it again.';
   const lost = { outcome: { ...refusal, message }, retryAfter: undefined, replayed: undefined };
 
-  describe.each(creators)('by $name', ({ create }) => {
+  describe.each(creators)('through $name', ({ create }) => {
     test.each([
       ...['40001', '40P01'].flatMap((undone) => [
         { state: undone, times: 3, told: stored, tried: 4, names: ['Rex'] },
@@ -70,7 +70,7 @@ where('conflicts in the database (not on Citus: it has no triggers to cause them
     });
   });
 
-  test('a read is repeated, too', async () => {
+  test('a read is repeated after a conflict, too', async () => {
     await sql(store.database, 'alter table pet rename to pet_put_aside');
     await sql(store.database, 'create view pet as select * from pet_put_aside where failing()');
     await sql(store.database, `insert into pet_put_aside (name, category_id, status) values ('Rex', 5, 'sold')`);

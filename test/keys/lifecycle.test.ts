@@ -19,7 +19,7 @@ const endNow = "update api_key set expires_at = now() - interval '1 second' wher
 
 const issue = (newKey: Partial<NewKey> = {}): Promise<IssuedKey> => store.keys.issue({ name: 'shop', ...newKey });
 
-test('a secret is random, and nowhere in the database, neither whole nor in part, except by its SHA-256 and eight characters', async () => {
+test('a secret is random, and the database has only its SHA-256 and eight of its characters', async () => {
   const { id, key } = await issue();
   const { key: second } = await store.keys.rotate(id, 60_000);
   const everything = JSON.stringify(await sql(store.database, 'select row_to_json(api_key)::text from api_key'));
@@ -31,7 +31,7 @@ test('a secret is random, and nowhere in the database, neither whole nor in part
 });
 
 describe.each(faces)('through $name', (face) => {
-  test('a revoked key is refused on every node that knew it, and stays revoked since the first time', async () => {
+  test('a revoked key is refused on every node that knew it, and keeps the time of its first revocation', async () => {
     const { id, key } = await issue();
     await onNode(store, {}, async (node) => {
       const nodes = [store, { ...store, ...node }];
@@ -45,7 +45,7 @@ describe.each(faces)('through $name', (face) => {
     });
   });
 
-  test('an expired key is refused, by a node that knew it and by one that did not', async () => {
+  test('an expired key is refused by a node that knew it and by one that did not', async () => {
     const { id, key } = await issue({ expiresAt: new Date('2099-01-01') });
     expect(await face.list(store, {}, key)).toEqual(accepted);
     await sql(store.database, endNow, [id]);
@@ -65,7 +65,7 @@ describe.each(faces)('through $name', (face) => {
   });
 });
 
-test('the expiry of a key that a node knows counts to the millisecond, without a look-up', () =>
+test('a node refuses a key that it knows from the millisecond of its expiry on, without a look-up', () =>
   withClock(async (setTo) => {
     const authenticator = new Authenticator(store.database);
     const { key } = await issue({ expiresAt: new Date(Date.now() + 500) });
@@ -77,7 +77,7 @@ test('the expiry of a key that a node knows counts to the millisecond, without a
     expect(lookUp()).toBeNull();
   }));
 
-test('a hundred requests at once, with two keys, share one', async () => {
+test('a hundred parallel requests with two keys share one look-up', async () => {
   const { keys } = store;
   const authenticator = new Authenticator(store.database);
   const secrets = [(await keys.issue({ name: 'a' })).key, (await keys.issue({ name: 'b' })).key];
@@ -90,7 +90,7 @@ test('a hundred requests at once, with two keys, share one', async () => {
   expect(statements).toEqual(['select_keys']);
 });
 
-test('a key is looked up again after nine tenths of a second, and not before; a clock that is set changes nothing', () =>
+test('a key is looked up again after 0.9 seconds, and not before; setting the clock has no effect', () =>
   withClock(async (setTo) => {
     const { key } = await store.keys.issue({ name: 'timed' });
     const authenticator = new Authenticator(store.database);
@@ -105,7 +105,7 @@ test('a key is looked up again after nine tenths of a second, and not before; a 
     expect(await lookupsAt(899)).toBe(0);
     expect(await lookupsAt(901)).toBe(1);
     expect(await lookupsAt(1800)).toBe(0);
-    // A second back would have been a second longer, an hour forward a look-up for each request.
+    // By the wall clock, a second back would trust it a second longer, an hour forward would look up each request.
     expect(await lookupsAt(1800, -1000)).toBe(0);
     expect(await lookupsAt(1802, -1000)).toBe(1);
     expect(await lookupsAt(2600, 3_600_000)).toBe(0);
@@ -126,14 +126,14 @@ test('a database that cannot be reached is 503, not 401', async () => {
 
 const hour = 3_600_000;
 
-/** Which keys a node lets in that has never seen them. */
+/** @returns which keys a node accepts that has never seen them */
 const areAccepted = (...keys: string[]): Promise<boolean[]> =>
   onNode(store, {}, (node) =>
     Promise.all(keys.map(async (key) => (await rest(node, '/v1/pets', { key })).status === 200)),
   );
 
 describe('rotating a key', () => {
-  test('keeps its id, name, scope and end; both secrets are valid in the overlap, only the new one after it', async () => {
+  test('keeps its id, name, scope and expiry; both secrets are valid in the overlap, only the new one after it', async () => {
     const expiresAt = new Date('2099-01-01');
     const old = await issue({ scope: 'read', expiresAt });
     // A node that knows the old secret accepts both, too.

@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { type RestRequest, rest } from '../support/rest.ts';
 import { nodeForAll, onNode, type ServiceNode, storeForAll } from '../support/store.ts';
 
-/** What a key may spend in a minute. */
+/** The units that a key may use in a minute. */
 
 const store = storeForAll();
 beforeEach(() => sql(store.database, 'truncate pet restart identity'));
@@ -18,11 +18,11 @@ function limitOf({ headers }: HttpResponse) {
   return { remaining: Number(remaining), reset: Number(reset), quota: Number(quota), window: Number(window) };
 }
 
-/** What is left when this request, which costs one unit, is paid. */
+/** @returns the units that are left after this request, which costs one */
 const probe = async (node: ServiceNode) => limitOf(await rest(node, '/v1/pets/999')).remaining;
 const statusesOf = (responses: HttpResponse[]) => responses.map(({ status }) => status);
 
-/** A node whose key begins its minute now. */
+/** Runs work on a node with a new key, whose minute begins now. */
 const onNewMinute = async <Result>(quota: number, work: (node: ServiceNode) => Promise<Result>) => {
   const { key } = await store.keys.issue({ name: 'one test' });
   return onNode({ ...store, key }, { QUOTA_PER_MINUTE: `${quota}` }, work);
@@ -53,7 +53,7 @@ describe('the unit is one per operation and one per animal:', () => {
     [2, 'a list of one', '{ pets(limit: 1) { id } }', '/v1/pets?limit=1'],
     [1, 'an empty list', '{ pets(status: sold) { id } }', '/v1/pets?status=sold'],
     [1, 'a list that is refused', '{ pets(limit: 0) { id } }', '/v1/pets?limit=0'],
-    // GraphQL's own type refuses it before anything runs.
+    // GraphQL's own type refuses it before a resolver runs.
     [1, 'a limit that is a fraction', undefined, '/v1/pets?limit=0.1'],
     [
       14,
@@ -63,23 +63,23 @@ describe('the unit is one per operation and one per animal:', () => {
       exact,
     ],
     [2, 'an animal found', '{ pet(id: 1) { id } }', '/v1/pets/1'],
-    [1, 'an animal that is not there', '{ pet(id: 77) { id } }', '/v1/pets/77'],
+    [1, 'an animal that is unknown', '{ pet(id: 77) { id } }', '/v1/pets/77'],
     [1, 'an id that is none', '{ pet(id: "rex") { id } }', '/v1/pets/rex'],
     [2, 'an animal created', create, '/v1/pets', { method: 'POST', json: newPet }],
     [1, 'a creation that is refused', create.replace('Rex', '\\u0000'), '/v1/pets', { method: 'POST', json: {} }],
-    [0, 'what cannot be read', '{', '/v1/pets', { method: 'POST', body: '{' }],
-    [0, 'what there is not', '{ nothing }', '/v1/nothing'],
+    [0, 'a syntax error', '{', '/v1/pets', { method: 'POST', body: '{' }],
+    [0, 'an unknown name', '{ nothing }', '/v1/nothing'],
     [4, 'two animals created', create.replace('{', '{ a: createPet(input: { name: "a", categoryId: 1 }) { id } b: ')],
     [4, 'a connection of three', '{ petsConnection { edges { node { id } } } }'],
     [4, 'a connection without its edges', '{ petsConnection { pageInfo { hasNextPage } } }'],
     [8, 'a list twice, by aliases', '{ a: pets { id } b: pets { id } }'],
     [6, 'fragments', '{ ...F } fragment F on Query { pets { id } ...G } fragment G on Query { pet(id: 1) { id } }'],
-    [4, 'a field written twice, which is one', '{ pets { id } pets { name } }'],
+    [4, 'a field twice, which is merged', '{ pets { id } pets { name } }'],
     [0, 'a field that is skipped', '{ pets @skip(if: true) { id } }'],
     [1, 'the standard introspection', getIntrospectionQuery()],
     [6, 'introspection beside a list of three', '{ a: __typename ...F pets { id } } '.concat(introspective)],
     [0, 'the name of the type alone', '{ __typename }'],
-  ])('%i for %s, on each face that has it, interpreted and compiled', async (cost, _what, query, path, request) => {
+  ])('%i for %s, through each API that has it, interpreted and compiled', async (cost, _what, query, path, request) => {
     const one = await client();
     const calls = [path && (() => rest(one, path, request)), query && (() => graphqlText(one, { query }))];
     for (let time = 0; time < 3; time += 1) {
@@ -90,7 +90,7 @@ describe('the unit is one per operation and one per animal:', () => {
     }
   });
 
-  test('nothing but 403 for a key that may not create', async () => {
+  test('0 for the 403 of a key that may not create', async () => {
     const reader = await client('read');
     expect(await costOf(reader, () => rest(reader, '/v1/pets', { method: 'POST', json: newPet }))).toBe(0);
     expect(await costOf(reader, () => graphqlText(reader, { query: create }))).toBe(0);
@@ -119,7 +119,7 @@ const lists = [
   { name: 'GraphQL', list: (node: ServiceNode) => graphqlText(node, { query: '{ pets(limit: 100) { id } }' }) },
 ];
 
-test.each(lists)('over the quota $name answers 429 with Retry-After, RateLimit and RateLimit-Policy', async (face) => {
+test.each(lists)('over the quota $name sends 429 with Retry-After, RateLimit and RateLimit-Policy', async (face) => {
   await stock(store.database, 5);
   await onNewMinute(6, async (node) => {
     const limit = { remaining: 0, quota: 6, window: 60, reset: expect.any(Number) };
@@ -139,9 +139,9 @@ test.each(lists)('over the quota $name answers 429 with Retry-After, RateLimit a
   });
 });
 
-test('a quota is per key: what one uses up another has; it is one for both secrets of a key', async () => {
+test('each key has its own quota; both secrets of a key share one', async () => {
   await stock(store.database, 5);
-  // Without a quota nothing is said of one.
+  // Without a quota there are no headers for it.
   const { headers } = await rest(store, '/v1/pets');
   expect([headers.ratelimit, headers['ratelimit-policy']]).toEqual([undefined, undefined]);
   const greedy = await store.keys.issue({ name: 'greedy' });
@@ -156,12 +156,12 @@ test('a quota is per key: what one uses up another has; it is one for both secre
 });
 
 describe.each(lists)('$name cannot overdraw a quota in parallel:', ({ list }) => {
-  /** @returns how many animals each answer had */
+  /** @returns the number of animals in each response */
   async function served(node: ServiceNode, count: number): Promise<number[]> {
     const responses = await together(node, store.database, count, () => list(node));
-    const answered = responses.filter(({ status }) => status === 200);
-    expect(responses.filter(({ status }) => status === 429)).toHaveLength(count - answered.length);
-    return answered.map(({ text }) => text.match(/"id"/g)?.length ?? 0);
+    const accepted = responses.filter(({ status }) => status === 200);
+    expect(responses.filter(({ status }) => status === 429)).toHaveLength(count - accepted.length);
+    return accepted.map(({ text }) => text.match(/"id"/g)?.length ?? 0);
   }
 
   test('300 lists of 100 at once get at most the units of the quota and those of one operation', async () => {
@@ -175,18 +175,18 @@ describe.each(lists)('$name cannot overdraw a quota in parallel:', ({ list }) =>
     });
   });
 
-  test('what was taken beforehand and not used is given back, to the unit', async () => {
+  test('units that were reserved and not used are returned exactly', async () => {
     await stock(store.database, 3);
     await onNewMinute(500, async (node) => {
-      const answered = await served(node, 300);
-      expect(new Set(answered)).toEqual(new Set([3]));
-      // Those that were refused found all units taken by others, and paid nothing.
-      expect(answered.length).toBeLessThanOrEqual(125);
-      expect(await probe(node)).toBe(Math.max(0, 500 - 4 * answered.length - 1));
+      const accepted = await served(node, 300);
+      expect(new Set(accepted)).toEqual(new Set([3]));
+      // The refused requests found all units reserved by others, and were not charged.
+      expect(accepted.length).toBeLessThanOrEqual(125);
+      expect(await probe(node)).toBe(Math.max(0, 500 - 4 * accepted.length - 1));
     });
   });
 
-  test('an operation that fails costs one, whatever it might have answered', async () => {
+  test('an operation that fails costs one, regardless of its reservation', async () => {
     await onNewMinute(5000, async (node) => {
       await whileReadsFail(store.database, '57014', async () => {
         const responses = await together(node, store.database, 40, () => list(node));
@@ -197,7 +197,7 @@ describe.each(lists)('$name cannot overdraw a quota in parallel:', ({ list }) =>
   });
 });
 
-test('a look-up takes two units in advance: the animal may be there', async () => {
+test('a look-up reserves two units, because the animal may exist', async () => {
   await stock(store.database, 1);
   await onNewMinute(3, async (node) => {
     const responses = await together(node, store.database, 20, () => rest(node, '/v1/pets/1'));
@@ -205,11 +205,11 @@ test('a look-up takes two units in advance: the animal may be there', async () =
   });
 });
 
-test('a client that is refused because of operations under way is not told that all is used up', async () => {
+test('a refusal because of operations under way does not say that the quota is used up', async () => {
   await onNewMinute(100, async (node) => {
     const { rows } = store.database;
     let refused: HttpResponse | undefined;
-    // While the first one is read the second one comes, and is answered.
+    // While the first request reads, the second one arrives and gets its response.
     store.database.rows = async (...statement) => {
       if (statement[0].name.startsWith('list_')) refused = await rest(node, '/v1/pets?limit=100');
       return rows.apply(store.database, statement) as never;
@@ -227,7 +227,7 @@ test('a client that is refused because of operations under way is not told that 
   });
 });
 
-test('a mutation of which some is done is not answered as one to be repeated', async () => {
+test('a mutation that was carried out in part has no Retry-After', async () => {
   await onNewMinute(3, async (node) => {
     const create = (name: string) => `${name}: createPet(input: { name: "${name}", categoryId: 1 }) { id }`;
     const query = `mutation { ${create('a')} ${create('b')} ${create('c')} }`;
@@ -235,7 +235,7 @@ test('a mutation of which some is done is not answered as one to be repeated', a
     expect(status).toBe(200);
     expect(headers).not.toHaveProperty('retry-after');
     expect(errors).toMatchObject([{ path: ['c'], extensions: { code: 'TOO_MANY_REQUESTS' } }]);
-    // Nothing of the next one is done.
+    // The next mutation is refused before its first field.
     const next = await graphqlText(node, { query: `mutation { ${create('d')} }` });
     expect([next.status, next.headers['retry-after']]).toEqual([429, expect.stringMatching(/^\d+$/)]);
   });

@@ -31,9 +31,9 @@ test.each<[string, number, { body?: string; headers?: Record<string, string> }]>
   ['pets', 403, { body: `{"name":"${'x'.repeat(2_000_000)}"}` }],
   ['pets', 403, { body: '<pet/>', headers: { 'content-type': 'application/xml' } }],
   ['pets', 403, { body: 'x', headers: { 'content-encoding': 'gzip' } }],
-  // What is not possible at all is so for it, too.
+  // A method that no key may use stays 405.
   ['pets/1', 405, {}],
-])('on REST the scope is judged before the body is looked at: POST %s is %i (%#)', async (path, expected, request) => {
+])('REST checks the scope before the body: POST %s is %i (%#)', async (path, expected, request) => {
   const { status, json } = await rest(store, `/v1/${path}`, { method: 'POST', ...request, key: readKey });
   expect({ status, json }).toEqual({ status: expected, json: expected === 403 ? forbidden : expect.anything() });
 });
@@ -43,10 +43,10 @@ test.each([
   `mutation { ${creation} }`,
   `mutation { pets: ${creation} }`,
   `mutation { ...F } fragment F on Mutation { ${creation} }`,
-  // Values are judged later.
+  // Values are checked later.
   'mutation { createPet(input: { name: "\\u0000", categoryId: "x" }) { id } }',
   `query A { __typename } mutation B { ${creation} }`,
-])('on GraphQL it is FORBIDDEN, compiled or not: %s', async (query) => {
+])('GraphQL refuses it as FORBIDDEN, interpreted and compiled: %s', async (query) => {
   const operationName = query.includes('mutation B') ? 'B' : undefined;
   const { data, errors } = await graphqlThrice(store, { query, operationName }, readKey);
   expect(data ?? null).toBeNull();

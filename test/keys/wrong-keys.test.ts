@@ -9,20 +9,20 @@ import { describe, expect, test } from '../support/jest.ts';
 import { eventually } from '../support/process.ts';
 import { onNode, type ServiceNode, storeForAll } from '../support/store.ts';
 
-/** Wrong keys are limited by address, and lock no other client out. */
+/** Wrong keys are limited by address, and do not lock out other clients. */
 
 const store = storeForAll();
 
 const withLimit = (env: Record<string, string>, work: (node: ServiceNode) => Promise<void>) =>
   onNode(store, { AUTH_FAILURES_PER_MINUTE: '5', ...env }, work);
 const onLimited = (work: (node: ServiceNode) => Promise<void>) => withLimit({}, work);
-const statusesOf = (answers: Array<{ status: number }>) => answers.map(({ status }) => status);
+const statusesOf = (responses: Array<{ status: number }>) => responses.map(({ status }) => status);
 const from = (address: string) => ({ 'x-forwarded-for': address });
 
 const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const another = (character = '') => digits[(digits.indexOf(character) + 1) % digits.length];
 
-/** Every way to mistype a key, and what never was one. */
+/** Texts that cannot be keys: one with each kind of typing error, and others. */
 function wrongShapes(): string[] {
   const secret = createSecret();
   const swapAt = [...secret].findIndex((character, at) => at > 4 && character !== secret[at + 1]);
@@ -36,7 +36,7 @@ function wrongShapes(): string[] {
 }
 
 describe('wrong keys from one address', () => {
-  test('are 429 with Retry-After from the limit on, on both faces and for unknown paths, without a look-up', () =>
+  test('are 429 with Retry-After from the limit on, for both APIs and unknown paths, without a look-up', () =>
     onLimited(async (node) => {
       expect(await guess(node, 7)).toEqual(judged(5, 7));
       const statements = await statementsOf(store.database, async () => {
@@ -58,7 +58,7 @@ describe('wrong keys from one address', () => {
       expect(statements).toEqual([]);
     }));
 
-  test('are counted; requests without a key, and those with one of the wrong shape, cost no look-up and are not', () =>
+  test('are counted; requests without a key or with one of the wrong shape are not, and need no look-up', () =>
     onLimited(async (node) => {
       const shapes = wrongShapes();
       const tryAll = async () => {
@@ -90,10 +90,10 @@ test.each([
       await inUse(['select_keys', list]);
       for (let at = 0; at < 100; at += 1) expect((await callWith(node, wrong())).status).toBe(401);
       await inUse([list]);
-      // A key that was never seen waits where others have guessed.
+      // A key that the node has never seen is refused at an address with too many guesses.
       const { key } = await store.keys.issue({ name: 'late' });
       expect((await callWith(node, key)).status).toBe(wrong === createSecret ? 429 : 200);
-      // Its look-up is too old to be believed: there is another one, whatever the others did.
+      // The look-up of the used key has expired: it is repeated, regardless of the guesses.
       for (const later of [901, 1802, 30_000]) {
         setTo(later);
         await inUse(['select_keys', list]);
@@ -121,7 +121,7 @@ describe('a wrong key that is repeated', () => {
       }),
     ));
 
-  test('because it was revoked is counted once however many come at the same time, and locks out no others', async () => {
+  test('because it was revoked is counted once for any number of parallel requests, and locks out no others', async () => {
     const revoked = await store.keys.issue({ name: 'revoked' });
     const other = await store.keys.issue({ name: 'other' });
     await onLimited(async (node) => {
@@ -129,31 +129,31 @@ describe('a wrong key that is repeated', () => {
       await store.keys.revoke(revoked.id);
       await eventually(async () => (await callWith(node, revoked.key)).status === 401);
       await withClock(async (setTo) => {
-        // Its client goes on, with a few connections, and whatever was remembered of the key is forgotten meanwhile.
+        // Its client continues, with a few connections, and the node forgets the key between the rounds.
         for (const later of [0, 15_000, 30_000]) {
           setTo(later);
-          const answers = await together(node, store.database, 20, () => callWith(node, revoked.key));
-          expect(statusesOf(answers)).toEqual(judged(20, 20));
+          const responses = await together(node, store.database, 20, () => callWith(node, revoked.key));
+          expect(statusesOf(responses)).toEqual(judged(20, 20));
         }
         expect((await callWith(node, other.key)).status).toBe(200);
-        // Each time is more than ten seconds after the one before.
+        // The rounds are more than ten seconds apart, so each has counted once.
         expect(await guess(node, 5)).toEqual(judged(3, 5));
       });
     });
   });
 });
 
-test('good ones that have not been seen yet, and come all at once, are let in', async () => {
+test('valid keys that the node has not seen yet are accepted in parallel', async () => {
   const keys = await Promise.all(Array.from({ length: 30 }, (_, at) => store.keys.issue({ name: `key ${at}` })));
   await onLimited(async (node) => {
-    const answers = await Promise.all(keys.map(({ key }) => callWith(node, key)));
-    expect(new Set(statusesOf(answers))).toEqual(new Set([200]));
+    const responses = await Promise.all(keys.map(({ key }) => callWith(node, key)));
+    expect(new Set(statusesOf(responses))).toEqual(new Set([200]));
   });
 });
 
 describe('the address that counts', () => {
   test.each([{}, { TRUST_PROXY: '203.0.113.9' }] as Array<Record<string, string>>)(
-    'is the connection, whatever a client says, with %j',
+    'is that of the connection, regardless of headers, with %j',
     (env) =>
       withLimit(env, async (node) => {
         const names = ['x-forwarded-for', 'x-real-ip', 'x-client-ip', 'true-client-ip'];
@@ -167,17 +167,17 @@ describe('the address that counts', () => {
 
   test.each([
     [
-      'what that proxy added, not what the client wrote before it',
+      'the one that the proxy added, not those that the client wrote before it',
       ['198.51.100.1, 192.0.2.1', '198.51.100.2, 192.0.2.1'],
       ['192.0.2.2'],
     ],
     [
-      'one for an IPv6 network of 64 bits, which is what one client has',
+      'one for an IPv6 network of 64 bits, because one client has all of it',
       ['2001:db8:0:1::1', '2001:db8:0:1:ffff:ffff:ffff:ffff', '2001:db8::1:0:0:0:2'],
       ['2001:db8:0:2::1', '2001:db8::1', '::1', '192.0.2.1'],
     ],
     [
-      'the whole IPv4 address, also as an operating system that listens on IPv6 writes it',
+      'the whole IPv4 address, also in its IPv6 form',
       ['::ffff:192.0.2.1', '192.0.2.1', '::FFFF:c000:0201'],
       ['::ffff:192.0.2.2'],
     ],
@@ -188,14 +188,14 @@ describe('the address that counts', () => {
     }),
   );
 
-  // Proxies write X-Forwarded-*, and pass on what else a client sends: RFC 7239's Forwarded is the client's own word.
-  test.each(['1', '127.0.0.1'])('is not what Forwarded says, with TRUST_PROXY=%s', async (TRUST_PROXY) => {
+  // Proxies write X-Forwarded-* and pass on all other headers: a client can forge RFC 7239's Forwarded.
+  test.each(['1', '127.0.0.1'])('is never that of Forwarded, with TRUST_PROXY=%s', async (TRUST_PROXY) => {
     const { key } = await store.keys.issue({ name: 'never seen before' });
     for (const claim of [(at: number) => `for=198.51.100.${at}`, () => 'for=203.0.113.7', () => '"']) {
       await withLimit({ TRUST_PROXY }, async (node) => {
         const claiming = (at: number) => ({ ...from('192.0.2.1'), forwarded: claim(at) });
         expect(await guess(node, 7, claiming)).toEqual(judged(5, 7));
-        // Who is named there is not locked out.
+        // The address in Forwarded is not locked out.
         expect((await callWith(node, key, from('203.0.113.7'))).status).toBe(200);
         expect(await guess(node, 7, (at) => ({ forwarded: claim(at) }))).toEqual(judged(5, 7));
       });
@@ -203,7 +203,7 @@ describe('the address that counts', () => {
   });
 });
 
-/** The key from the configuration, which an operator made up: of all keys it alone may be guessable. */
+/** The key from the configuration: it alone may be guessable, because an operator has chosen it. */
 describe('the bootstrap key', () => {
   const key = 'bootstrap-0123456789abcdef0123456789';
   const guessed = (at: number) => `bootstrap-0123456789abcdef0123456${100 + at}`;
@@ -216,7 +216,7 @@ describe('the bootstrap key', () => {
     return statuses;
   }
 
-  test('opens both faces while it is configured, and its last use does not wear off', async () => {
+  test('is accepted by both APIs while it is configured, also long after its last use', async () => {
     await onConfigured((node) =>
       withClock(async (setTo) => {
         for (const later of [0, 900, 59_000, 600_000]) {
@@ -228,18 +228,18 @@ describe('the bootstrap key', () => {
     expect((await callWith(store, key)).status).toBe(401);
   });
 
-  test('is limited like others: guesses are 429 over the limit, and so is the right one from an address that never used it', () =>
+  test('is limited like others: over the limit guesses are 429, and so is the key from an address that never used it', () =>
     onConfigured(async (node) => {
       expect(await guessIt(node, 8)).toEqual(judged(5, 8));
       const { status, headers, text } = await callWith(node, key, one);
       const message = 'Too many requests with a wrong API key came from this address.';
       expect([status, JSON.parse(text)]).toEqual([429, { code: 'TOO_MANY_REQUESTS', status: 429, message }]);
       expect(Number(headers['retry-after'])).toBeGreaterThan(0);
-      // Elsewhere nobody has guessed.
+      // The other address has no guesses.
       expect((await callWith(node, key, from('192.0.2.2'))).status).toBe(200);
     }));
 
-  test('counts with wrong keys of every other kind, but not what is too short to be it; an address that used it gets 200', () =>
+  test('is counted with all other wrong keys, except guesses that are too short; an address that used it gets 200', () =>
     onConfigured(async (node) => {
       expect((await callWith(node, key, one)).status).toBe(200);
       const short = async () => expect((await callWith(node, key.slice(0, 31), one)).status).toBe(401);
@@ -250,7 +250,7 @@ describe('the bootstrap key', () => {
       expect((await callWith(node, key, one)).status).toBe(200);
     }));
 
-  test('is guessed at in one piece: all are judged together, and every later one is refused', () =>
+  test('is guessed in one piece: all guesses get one verdict, and every later one is refused', () =>
     onConfigured(async (node) => {
       const requests = Array.from({ length: 100 }, (_, at) => {
         const last = at === 99 ? 'Connection: close\r\n' : '';

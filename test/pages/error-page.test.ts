@@ -2,7 +2,7 @@ import { send } from '../support/http.ts';
 import { expect, test } from '../support/jest.ts';
 import { storeForAll } from '../support/store.ts';
 
-/** Addresses that a browser asks for in vain: a page instead of an Error body, with the same status and headers. */
+/** A browser gets a page for an unknown address instead of an Error body, with the same status and headers. */
 
 const store = storeForAll();
 const chromium = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8';
@@ -14,8 +14,8 @@ async function typeOf(
   { key, method, accept = chromium }: { key?: string; method?: string; accept?: string } = {},
 ) {
   const headers = { accept, ...(key && { authorization: `Bearer ${key}` }) };
-  const { status, headers: answered } = await send(store.origin, { path, headers, ...(method && { method }) });
-  return [status, answered['content-type']];
+  const { status, headers: received } = await send(store.origin, { path, headers, ...(method && { method }) });
+  return [status, received['content-type']];
 }
 
 test('without a key every unknown address is the same page, with 401 and its headers', async () => {
@@ -48,7 +48,7 @@ test('without a key a browser cannot tell known addresses from unknown ones, how
   }
 });
 
-test('with a key it is 404, with the message of the Error body', async () => {
+test('with a key an unknown address is 404, with the message of the Error body', async () => {
   const { status, text } = await send(store.origin, {
     path: '/none',
     headers: { accept: chromium, authorization: `Bearer ${store.key}` },
@@ -57,7 +57,7 @@ test('with a key it is 404, with the message of the Error body', async () => {
   expect(text).toContain('<p>There is nothing at this address.</p>');
 });
 
-test('who does not prefer HTML gets the Error body, which varies by Accept too', async () => {
+test('a client that does not prefer HTML gets the Error body, which varies by Accept, too', async () => {
   for (const accept of ['*/*', 'application/json', 'application/json, text/html;q=0.9', 'image/png']) {
     expect([accept, ...(await typeOf('/none', { accept }))]).toEqual([accept, 401, json]);
   }
@@ -66,7 +66,7 @@ test('who does not prefer HTML gets the Error body, which varies by Accept too',
   expect(JSON.parse(text)).toMatchObject({ code: 'UNAUTHENTICATED', status: 401 });
 });
 
-test('the APIs answer with Error bodies whatever a browser accepts, and so does any other failure', async () => {
+test('the APIs send Error bodies also to a browser, and so does a POST to any address', async () => {
   const { key } = store;
   for (const path of ['/v1', '/v1/', '/v1/none', '/v1/pets', '/graphql/none', '/v1/pets/%ud800', '/graphql/%']) {
     expect([path, ...(await typeOf(path))]).toEqual([path, 401, json]);

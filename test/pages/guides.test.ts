@@ -12,7 +12,7 @@ const get = (path: string) => send(store.origin, { path, headers: { accept: 'tex
 /** The links and pictures of a page. */
 const targetsOf = (html: string) => [...html.matchAll(/\b(?:href|src|srcset)="([^"]*)"/g)].map(([, to = '']) => to);
 
-/** Every address of this service that pages lead to from `/guide` on, with what it answers. */
+/** @returns every address of this service that links lead to from `/guide` on, with its response */
 async function walk() {
   const found = new Map<string, { status: number; html: string }>();
   const anchors: URL[] = [];
@@ -33,7 +33,7 @@ async function walk() {
   return { found, anchors, absolute };
 }
 
-test('from /guide on, without a key, every link leads to a page, a picture or a heading; and every guide is reached', async () => {
+test('from /guide on, without a key, every link leads to a page, a picture or a heading, and every guide is linked', async () => {
   const { found, anchors, absolute } = await walk();
   const dead = [...found].filter(([, { status }]) => status !== 200).map(([path]) => path);
   const headless = anchors.filter(
@@ -66,7 +66,7 @@ test('a guide may show only its styles and pictures, and is revalidated', async 
   expect([again.status, again.text]).toEqual([304, '']);
 });
 
-test('it is the Markdown: headings, tables, code; diagrams are text; files of the repository are no links', async () => {
+test('a guide has the headings and code of its Markdown; diagrams are text; files of the repository are no links', async () => {
   const errors = (await get('/guide/errors')).text;
   expect(errors).toContain('<title>Errors · Animal Store</title>');
   expect(errors).toContain('<h3 id="bad_user_input">BAD_USER_INPUT</h3>');
@@ -77,7 +77,7 @@ test('it is the Markdown: headings, tables, code; diagrams are text; files of th
   expect(develop).not.toMatch(/flowchart|\]\(/);
 });
 
-test('a guide that does not exist is like any unknown path', async () => {
+test('a guide that does not exist is an unknown path', async () => {
   for (const path of ['/guide/none', '/guide/images/none.png', '/guide/images/', '/guide/errors.html', '/guide/x/y']) {
     expect([path, (await rest(store, path, { key: null })).status]).toEqual([path, 401]);
     expect([path, (await rest(store, path)).status]).toEqual([path, 404]);

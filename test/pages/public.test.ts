@@ -5,7 +5,7 @@ import { describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
 
-/** What needs no key: `/`, as a page for browsers and as JSON for everyone else, and what it leads to. */
+/** Addresses that need no key: `/`, as a page for browsers and as JSON for other clients, and its links. */
 
 const chromium = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8';
 const store = storeForAll();
@@ -47,7 +47,7 @@ describe('a machine', () => {
     const forwarded = forwardedTo('a.example', 'https', '/store');
     expect((await json(behind, forwarded)).links.reference).toBe('https://a.example/store/docs');
     expect(await html(behind, forwarded)).toContain('  https://a.example/store/v1/pets');
-    // From anyone else these headers count for nothing.
+    // From an untrusted client these headers are ignored.
     expect((await json(store, forwarded)).links.reference).toBe(`${store.origin}/docs`);
   });
 });
@@ -60,7 +60,7 @@ test.each([
   [chromium, 'text/html'],
   ['TEXT/*', 'text/html'],
   ['application/json;q=0.1, */*', 'text/html'],
-])('who accepts %s gets %s', async (accept, type) => {
+])('a client that accepts %s gets %s', async (accept, type) => {
   const { status, headers } = await send(store.origin, { path: '/', headers: accept ? { accept } : {} });
   expect([status, headers['content-type']]).toEqual([200, `${type}; charset=utf-8`]);
   expect(headers).toMatchObject({ vary: 'Accept, accept-encoding', 'cache-control': 'no-cache' });
@@ -78,7 +78,7 @@ describe('the page', () => {
     expect(text).not.toMatch(/\bon\w+=|style="/);
   });
 
-  test('has the links that a machine gets, and each leads somewhere without a key', async () => {
+  test('has the links of the JSON, and each works without a key', async () => {
     const paths = linksIn(await html(store));
     const links: Record<string, string> = (await json(store)).links;
     expect(paths).toEqual(Object.values(links).map((link) => new URL(link).pathname));
@@ -87,13 +87,13 @@ describe('the page', () => {
     }
   });
 
-  test('says how to get a key, and how to use it', async () => {
+  test('shows how to get a key, and how to use it', async () => {
     const page = await html(store);
     expect(page).toContain('npm run store -- keys issue --name me');
     expect(page).toContain(`curl -H &quot;Authorization: Bearer $KEY&quot; \\\n  ${store.origin}/v1/pets`);
   });
 
-  test('does not lead to what is closed', async () => {
+  test('has no links to pages that are switched off', async () => {
     const paths = ['/guide', '/guide/errors', '/docs', '/v1/openapi.json', '/livez', '/readyz'];
     expect(linksIn(await html(closed))).toEqual(paths);
     const names = ['guides', 'errors', 'reference', 'openapi', 'liveness', 'readiness'];
@@ -113,7 +113,7 @@ test('/schema.graphql is the committed schema, as text', async () => {
   expect(text).toBe(await readFile('schema/schema.graphql', 'utf8'));
 });
 
-test('where the schema is closed nothing is there, like at any unknown path', async () => {
+test('with GRAPHQL_INTROSPECTION=false /schema.graphql is an unknown path', async () => {
   expect((await rest(closed, '/schema.graphql', { key: null })).status).toBe(401);
   const nothing = { code: 'NOT_FOUND', message: 'There is nothing at this address.', status: 404 };
   expect((await rest(closed, '/schema.graphql')).json).toEqual(nothing);
@@ -134,12 +134,12 @@ test.each([
   ['/graphiql/', '../graphiql'],
   ['/guide/', '../guide'],
   ['/guide/errors/', '../errors'],
-])('%s leads to %s, behind whatever prefix', async (path, location) => {
+])('%s redirects to %s, which works behind any prefix', async (path, location) => {
   const { status, headers } = await send(store.origin, { path });
   expect([status, headers.location]).toEqual([308, location]);
 });
 
-test('the files of the pages come compressed, and are revalidated, not sent again', async () => {
+test('the files of the pages are compressed, and a request with their tag gets 304', async () => {
   for (const name of ['swagger-ui-bundle.js', 'swagger-ui.css', 'front-page.js', 'key.js']) {
     const path = `/docs/static/${name}`;
     const { headers } = await send(store.origin, { path, headers: { 'accept-encoding': 'br' } });
@@ -152,7 +152,7 @@ test('the files of the pages come compressed, and are revalidated, not sent agai
   }
 });
 
-test('every page leads back to the front page, and has its icon and its colours', async () => {
+test('every page has a link to the front page, with its icon', async () => {
   for (const path of ['/docs', '/graphql', '/guide']) {
     const { text } = await send(store.origin, { path, headers: { accept: 'text/html' } });
     expect(text).toMatch(/<a class="home" href="\.\/"><img src="docs\/static\/icon\.svg"/);
