@@ -3,10 +3,10 @@ import { createServer } from 'node:http';
 import { ClusterWorker } from '../src/worker.ts';
 import { Workers } from '../src/workers.ts';
 
-/** A parent that is told what to do by messages, and workers that answer with what they know. */
+/** A parent that messages control, and workers that respond with their number and state. */
 if (cluster.isPrimary) {
-  const tell = (message: object) => void process.send?.(message);
-  const line = (fields: object, message: string) => tell({ message, ...fields });
+  const report = (message: object) => void process.send?.(message);
+  const line = (fields: object, message: string) => report({ message, ...fields });
   const workers = new Workers({
     program: import.meta.filename,
     count: 2,
@@ -14,12 +14,12 @@ if (cluster.isPrimary) {
     log: { info: line, error: line, fatal: line },
     output: process.stdout,
     drainTime: 10_000,
-    onGiveUp: (reason) => tell({ message: 'given up', reason }),
+    onGiveUp: (reason) => report({ message: 'given up', reason }),
   });
-  void workers.listening.then((address) => tell({ message: 'listening', address }));
-  process.on('message', async (wanted: { share?: string }) => {
-    if (wanted.share) return workers.share(wanted.share);
-    tell({ message: 'drained', isClean: await workers.drain() });
+  void workers.listening.then((address) => report({ message: 'listening', address }));
+  process.on('message', async (command: { share?: string }) => {
+    if (command.share) return workers.share(command.share);
+    report({ message: 'drained', isClean: await workers.drain() });
     process.disconnect?.();
   });
 } else {

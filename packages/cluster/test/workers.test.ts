@@ -14,45 +14,45 @@ interface Line {
   isClean?: boolean;
 }
 
-/** Starts the program. */
+/** Starts program.ts and collects its messages. */
 function start() {
   const parent = fork(join(import.meta.dirname, 'program.js'));
   const lines: Line[] = [];
   parent.on('message', (line: Line) => lines.push(line));
-  /** Waits for so many lines with this message. @returns the last one */
-  const told = async (message: string, times = 1): Promise<Line> => {
+  /** Waits for a number of lines with this message. @returns the last one */
+  const received = async (message: string, times = 1): Promise<Line> => {
     for (;;) {
       const found = lines.filter((line) => line.message === message);
       if (found.length >= times) return found[times - 1] as Line;
       await once(parent, 'message');
     }
   };
-  return { parent, lines, told };
+  return { parent, lines, received };
 }
 
-test('workers take connections in turn, know how many are up and what is shared, and are replaced when they die', async () => {
-  const { parent, told } = start();
-  const { address = '' } = await told('listening');
-  const ask = async () => (await (await fetch(address)).json()) as Record<string, unknown>;
-  /** Asks until both workers give an answer with these members. */
+test('workers take connections in turn, know how many are up and the shared value, and are replaced when they die', async () => {
+  const { parent, received } = start();
+  const { address = '' } = await received('listening');
+  const fetchState = async () => (await (await fetch(address)).json()) as Record<string, unknown>;
+  /** Waits until both workers respond with these members. */
   const both = async (members: object) => {
     for (const seen = new Set(); seen.size < 2; ) {
-      const { number, ...answer } = await ask();
-      if (Object.entries(members).every(([name, value]) => answer[name] === value)) seen.add(number);
+      const { number, ...state } = await fetchState();
+      if (Object.entries(members).every(([name, value]) => state[name] === value)) seen.add(number);
     }
   };
-  const { workerPid: victim = 0 } = await told('worker ready', 2);
+  const { workerPid: victim = 0 } = await received('worker ready', 2);
   await both({ up: 2, count: 2, hasStarted: true, shared: 'first' });
 
   parent.send({ share: 'second' });
   await both({ shared: 'second' });
 
   process.kill(victim, 'SIGKILL');
-  expect(await told('worker died')).toMatchObject({ workerPid: victim, signal: 'SIGKILL', restartInMs: 100 });
-  expect((await told('worker ready', 3)).workerPid).not.toBe(victim);
+  expect(await received('worker died')).toMatchObject({ workerPid: victim, signal: 'SIGKILL', restartInMs: 100 });
+  expect((await received('worker ready', 3)).workerPid).not.toBe(victim);
   await both({ up: 2, shared: 'second' });
 
   parent.send({});
-  expect(await told('drained')).toMatchObject({ isClean: true });
+  expect(await received('drained')).toMatchObject({ isClean: true });
   await expect(fetch(address)).rejects.toThrow();
 });

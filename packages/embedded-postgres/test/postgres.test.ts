@@ -14,7 +14,7 @@ const { describe, expect, test, beforeAll, afterAll, afterEach } = globalThis as
 
 const newFolder = () => mkdtempDisposableSync(join(tmpdir(), 'embedded-postgres-test-'));
 
-/** A session with a store. */
+/** Opens a session with a store. */
 async function sessionWith({ host, port = 5432 }: { host: string; port?: number }): Promise<pg.Client> {
   const session = new pg.Client({ host, port, user: 'postgres', database: 'postgres' });
   session.on('error', () => undefined);
@@ -25,7 +25,7 @@ async function sessionWith({ host, port = 5432 }: { host: string; port?: number 
 const folder = newFolder();
 let store: EmbeddedPostgres;
 let pool: pg.Pool;
-// One for all tests: none of them may leave it in a state that the next one would notice.
+// All tests share one store, so none may leave a state that affects the next one.
 beforeAll(async () => {
   store = await openEmbeddedPostgres(folder.path);
   pool = new pg.Pool({ host: store.host, user: store.user, database: store.database, max: 8 });
@@ -38,7 +38,7 @@ afterAll(async () => {
   folder.remove();
 });
 
-/** A message of PostgreSQL's protocol; the first one of a session has no type. */
+/** A message of PostgreSQL's protocol; the first message of a session has no type. */
 function message(type: string, ...parts: Array<string | number[]>): Buffer {
   const body = Buffer.concat(
     parts.map((part) => (typeof part === 'string' ? Buffer.from(`${part}\0`) : Buffer.from(part))),
@@ -54,7 +54,7 @@ const flush = message('H');
 
 const connected = () => connect(join(store.host, '.s.PGSQL.5432'));
 
-/** A session whose bytes the test writes itself, and that has been greeted. */
+/** @returns a socket after the start of a session; the test writes the bytes of its messages */
 async function session(): Promise<Socket> {
   const socket = connected();
   socket.write(message('', [0, 3, 0, 0], 'user', 'postgres', 'database', 'postgres', [0]));
@@ -63,7 +63,7 @@ async function session(): Promise<Socket> {
 }
 
 describe('the shared backend', () => {
-  test('is not held by a connection that falls silent in a transaction, which is undone', async () => {
+  test('rolls back a transaction whose connection falls silent, and serves the others', async () => {
     using own = newFolder();
     const impatient = await openEmbeddedPostgres(own.path, { maxSilence: 50 });
     const [silent, other] = await Promise.all([sessionWith(impatient), sessionWith(impatient)]);
@@ -74,7 +74,7 @@ describe('the shared backend', () => {
     await impatient.close();
   });
 
-  test('keeps statements apart that come in many pieces, and tells an error to its sender only', async () => {
+  test('separates statements that arrive in many pieces, and sends an error to its sender only', async () => {
     const long = 'x'.repeat(300_000);
     const calls = Array.from({ length: 30 }, async (_, n) => {
       const failing = expect(pool.query('select 1 / $1::int', [0])).rejects.toThrow('division by zero');
@@ -85,7 +85,7 @@ describe('the shared backend', () => {
     await Promise.all(calls);
   });
 
-  test('keeps a transaction apart from what others do meanwhile', async () => {
+  test('isolates a transaction from concurrent statements', async () => {
     await pool.query('create table visit (id int)');
     const client = await pool.connect();
     await client.query('begin');
@@ -101,7 +101,7 @@ describe('the shared backend', () => {
     ['in a transaction', [begin]],
     ['between the messages of a query', [parse, flush]],
     ['in the middle of a message', [parse, parse.subarray(0, 7)]],
-  ])('goes on when a connection breaks %s, or before it said who it is', async (_, bytes) => {
+  ])('continues when a connection breaks %s, or before its start message', async (_, bytes) => {
     const unknown = connected();
     unknown.write(Buffer.from([0, 0]));
     const socket = await session();
@@ -112,18 +112,18 @@ describe('the shared backend', () => {
     expect(rows).toEqual([{ left: null, n: 7 }]);
   });
 
-  test('answers a statement that comes byte by byte, and then the good-bye, which ends a transaction', async () => {
+  test('executes a statement that arrives byte by byte; the Terminate message behind it ends the transaction', async () => {
     const socket = await session();
-    const answered = text(socket);
+    const output = text(socket);
     for (const byte of Buffer.concat([begin, message('Q', "select 'fare' || 'well'")])) socket.write(Buffer.of(byte));
     socket.write(message('X'));
-    expect(await answered).toContain('farewell');
+    expect(await output).toContain('farewell');
     expect((await pool.query("select to_regclass('unfinished') as left")).rows).toEqual([{ left: null }]);
   });
 
   test.each<[what: string, isGreeted: boolean, bytes: Buffer]>([
-    ['asks to cancel', false, Buffer.from([0, 0, 0, 8, 4, 210, 22, 46])],
-    ['asks to encrypt', false, Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])],
+    ['sends a cancel request', false, Buffer.from([0, 0, 0, 8, 4, 210, 22, 46])],
+    ['sends an SSL request', false, Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])],
     ['begins with a message that is too short', false, Buffer.from([0, 0, 0, 8, 0, 3, 0, 0])],
     ['sends a message of no known type', true, message('z')],
     ['sends a message that is shorter than its length', true, Buffer.from([...Buffer.from('Q'), 0, 0, 0, 3])],
@@ -139,20 +139,20 @@ describe('the shared backend', () => {
     "begin; select 1; SET /* for good */ search_path = ''; commit",
     "-- as pg_dump does it\nselect pg_catalog.set_config('search_path', '', false)",
     'create temp table visit (id int); insert into visit values (7)',
-  ])('keeps what a connection changes in its session from the others: %s', async (change) => {
+  ])('does not apply session changes of one connection to the others: %s', async (change) => {
     await pool.query('create table visit (id int)');
     const [guest, prepared] = await Promise.all([sessionWith(store), sessionWith(store)]);
     await guest.query(change);
     await prepared.query({ name: 'add', text: 'insert into visit values ($1)', values: [1] });
     expect((await pool.query('select id from visit')).rows).toEqual([{ id: 1 }]);
-    // Also of one that stays and goes on.
+    // Also while the connection stays open and changes its session again.
     await guest.query(change);
     await pool.query('insert into visit values (2)');
     await Promise.all([guest.end(), prepared.end()]);
     expect((await pool.query('select id from visit')).rows).toEqual([{ id: 1 }, { id: 2 }]);
   });
 
-  test('leaves settings to the connection that made them until another one has its turn', async () => {
+  test('keeps the settings of a connection until another connection has its turn', async () => {
     const guest = await sessionWith(store);
     await guest.query("set search_path = ''");
     const path = async () => (await guest.query("select current_setting('search_path') as path")).rows[0].path;
@@ -163,12 +163,12 @@ describe('the shared backend', () => {
   });
 });
 
-/** PGlite looks for the rows of a COPY in the message itself, and terminates: its sender is disconnected before that. */
+/** PGlite reads the rows of a COPY from the message itself, and terminates. So its sender is disconnected before. */
 describe('COPY FROM STDIN', () => {
-  /** As one message, and as a statement that is prepared. */
+  /** A simple query, and a prepared statement. */
   const ways = (text: string): pg.QueryConfig[] => [{ text }, { text, name: text.slice(0, 60) }];
 
-  test.each<[text: string, answer: string | undefined]>([
+  test.each<[text: string, value: string | undefined]>([
     ["select 'it''s copy visit from stdin' as text", "it's copy visit from stdin"],
     [String.raw`select E'it\'s copy visit from stdin' as text`, "it's copy visit from stdin"],
     [String.raw`select '\' || 'copy visit from stdin' as text`, String.raw`\copy visit from stdin`],
@@ -176,8 +176,8 @@ describe('COPY FROM STDIN', () => {
     ['select 1 as "a "" copy visit from stdin"', undefined],
     ["select 'plain' as text -- copy visit from stdin", 'plain'],
     ["select /* copy visit\nfrom stdin */ 'plain' as text", 'plain'],
-  ])('is not seen in a statement that only looks like one: %s', async (text, answer) => {
-    for (const way of ways(text)) expect((await pool.query(way)).rows[0].text).toBe(answer);
+  ])('is not detected in strings, names and comments: %s', async (text, value) => {
+    for (const way of ways(text)) expect((await pool.query(way)).rows[0].text).toBe(value);
   });
 
   test.each([
@@ -199,7 +199,7 @@ describe('COPY FROM STDIN', () => {
 });
 
 describe('a store that is opened exclusively', () => {
-  test('is not cut off in silence, admits no other process, and is opened by the one that waited', async () => {
+  test('is not closed when it falls silent, admits no other process, and is then opened by the waiting one', async () => {
     using place = newFolder();
     const { path: folder } = place;
     const own = await openEmbeddedPostgres(folder, { exclusive: true, maxSilence: 50 });
@@ -217,7 +217,7 @@ describe('a store that is opened exclusively', () => {
     await (await next).close();
   });
 
-  test('is refused while another process has it open, and refused to the next when it is retired', async () => {
+  test('is refused while another process has it open; a retired store is refused to the next process', async () => {
     using place = newFolder();
     const { path: folder } = place;
     const other = await openEmbeddedPostgres(folder);

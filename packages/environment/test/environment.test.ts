@@ -43,7 +43,7 @@ test('values have types', () => {
   });
 });
 
-test('what a variable takes is said as it is', () => {
+test('the documented values of a variable are those that it accepts', () => {
   const range = whole(2, 7)(3, 'A number.');
   expect(range.takes).toBe('2 to 7');
   expect([range.parse('2'), range.parse('7')]).toEqual([2, 7]);

@@ -20,12 +20,12 @@ test.each<[text: string, value: unknown]>([
   ['1e3', 1000],
   ['1.5', 1.5],
   ['\u{feff}[1]', [1]],
-])('%s is parsed to the digit', (text, value) => {
+])('%s is parsed exactly', (text, value) => {
   expect(parse(text)).toStrictEqual(value);
 });
 
 test.each(['1.00000000000000001', '9007199254740992.5', '1e400', '-1e400', '1e20'])(
-  '%s, which a double would change, is no number and is written as it was',
+  '%s, which a double would change, is an object and is written unchanged',
   (text) => {
     const value = parse(text);
     expect(typeof value).toBe('object');
@@ -50,6 +50,6 @@ test.each<[bytes: Buffer, reason: RegExp]>([
   [Buffer.from('{"a":'), /^Unexpected end of JSON input$/],
   [Buffer.from([0x22, 0xff, 0x22]), /^it is not valid UTF-8$/],
   [Buffer.from('[1,]'), /^Unexpected token .*[^.]$/],
-])('%s is refused with the reason', (bytes, reason) => {
+])('%s is refused with a reason', (bytes, reason) => {
   expect(() => parseExactJson(bytes)).toThrow(reason);
 });

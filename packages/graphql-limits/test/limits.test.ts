@@ -54,7 +54,7 @@ test.each([
   ],
 ])('%s', (text, expected) => expect(codes(text)).toEqual(expected));
 
-const mostItems = (asked: unknown) => Math.min(asked == null ? 20 : Number(asked), 100);
+const mostItems = (limit: unknown) => Math.min(limit == null ? 20 : Number(limit), 100);
 const costOf = (text: string, variables = {}, maxCost = 1_000_000) => {
   const document = parse(text);
   const node = getOperationAST(document) as OperationDefinitionNode;
@@ -72,14 +72,14 @@ test.each([
   ['{ pet { toys(first: 1) { parts { owner { id } } } } }', {}, 2 + 1 + (1 + 100)],
 ])('%s with %p costs %d', (text, variables, cost) => expect(costOf(text, variables)).toBe(cost));
 
-test('refuses an operation that may cost more', () => {
+test('an operation that may cost more than the limit is refused', () => {
   const message = 'The operation may cost too much: 21, at most 20. Ask for fewer fields or smaller pages.';
   expect(() => costOf('{ pets { id } }', {}, 20)).toThrow(
     expect.objectContaining({ message, extensions: { code: 'QUERY_TOO_COSTLY' } }),
   );
 });
 
-test('wants the cost of a list without pages', () => {
+test('a list without pages must declare its cost', () => {
   const names = buildSchema('type Query { names: [String] }');
   resolve(names, 'Query', 'names');
   expect(() => assertCosts(names)).toThrow('Query.names must say what it costs (complexity).');

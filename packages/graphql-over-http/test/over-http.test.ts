@@ -37,8 +37,8 @@ test.each([
   [{ errors: [{}], failedAt: 'operation' as const }, 200, 422],
   [{ errors: [{}], failedAt: 'request' as const, status: 400 }, 400, 422],
   [{ errors: [{ extensions: { status: 403 } }], status: 500 }, 403, 403],
-])('the status of %j', (answered, asJson, asResponse) => {
-  expect([statusOf(answered, json), statusOf(answered, response)]).toEqual([asJson, asResponse]);
+])('the status of %j', (result, asJson, asResponse) => {
+  expect([statusOf(result, json), statusOf(result, response)]).toEqual([asJson, asResponse]);
 });
 
 const options = { parseJson: (text: string) => JSON.parse(text), trusted: undefined, setting: 'DOCUMENTS' };

@@ -8,9 +8,9 @@ import { multipart, type StreamFormat, serverSentEvents } from '../src/format.ts
 // `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
 const { expect, test } = globalThis as unknown as typeof jest;
 
-/** A stream in a server without anything else; test/graphql/live.test.ts has those of the service. */
+/** A stream in a bare server; test/graphql/live.test.ts tests those of the service. */
 
-/** Numbers from 1 on, as far as they are asked for. */
+/** Numbers from 1 on, as far as they are requested. */
 async function* numbers(read: number[]) {
   try {
     for (let id = 1; ; id += 1) {
@@ -22,7 +22,7 @@ async function* numbers(read: number[]) {
   }
 }
 
-/** Answers one request with a stream. */
+/** Sends a stream as the response to one request. @returns its text */
 async function serve(format: StreamFormat, use: (stream: EventStream<number>) => unknown = () => undefined) {
   const read: number[] = [];
   const server = createServer();
@@ -47,32 +47,32 @@ async function serve(format: StreamFormat, use: (stream: EventStream<number>) =>
   });
   try {
     const { port } = server.address() as AddressInfo;
-    const answer = fetch(`http://127.0.0.1:${port}`);
+    const response = fetch(`http://127.0.0.1:${port}`);
     use(await opened);
-    return await answer.then((response) => response.text()).catch(() => 'cut');
+    return await response.then((response) => response.text()).catch(() => 'cut');
   } finally {
     server.closeAllConnections();
     await new Promise((closed) => server.close(closed));
     await new Promise(setImmediate);
-    // A generator that was never asked has nothing to end.
+    // A generator that was never started has no end.
     expect(read.at(-1) ?? -1).toBe(-1);
   }
 }
 
-test('sends server-sent events until it ends, with the reason', async () => {
+test('a stream sends server-sent events, then the reason of its end', async () => {
   const event = (data: string, id?: number) => `event: next\n${id ? `id: ${id}\n` : ''}data: ${data}\n\n`;
   const results = [1, 2, 3].map((id) => event(`{"data":${id}}`, id)).join('');
   const end = `${event('{"errors":[{"message":"Enough."}]}')}event: complete\ndata:\n\n`;
   expect(await serve(serverSentEvents)).toBe(`id: 0\n\n${results}${end}`);
 });
 
-test('sends parts of a multipart response', async () => {
+test('a stream sends parts of a multipart response, then the reason of its end', async () => {
   const part = (json: string) => `\r\nContent-Type: application/json\r\n\r\n${json}\r\n--graphql`;
   const results = [1, 2, 3].map((id) => part(`{"payload":{"data":${id}}}`)).join('');
   const end = `${part('{"payload":null,"errors":[{"message":"Enough."}]}')}--\r\n`;
   expect(await serve(multipart)).toBe(`\r\n--graphql${part('{}')}${results}${end}`);
 });
 
-test('is cut without an end', async () => {
+test('a stream that is cut has no end', async () => {
   expect(await serve(serverSentEvents, (stream) => stream.cut())).toBe('cut');
 });

@@ -24,7 +24,7 @@ const find = (source: string, served = subgraphWith(), representations: unknown 
 const query =
   'query ($representations: [_Any!]!) { _entities(representations: $representations) { ... on Toy { name } } }';
 
-test('the SDL has a key for each reference and shares what every subgraph has', async () => {
+test('the SDL has a key for each reference and shares the shareable types', async () => {
   const { data } = await find('{ _service { sdl } }');
   expect(JSON.parse(JSON.stringify(data))).toEqual({
     _service: {
@@ -62,7 +62,7 @@ test('ids are exact, an error is about one representation, and an unknown item i
   expect((await find(literal)).data?._entities).toEqual([{ name: 'toy 9007199254740993' }]);
 });
 
-test('a request has a bounded number of look-ups at a time, also in several fields', async () => {
+test('a request has a bounded number of concurrent look-ups, also in several fields', async () => {
   let current = 0;
   let most = 0;
   const Toy = async (id: string) => {
@@ -79,7 +79,7 @@ test('a request has a bounded number of look-ups at a time, also in several fiel
   expect(most).toBe(2);
 });
 
-test('what is no representation is refused, and so is a reference without a type', async () => {
+test('a representation without a type is refused, and so is a reference without a GraphQL type', async () => {
   const { data, errors } = await find(query, undefined, [{ id: '1' }]);
   expect(data).toBeUndefined();
   expect(errors?.[0]?.message).toContain('A representation must be an object with `__typename`');

@@ -12,7 +12,7 @@ const item = Type.Object({
 });
 const columns = columnsOf(item);
 
-/** Reads a text that arrives byte by byte. */
+/** Reads text that arrives byte by byte. */
 async function read(format: FormatName, text: string | Buffer, maxLength = 100) {
   async function* bytes() {
     for (const byte of Buffer.from(text)) yield Buffer.from([byte]);
@@ -27,7 +27,7 @@ const items = [
   { id: 2n, name: ' two\r\nlines\u2028', note: '' },
 ];
 
-test('items are written and read to the digit, as lines of JSON', async () => {
+test('items are written and read exactly, as lines of JSON', async () => {
   const { head, write } = formats.ndjson;
   const lines = (await read('ndjson', head(columns) + write(columns, items))) as Array<{ input: { id: number } }>;
   expect(lines).toEqual([
@@ -36,7 +36,7 @@ test('items are written and read to the digit, as lines of JSON', async () => {
   ]);
 });
 
-test('items are written and read to the digit, as CSV', async () => {
+test('items are written and read exactly, as CSV', async () => {
   const { head, write } = formats.csv;
   expect(await read('csv', head(columns) + write(columns, items))).toEqual([
     { line: 2, input: { ...items[0], id: '9007199254740993' } },
@@ -44,7 +44,7 @@ test('items are written and read to the digit, as CSV', async () => {
   ]);
 });
 
-test('a line of JSON that is no item is a fault of that line', async () => {
+test('a line that is no JSON object, or is too long, is a fault of that line', async () => {
   const lines = await read('ndjson', `{"id":1}\n\n[1]\n{"id":\n{"name":"${'x'.repeat(100)}"}\r\n{"id":2}`);
   expect(lines).toEqual([
     { line: 1, input: { id: 1 } },
@@ -68,6 +68,6 @@ test.each<[text: string | Buffer, reason: string]>([
   ['id,id\n', 'its header names a column twice.'],
   [Buffer.from([0x69, 0x64, 0xe4]), 'it is not UTF-8'],
   ['id,name,note\n1,"Rex', 'Quote Not Closed'],
-])('the rest of a CSV file is refused: %j', async (text, reason) => {
+])('a CSV file is refused from its fault on: %j', async (text, reason) => {
   await expect(read('csv', text)).rejects.toThrow(reason);
 });

@@ -17,21 +17,21 @@ function pass(milliseconds: number): void {
   mock.timers.tick(milliseconds);
 }
 
-/** From now on only `pass` moves the clocks: not those of Jest, which have begun before. */
-function watched() {
+/** From now on only `pass` moves the clocks. The timers of Jest are not affected, because they have begun before. */
+function observe() {
   time = 0;
   performance.now = () => time;
   mock.timers.enable({ apis: ['setTimeout'] });
-  const told: unknown[] = [];
+  const reports: unknown[] = [];
   const incident = new Incident({
-    onStart: ({ code }: { code?: string }) => told.push(code),
-    onEnd: (milliseconds, times) => told.push([milliseconds, times]),
+    onStart: ({ code }: { code?: string }) => reports.push(code),
+    onEnd: (milliseconds, times) => reports.push([milliseconds, times]),
   });
-  return { told, incident };
+  return { reports, incident };
 }
 
-test('is told with how long it took until the first sign that it was over, and how often it was noticed', () => {
-  const { told, incident } = watched();
+test('an incident is reported with the time until the first sign of its end, and the number of its occurrences', () => {
+  const { reports, incident } = observe();
   incident.recovered();
   for (const code of ['first', 'second']) incident.occurred({ code });
   pass(3000);
@@ -39,22 +39,22 @@ test('is told with how long it took until the first sign that it was over, and h
     incident.recovered();
     pass(199);
   }
-  expect(told).toEqual(['first']);
+  expect(reports).toEqual(['first']);
   pass(5);
-  expect(told).toEqual(['first', [3000, 2]]);
+  expect(reports).toEqual(['first', [3000, 2]]);
 });
 
-test('is one as long as it flaps, and an hour of flapping does not fill the log', () => {
-  const { told, incident } = watched();
+test('an incident that flaps is one incident, and an hour of flapping does not fill the log', () => {
+  const { reports, incident } = observe();
   for (let second = 0; second < 3600; second += 2) {
     incident.occurred({ code: 'again' });
     incident.recovered();
     pass(2000);
   }
-  // Of one second first, then of two, of four...
-  expect(told.length).toBeLessThan(10);
+  // The incidents last one second at first, then two, four...
+  expect(reports.length).toBeLessThan(10);
   pass(60_000);
-  const [milliseconds, times] = told.at(-1) as [number, number];
+  const [milliseconds, times] = reports.at(-1) as [number, number];
   expect(milliseconds).toBeGreaterThan(3_500_000);
   expect(times).toBeGreaterThan(1700);
 });

@@ -26,7 +26,7 @@ test('a path is logged without its query, up to 256 characters', () => {
   expect(redactor.redactPath('/'.repeat(1000))).toHaveLength(256);
 });
 
-test('a secret is found by its prefix, and the configured one by its text', () => {
+test('a secret is detected by its prefix, and the configured one by its text', () => {
   expect(['sk_', 'a the-configured-one b', 'sk', ''].map((text) => redactor.hasSecret(text))).toEqual([
     true,
     true,

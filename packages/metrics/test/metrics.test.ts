@@ -7,7 +7,7 @@ import { measureProcess } from '../src/process-metrics.ts';
 // `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
 const { afterEach, expect, test } = globalThis as unknown as typeof jest;
 
-/** The lines of a scrape that are values. */
+/** @returns the lines of a scrape that have values */
 const valuesIn = (text: string) => text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
 
 test('values are read at each scrape, and a series that is not returned is gone', async () => {
@@ -29,11 +29,11 @@ test('values are read at each scrape, and a series that is not returned is gone'
   expect(valuesIn(await metrics.registry.metrics())).toEqual(['waiting{queue="b"} 4', 'oldest{queue="b"} 4']);
 });
 
-/** The parent's view of workers that report; the events of `node:cluster` are emitted here. */
+/** The parent sees workers by the events of `node:cluster`; these tests emit them. */
 const worker = (id: number) => ({ id });
 afterEach(() => void cluster.removeAllListeners());
 
-test('the counts of a worker outlive it, its gauges do not', async () => {
+test('the counters of a worker outlive it, its gauges do not', async () => {
   const parent = new ClusterMetrics(new Metrics());
   const reports = await Promise.all(
     [1, 2].map(async (id) => {
@@ -52,7 +52,7 @@ test('the counts of a worker outlive it, its gauges do not', async () => {
   expect(parent.up).toBe(1);
 });
 
-test('a report of a worker that does not listen is ignored', async () => {
+test('the report of a worker that does not listen is ignored', async () => {
   const parent = new ClusterMetrics(new Metrics());
   const metrics = new Metrics();
   metrics.counter('answers_total', 'Answers.').inc();

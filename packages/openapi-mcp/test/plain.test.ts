@@ -5,7 +5,7 @@ import { openApiMcp } from '../src/mcp.ts';
 // `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
 const { afterAll, beforeAll, expect, test } = globalThis as unknown as typeof jest;
 
-/** The plugin in a server without anything else; test/rest/assistants.test.ts has the protocol, message by message. */
+/** The plugin in a bare server; test/rest/assistants.test.ts tests the protocol, message by message. */
 
 const big = '9007199254740993';
 const id = { type: 'integer', format: 'int64' };
@@ -55,37 +55,37 @@ afterAll(() => app.close());
 
 type Raw = { rawJSON(text: string): unknown };
 
-async function ask(method: string, params = {}, headers = {}) {
-  const answer = await app.inject({
+async function rpc(method: string, params = {}, headers = {}) {
+  const response = await app.inject({
     method: 'POST',
     url: '/mcp',
     headers: { 'content-type': 'application/json', ...headers },
     payload: { jsonrpc: '2.0', id: 1, method, params },
   });
-  return answer.json();
+  return response.json();
 }
 
 const known = { authorization: 'Bearer x' };
 
-test('introduces itself with the info of the document, and lists the tools that the caller may see', async () => {
+test('the server has the info of the document, and lists the tools that the caller may see', async () => {
   const serverInfo = { name: 'toys', title: 'Toys', version: '2.0.0' };
   const result = { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo, instructions: 'All toys.' };
-  expect((await ask('initialize')).result).toEqual(result);
+  expect((await rpc('initialize')).result).toEqual(result);
   const names = async (headers = {}) =>
-    (await ask('tools/list', {}, headers)).result.tools.map(({ name }: { name: string }) => name);
+    (await rpc('tools/list', {}, headers)).result.tools.map(({ name }: { name: string }) => name);
   expect([await names(), await names(known)]).toEqual([['list_toys'], ['list_toys', 'create_toy']]);
 });
 
-test('calls operations of the same caller, exact to the last digit', async () => {
-  const list = (await ask('tools/call', { name: 'list_toys' })).result;
+test('a tool calls its operation with the headers of the caller, exact to the last digit', async () => {
+  const list = (await rpc('tools/call', { name: 'list_toys' })).result;
   expect(list.structuredContent).toEqual({ items: [{ id: big }], next: '7' });
   const call = { name: 'create_toy', arguments: { id: big, name: 'Ball' } };
-  expect((await ask('tools/call', call, known)).result.structuredContent).toEqual({ id: big, name: 'Ball' });
+  expect((await rpc('tools/call', call, known)).result.structuredContent).toEqual({ id: big, name: 'Ball' });
   const refused = { content: [{ type: 'text', text: 'Who are you?' }], isError: true };
-  expect((await ask('tools/call', call)).result).toEqual(refused);
+  expect((await rpc('tools/call', call)).result).toEqual(refused);
 });
 
-test('refuses pages of other origins, and bodies that are no request', async () => {
-  expect(await ask('ping', {}, { origin: 'http://evil.example' })).toMatchObject({ statusCode: 403 });
-  expect(await ask('ping', [])).toMatchObject({ statusCode: 400 });
+test('pages of other origins and bodies that are no request are refused', async () => {
+  expect(await rpc('ping', {}, { origin: 'http://evil.example' })).toMatchObject({ statusCode: 403 });
+  expect(await rpc('ping', [])).toMatchObject({ statusCode: 400 });
 });

@@ -1,7 +1,7 @@
 import { Batches, type BatchOptions, type Deadline } from '../src/batches.ts';
 import { describe, expect, test } from './support.ts';
 
-/** A round trip that answers when the test says so. */
+/** A round trip that ends when the test ends it. */
 interface Trip {
   inputs: number[];
   answer(outputs: Array<string | Error>): void;
@@ -11,7 +11,7 @@ interface Trip {
 const patient: Deadline = { at: Number.POSITIVE_INFINITY, isOver: false };
 const patientFor = (milliseconds: number) => ({ at: performance.now() + milliseconds, isOver: false });
 
-/** Batches whose round trips are the test's; unless stated nobody waits long enough for any clock. */
+/** Batches whose round trips the test controls. By default no time limit is short enough to be reached. */
 function withTrips(options: Partial<BatchOptions> = {}) {
   const trips: Trip[] = [];
   const run = (inputs: number[]) =>
@@ -22,9 +22,9 @@ function withTrips(options: Partial<BatchOptions> = {}) {
   return {
     batches,
     trips,
-    ask: (input: number, deadline = patient) => batches.add(input, deadline),
+    add: (input: number, deadline = patient) => batches.add(input, deadline),
     inputs: () => trips.map((trip) => trip.inputs),
-    /** Answers the trips from this one on, each when it has left. */
+    /** Answers a number of trips from this one on, each after its departure. */
     async answerFrom(first: number, count = 1) {
       for (let at = first; at < first + count; at += 1) {
         await departures();
@@ -35,7 +35,7 @@ function withTrips(options: Partial<BatchOptions> = {}) {
   };
 }
 
-/** Until everything that can leave has left. */
+/** Waits until every trip that can depart has departed. */
 async function departures(): Promise<void> {
   for (let turn = 0; turn < 3; turn += 1) await new Promise(setImmediate);
 }
@@ -46,9 +46,9 @@ async function until(isTrue: () => boolean): Promise<void> {
 
 const names = (inputs: number[]) => inputs.map((input) => `pet ${input}`);
 
-/** What an input was told: its answer, or why there is none and whether it may be asked again. */
-const told = (answer: Promise<string>): Promise<unknown> =>
-  answer.catch(({ name, message, isOutcomeUnknown }) => ({ name, message, isOutcomeUnknown }));
+/** @returns the output of an input, or its error and whether the outcome is unknown */
+const outcomeOf = (output: Promise<string>): Promise<unknown> =>
+  output.catch(({ name, message, isOutcomeUnknown }) => ({ name, message, isOutcomeUnknown }));
 const refusal = (message: string, isOutcomeUnknown = false) => ({
   name: 'DatabaseUnavailable',
   message,
@@ -62,26 +62,26 @@ const unknown = refusal(
 );
 
 test('a batch waits for the one in flight unless it is full, and nothing joins one that was sent', async () => {
-  const { ask, inputs, answerFrom } = withTrips({ maxBatch: 2, maxInFlight: 4 });
-  const answers = [ask(1)];
+  const { add, inputs, answerFrom } = withTrips({ maxBatch: 2, maxInFlight: 4 });
+  const outputs = [add(1)];
   await departures();
-  answers.push(ask(2));
+  outputs.push(add(2));
   await departures();
   expect(inputs()).toEqual([[1]]);
-  answers.push(ask(3), ask(4));
+  outputs.push(add(3), add(4));
   await departures();
   expect(inputs()).toEqual([[1], [2, 3]]);
   await answerFrom(0, 3);
-  expect(await Promise.all(answers)).toEqual(names([1, 2, 3, 4]));
+  expect(await Promise.all(outputs)).toEqual(names([1, 2, 3, 4]));
   expect(inputs()).toEqual([[1], [2, 3], [4]]);
 });
 
-test('inputs of a failed batch are tried again alone, side by side, before later ones: the bad one fails alone', async () => {
-  const { trips, ask, inputs, answerFrom } = withTrips({ maxInFlight: 4 });
-  const [good, bad] = [ask(1), ask(2)];
+test('inputs of a failed batch are retried alone, in parallel, before later ones: the bad input fails alone', async () => {
+  const { trips, add, inputs, answerFrom } = withTrips({ maxInFlight: 4 });
+  const [good, bad] = [add(1), add(2)];
   const refused = bad.catch((reason) => reason);
   await departures();
-  const later = Promise.allSettled([ask(3), ask(4)]);
+  const later = Promise.allSettled([add(3), add(4)]);
   const reason = new Error('2 is bad');
   trips[0]?.fail(reason);
   await departures();
@@ -90,7 +90,7 @@ test('inputs of a failed batch are tried again alone, side by side, before later
   expect(await refused).toBe(reason);
   await answerFrom(1);
   expect(await good).toBe('pet 1');
-  // An error in the answer fails its own input alone, too.
+  // An error among the outputs fails its own input alone, too.
   trips[3]?.answer(['pet 3', reason]);
   expect(await later).toEqual([
     { status: 'fulfilled', value: 'pet 3' },
@@ -99,60 +99,60 @@ test('inputs of a failed batch are tried again alone, side by side, before later
   expect(inputs()).toEqual([[1, 2], [1], [2], [3, 4]]);
 });
 
-test('a batch that fails by no input’s fault fails as a whole, is not repeated, and holds up no other', async () => {
-  const { trips, ask, inputs, answerFrom } = withTrips({ isRetryable: () => false });
+test('a batch whose failure no input has caused fails as a whole, is not retried, and delays no other', async () => {
+  const { trips, add, inputs, answerFrom } = withTrips({ isRetryable: () => false });
   const reason = new Error('the database is gone');
-  const answers = Promise.allSettled([ask(1), ask(2)]);
+  const outputs = Promise.allSettled([add(1), add(2)]);
   await departures();
   trips[0]?.fail(reason);
-  expect(await answers).toEqual(Array(2).fill({ status: 'rejected', reason }));
-  const next = ask(3);
+  expect(await outputs).toEqual(Array(2).fill({ status: 'rejected', reason }));
+  const next = add(3);
   await answerFrom(1);
   expect(await next).toBe('pet 3');
   expect(inputs()).toEqual([[1, 2], [3]]);
 });
 
-describe('what waits is bounded; beyond it inputs are refused', () => {
+describe('waiting inputs are bounded; beyond the bound inputs are refused', () => {
   test.each<[string, Partial<BatchOptions>]>([
     ['number', { maxWaiting: 1 }],
     ['age', { maxAge: 20 }],
   ])('by %s', async (_, bound) => {
-    const { batches, ask, answerFrom } = withTrips(bound);
-    const first = ask(1);
+    const { batches, add, answerFrom } = withTrips(bound);
+    const first = add(1);
     await departures();
-    const second = ask(2);
+    const second = add(2);
     await until(() => batches.isStuck);
-    expect(await told(ask(3))).toEqual(busy);
+    expect(await outcomeOf(add(3))).toEqual(busy);
     await answerFrom(0);
     expect(batches.isStuck).toBe(false);
-    const fourth = ask(4);
+    const fourth = add(4);
     await answerFrom(1, 2);
     expect(await Promise.all([first, second, fourth])).toEqual(names([1, 2, 4]));
   });
 
-  test('but not by the age of retried inputs: they have waited elsewhere', async () => {
-    const { batches, trips, ask, answerFrom } = withTrips({ maxAge: 20 });
-    const answers = [ask(1), ask(2)];
+  test('but not by the age of retried inputs, which have waited in a batch', async () => {
+    const { batches, trips, add, answerFrom } = withTrips({ maxAge: 20 });
+    const outputs = [add(1), add(2)];
     await departures();
     const arrived = performance.now();
     await until(() => performance.now() > arrived + 40);
     trips[0]?.fail(new Error('2 is bad'));
     await departures();
     expect(batches.isStuck).toBe(false);
-    answers.push(ask(3));
+    outputs.push(add(3));
     await answerFrom(1, 3);
-    expect(await Promise.all(answers)).toEqual(names([1, 2, 3]));
+    expect(await Promise.all(outputs)).toEqual(names([1, 2, 3]));
   });
 });
 
 describe('an input has a deadline', () => {
-  test('when it passes, or the client goes, before the batch leaves, nothing was begun, and nothing is', async () => {
-    const { ask, inputs, answerFrom } = withTrips({ isWrite: true });
-    const first = ask(1);
+  test('when it passes, or the client disconnects, before the batch departs, the input is not sent, and its outcome is known', async () => {
+    const { add, inputs, answerFrom } = withTrips({ isWrite: true });
+    const first = add(1);
     await departures();
     const gone = { at: Number.POSITIVE_INFINITY, isOver: false };
-    const refused = [told(ask(2, gone)), told(ask(3, patientFor(20)))];
-    const last = ask(4);
+    const refused = [outcomeOf(add(2, gone)), outcomeOf(add(3, patientFor(20)))];
+    const last = add(4);
     expect(await refused[1]).toEqual(late);
     gone.isOver = true;
     await answerFrom(0, 2);
@@ -162,12 +162,12 @@ describe('an input has a deadline', () => {
   });
 
   test.each([
-    ['a read is under way, the read was late', {}, late],
+    ['a read is under way, the read is late', {}, late],
     ['a write is under way, the outcome is unknown', { isWrite: true }, unknown],
-  ])('when it passes while %s, and others of the batch get their answers', async (_, options, refused) => {
-    const { ask, answerFrom } = withTrips(options);
-    const [impatient, patient] = [ask(1, patientFor(20)), ask(2)];
-    expect(await told(impatient)).toEqual(refused);
+  ])('when it passes while %s, and others of the batch get their outputs', async (_, options, refused) => {
+    const { add, answerFrom } = withTrips(options);
+    const [impatient, patient] = [add(1, patientFor(20)), add(2)];
+    expect(await outcomeOf(impatient)).toEqual(refused);
     await answerFrom(0);
     expect(await patient).toBe('pet 2');
   });

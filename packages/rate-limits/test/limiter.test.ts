@@ -5,7 +5,7 @@ import { type Counting, CountingInRedis, inMemory, secondsLeft } from '../src/li
 // `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
 const { expect, test } = globalThis as unknown as typeof jest;
 
-/** Real workers and a real Redis are in the service's tests (test/deep/keys); here is what holds without either. */
+/** The service's tests have real workers and a real Redis (test/deep/keys); these tests need neither. */
 const limiterOf = (counting: Counting) => counting.limiter({ points: 10, duration: 60, keyPrefix: 'test' });
 
 test('units are counted and given back by key', async () => {
@@ -18,7 +18,7 @@ test('units are counted and given back by key', async () => {
   expect(await limiter.get('a')).toBeNull();
 });
 
-test('while Redis answers nothing, this process counts, and the log says so once', async () => {
+test('while Redis does not respond, this process counts, and the log has one line about it', async () => {
   const sockets: Socket[] = [];
   const silent = createServer((socket) => void sockets.push(socket)).listen(0, '127.0.0.1');
   await new Promise((listening) => silent.once('listening', listening));
@@ -39,7 +39,7 @@ test('while Redis answers nothing, this process counts, and the log says so once
   silent.close();
 });
 
-test('the seconds left are between 1 and 60, even when the clock was set back', () => {
+test('the seconds left are between 1 and 60, also after the clock was set back', () => {
   const left = (msBeforeNext: number) => secondsLeft({ msBeforeNext } as never);
   expect([left(-5), left(1), left(59_001), left(3_600_000)]).toEqual([1, 1, 60, 60]);
 });

@@ -23,13 +23,13 @@ test('an operation reserves its maximum cost and returns the rest; a client has 
   expect(await quota.take(1, 1)).toEqual({ state: state(0), isUsedUp: true });
 });
 
-test('what is taken in advance is not credited to the next minute', async () => {
-  const given: unknown[] = [];
+test('unused units of one minute are not returned to the next', async () => {
+  const returned: unknown[] = [];
   const used = (consumedPoints: number) => ({ consumedPoints, msBeforeNext: 0 });
   const limiter = {
     penalty: async (_key: number, units: number) => used(units),
     reward: async (_key: number, units: number) => {
-      given.push(units);
+      returned.push(units);
       return used(0);
     },
   };
@@ -37,7 +37,7 @@ test('what is taken in advance is not credited to the next minute', async () => 
   // The minute ends as the units are taken.
   const { returnUnusedUnits } = await quota.take(1, 50);
   await returnUnusedUnits?.(49);
-  expect(given).toEqual([0]);
+  expect(returned).toEqual([0]);
 });
 
 test.each([
@@ -46,7 +46,7 @@ test.each([
   ['the same /64 network', '2001:db8::1', '2001:db8:0:0:ffff::2%eth0', true],
   ['another /64 network', '2001:db8::1', '2001:db8:0:1::1', false],
   ['the same IPv4 address, mapped', '192.0.2.7', '::ffff:192.0.2.7', true],
-])('after two failed attempts waits %s', async (_, address, other, waits) => {
+])('whether two failed attempts limit %s', async (_, address, other, waits) => {
   const limit = new FailureLimit(2, inMemory);
   for (const attempt of ['a', 'a', 'a']) await limit.count(address, attempt);
   expect(await limit.secondsToWait(address)).toBe(0);

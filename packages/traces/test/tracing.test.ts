@@ -14,7 +14,7 @@ const { expect, test } = globalThis as unknown as typeof jest;
 
 const remote = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331' };
 
-/** Sets variables while work runs. */
+/** Sets environment variables while work runs. */
 function withEnv<T>(env: Record<string, string>, work: () => T): T {
   Object.assign(process.env, env);
   try {
@@ -25,10 +25,10 @@ function withEnv<T>(env: Record<string, string>, work: () => T): T {
 }
 
 test.each([
-  ['by default all but what the client does not sample', {}, [true, true, false]],
+  ['by default all but those that the client does not sample', {}, [true, true, false]],
   ['always_off: nothing', { OTEL_TRACES_SAMPLER: 'always_off' }, [false, false, false]],
   [
-    'parentbased_always_off: what the client samples',
+    'parentbased_always_off: those that the client samples',
     { OTEL_TRACES_SAMPLER: 'parentbased_always_off' },
     [false, true, false],
   ],
@@ -38,7 +38,7 @@ test.each([
     [false, false, false],
   ],
   ['always_on: all', { OTEL_TRACES_SAMPLER: 'always_on' }, [true, true, true]],
-])('of traces that begin here, that are sampled and that are not, the sampler takes %s', (_, env, expected) => {
+])('of new traces, sampled ones and unsampled ones, the sampler takes %s', (_, env, expected) => {
   const sampler = withEnv(env as Record<string, string>, samplerFromEnv);
   const of = (traceFlags?: TraceFlags) => {
     const parent = traceFlags === undefined ? undefined : { ...remote, traceFlags, isRemote: true };
@@ -63,7 +63,7 @@ test.each([
   expect(unknown).toEqual(names);
 });
 
-test('the last spans are sent at the end; spans that the collector refuses are logged as lost', async () => {
+test('the last spans are sent at the end; the log reports spans that the collector refuses as lost', async () => {
   const bodies: string[] = [];
   const statuses = [400, 200];
   const collector = createServer(async (request, response) => {
