@@ -48,16 +48,16 @@ where('conflicts in the database (not on Citus: it has no triggers to cause them
   describe.each(creators)('through $name', ({ create }) => {
     test.each([
       ...['40001', '40P01'].flatMap((undone) => [
-        { state: undone, times: 3, told: stored, tried: 4, names: ['Rex'] },
-        { state: undone, times: 100, told: refused, tried: 4, names: [] },
+        { state: undone, times: 3, result: stored, tried: 4, names: ['Rex'] },
+        { state: undone, times: 100, result: refused, tried: 4, names: [] },
       ]),
-      ...['08006', '40003'].map((unknown) => ({ state: unknown, times: 1, told: lost, tried: 1, names: [] })),
+      ...['08006', '40003'].map((unknown) => ({ state: unknown, times: 1, result: lost, tried: 1, names: [] })),
     ])(
       'a creation that fails $times times with $state is tried $tried times',
       async ({ state, times, ...expected }) => {
         await fail(times, state);
-        const told = await create(store, rex);
-        expect({ told, tried: await attempts(), names: await names() }).toEqual(expected);
+        const result = await create(store, rex);
+        expect({ result, tried: await attempts(), names: await names() }).toEqual(expected);
       },
     );
 

@@ -7,7 +7,7 @@ import { nodeForAll, storeForAll } from '../support/store.ts';
 
 const store = storeForAll();
 
-test('a document of extreme depth or length is refused by its tokens while it is parsed', async () => {
+test('a document of extreme depth or length is refused for its number of tokens while it is parsed', async () => {
   for (const query of ['{a'.repeat(50_000), `{pets(limit:${'['.repeat(50_000)}`, '{a}'.repeat(50_000)]) {
     const { errors } = await graphqlText(store, { query });
     const message = expect.stringMatching(/^Syntax Error: Document contains more tha[nt] \d+ tokens/);

@@ -23,27 +23,27 @@ import { nodeForAll, type ServiceNode, startNode, storeForAll } from '../support
 const store = storeForAll();
 
 /** The hooks of the plugin that ran, in order. */
-let seen: string[] = [];
+let hooksRun: string[] = [];
 let last: GraphQLRequestContext<GraphQLContext>;
 const watching: ApolloServerPlugin<GraphQLContext> = {
   async requestDidStart(context) {
     last = context;
     const { http, query } = context.request;
-    seen.push(`request ${http?.method} ${http?.headers.get('x-from')} ${query}`);
+    hooksRun.push(`request ${http?.method} ${http?.headers.get('x-from')} ${query}`);
     return {
-      didResolveSource: async () => void seen.push('source'),
-      parsingDidStart: async () => void seen.push('parsing'),
-      validationDidStart: async () => void seen.push('validation'),
-      didResolveOperation: async ({ operationName }) => void seen.push(`operation ${operationName}`),
-      didEncounterErrors: async ({ errors }) => void seen.push(`errors ${errors.map(({ message }) => message)}`),
+      didResolveSource: async () => void hooksRun.push('source'),
+      parsingDidStart: async () => void hooksRun.push('parsing'),
+      validationDidStart: async () => void hooksRun.push('validation'),
+      didResolveOperation: async ({ operationName }) => void hooksRun.push(`operation ${operationName}`),
+      didEncounterErrors: async ({ errors }) => void hooksRun.push(`errors ${errors.map(({ message }) => message)}`),
       executionDidStart: async () => ({
         willResolveField: ({ info }) => {
-          seen.push(`field ${info.parentType.name}.${info.fieldName}`);
+          hooksRun.push(`field ${info.parentType.name}.${info.fieldName}`);
         },
-        executionDidEnd: async () => void seen.push('executed'),
+        executionDidEnd: async () => void hooksRun.push('executed'),
       }),
       willSendResponse: async ({ response }) => {
-        seen.push('response');
+        hooksRun.push('response');
         response.http.headers.set('x-watched', 'yes');
         if (response.body.kind === 'single') response.body.singleResult.extensions = { watched: true };
       },
@@ -58,11 +58,11 @@ test('a plugin sees the request, each stage, each field and the response, at eve
   const query = 'query Names($limit: Int) { pets(limit: $limit) { name } }';
   const stages = ['operation Names', 'field Query.pets', 'field Pet.name', 'executed', 'response'];
   for (const parsed of [['parsing', 'validation'], [], []]) {
-    seen = [];
+    hooksRun = [];
     const response = await graphqlText(node, { query, variables: { limit: 5 } }, node.key, { 'x-from': 'test' });
     expect(response).toMatchObject({ status: 200, data: { pets: [{ name: 'Rex' }] }, extensions: { watched: true } });
     expect(response.headers['x-watched']).toBe('yes');
-    expect(seen).toEqual([`request POST test ${query}`, 'source', ...parsed, ...stages]);
+    expect(hooksRun).toEqual([`request POST test ${query}`, 'source', ...parsed, ...stages]);
   }
   expect(last.queryHash).toMatch(/^[0-9a-f]{64}$/);
   expect(last.request.extensions).toBeUndefined();

@@ -99,13 +99,13 @@ describe('the unit is one per operation and one per animal:', () => {
 
 test('introspection that a key cannot pay for is refused', async () => {
   await onNewMinute(38, async (node) => {
-    const ask = (count: number) => {
+    const introspect = (count: number) => {
       const fields = Array.from({ length: count }, (_, at) => `a${at}: __schema { queryType { name } }`);
       return graphqlText(node, { query: `{ ${fields.join(' ')} }` });
     };
     // The last one before the limit may overdraw it.
-    expect([(await ask(37)).status, (await ask(37)).status]).toEqual([200, 200]);
-    const refused = await ask(1);
+    expect([(await introspect(37)).status, (await introspect(37)).status]).toEqual([200, 200]);
+    const refused = await introspect(1);
     expect(refused.status).toBe(429);
     expect(refused).not.toHaveProperty('data');
     const retryAfter = Number(refused.headers['retry-after']);

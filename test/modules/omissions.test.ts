@@ -26,8 +26,8 @@ import { ToyType } from './toys/toy.types.ts';
 /** A module that omits a declaration keeps the service from starting, or gets the safe default. */
 
 const tag = { name: 'Forgetful', description: 'A module that forgets.' };
-const open = (faces: { routes?: (app: Routes) => void; resolvers?: object[] }, entities: Module['entities'] = []) =>
-  contracts([petsModule, { tag, entities, open: () => faces }]);
+const open = (apis: { routes?: (app: Routes) => void; resolvers?: object[] }, entities: Module['entities'] = []) =>
+  contracts([petsModule, { tag, entities, open: () => apis }]);
 const thing = { 200: success(Type.Object({ id: Type.Integer() }, { $id: 'Thing' }), 'A thing.') };
 const seen = { 200: success(Type.Object({ seen: Type.String() }, { $id: 'Seen' }), 'What was seen.') };
 const post = (schema: object) => (app: Routes) => {

@@ -17,12 +17,12 @@ function all<T>(count: number, work: (number: number) => Promise<T>): Promise<T[
   return Promise.all(Array.from({ length: count }, (_, number) => work(number)));
 }
 
-function turn<T>(list: T[], number: number): T {
+function pick<T>(list: T[], number: number): T {
   return list[number % list.length] as T;
 }
 
 async function create(number: number): Promise<SeenPet> {
-  const outcome = await turn(faces, number).create(turn(nodes(), number >> 1), {
+  const outcome = await pick(faces, number).create(pick(nodes(), number >> 1), {
     name: `pet ${number}`,
     categoryId: number,
   });
@@ -37,7 +37,7 @@ test('clients that create through both APIs of two nodes read each acknowledged 
     for (let round = 0; round < creationsEach; round += 1) {
       const pet = await create(100 + writer * creationsEach + round);
       // Through each API of each node, in turn.
-      const [face, node] = [turn(faces, round >> 1), turn(nodes(), writer + round)];
+      const [face, node] = [pick(faces, round >> 1), pick(nodes(), writer + round)];
       expect(await face.find(node, pet.id)).toEqual({ data: pet });
       expect(await face.list(node, { after: `${BigInt(pet.id) - 1n}`, limit: 1 })).toEqual({ data: [pet] });
     }
@@ -48,7 +48,7 @@ test('clients that create through both APIs of two nodes read each acknowledged 
   const visited: bigint[] = [];
   let next: string | undefined = '/v1/pets?limit=3';
   while (next) {
-    const { json, headers } = await rest(turn(nodes(), visited.length), next);
+    const { json, headers } = await rest(pick(nodes(), visited.length), next);
     visited.push(...json.map(({ id }: { id: number }) => BigInt(id)));
     const link = /<([^>]+)>; rel="next"/.exec(`${headers.link}`)?.[1];
     if (link) next = new URL(link).pathname + new URL(link).search;

@@ -58,7 +58,7 @@ describe.each(['/v1/pets', '/graphql', '/v1/nothing'])('at %s', (path) => {
   });
 });
 
-test('a response without an Origin varies by it, too', async () => {
+test('the response to a request without an Origin varies by Origin, too', async () => {
   const headers = { authorization: `Bearer ${open.key}` };
   const response = await send(open.origin, { path: '/v1/pets', headers });
   expect(response).toMatchObject({ status: 200, headers: { vary: 'Origin, accept-encoding' } });

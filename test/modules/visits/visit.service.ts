@@ -81,7 +81,7 @@ export class VisitService {
       em.find(VisitEntity, where, { orderBy: { id: 'asc' }, limit: limit + 1 }),
     );
     const items = found.slice(0, limit).map(visitOf);
-    // The quota is charged for what is counted.
+    // The quota is charged for the items that are counted.
     deadline.count?.(items.length);
     return { items, hasNext: found.length > limit };
   }
