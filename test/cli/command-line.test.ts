@@ -13,7 +13,7 @@ afterEach(killAll);
 const program = (...args: string[]) => cli(args, {});
 
 describe('help', () => {
-  test('lists the commands in groups, with examples, at once and whatever the configuration is', async () => {
+  test('lists the commands in groups, with examples, even with an invalid configuration', async () => {
     const { code, stdout, stderr } = await cli(['--help'], { PORT: 'none' });
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const groups = ['The service:', 'Keys:', 'The database:', 'Data:', 'Tools:', 'Examples:', 'Exit codes:'];
@@ -35,7 +35,7 @@ describe('help', () => {
     expect(option.stdout).toContain('\nExamples:\n  animal-store keys issue --name shop-frontend');
   });
 
-  test('of `start` says every variable of the configuration with its default', async () => {
+  test('of `start` lists every variable of the configuration with its default', async () => {
     const { stdout } = await program('start', '--help');
     const lines = stdout.split('\n');
     for (const [name, { desc }] of Object.entries(variables)) {
@@ -47,7 +47,7 @@ describe('help', () => {
     );
   });
 
-  test('has colours where they are wanted', async () => {
+  test('has colours with FORCE_COLOR, unless NO_COLOR is set', async () => {
     const [plain, wanted, refused] = await Promise.all([
       cli(['--help'], {}),
       cli(['--help'], { FORCE_COLOR: '1' }),
@@ -68,14 +68,14 @@ test.each([
   [['keys', 'isue'], "unknown command 'isue'\n(Did you mean issue?)\nSee `animal-store keys --help`."],
   [['migrate', '--jsn'], "unknown option '--jsn'\n(Did you mean --json?)\nSee `animal-store migrate --help`."],
   [['keys', 'revoke'], "missing required argument 'id'\nSee `animal-store keys revoke --help`."],
-])('wrong usage ends with 2, and says what was meant: %j', async (args, why) => {
-  expect(await program(...args)).toEqual({ code: 2, signal: null, stdout: '', stderr: `animal-store: ${why}\n` });
+])('wrong usage exits with 2 and a suggestion: %j', async (args, message) => {
+  expect(await program(...args)).toEqual({ code: 2, signal: null, stdout: '', stderr: `animal-store: ${message}\n` });
 });
 
 describe('with a database', () => {
   const database = databaseForEach();
 
-  test('`migrate` says what it has applied, in JSON too', async () => {
+  test('`migrate` prints the migrations that it has applied, as text or JSON', async () => {
     expect(await cli(['migrate', '--json'], database.env)).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/^\{"applied":\["2026[^\n]*"\]\}\n$/),
@@ -86,7 +86,7 @@ describe('with a database', () => {
     expect(await cli(['migrate'], database.env)).toEqual({ ...again, stdout: 'the database is up to date\n' });
   });
 
-  test('`start` serves, its flags before the environment, with workers', async () => {
+  test('`start` runs the service with workers; its flags override the environment', async () => {
     const port = await freePort();
     const env = { ...database.env, PORT: '1', BOOTSTRAP_API_KEY: key };
     const service = run('cli', ['start', '--port', `${port}`, '--workers', '2'], env);
@@ -98,7 +98,7 @@ describe('with a database', () => {
     expect(service.output.stdout.match(/"msg":"worker started"/g)).toHaveLength(2);
   });
 
-  test('`keys` applies no migration while its tables exist, and all of them where they are missing', async () => {
+  test('`keys` applies no migration if its tables exist, and all migrations if they are missing', async () => {
     expect(await cli(['keys', 'issue', '--name', 'shop'], database.env)).toMatchObject({ code: 0, stderr: '' });
     const { database: open } = await openNode(database);
     const applied = () => sql(open, 'select count(*) from mikro_orm_migrations');

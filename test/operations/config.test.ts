@@ -11,7 +11,7 @@ const entries = [...example.matchAll(/^# (.+)\n#? ?([A-Z][A-Z_\d]+)=(.*)$/gm)].m
   value,
 }));
 
-test('.env.example names every variable, once, in the order of the configuration, and says what it means', () => {
+test('.env.example has every variable once, in the order of the configuration, with its description', () => {
   const expected = Object.entries(variables).map(([name, { desc = '' }]) => ({ name, begins: desc }));
   const found = entries.map(({ name, comment = '' }, at) => ({
     name,
@@ -20,7 +20,7 @@ test('.env.example names every variable, once, in the order of the configuration
   expect(found).toEqual(expected);
 });
 
-test('.env.example shows the defaults: with it as it is, and with every line in force, nothing changes', () => {
+test('.env.example shows the defaults: unchanged or with every line uncommented, it gives the same configuration', () => {
   expect(loadConfig(parseEnv(example) as Record<string, string>)).toEqual(loadConfig({}));
   expect(loadConfig(Object.fromEntries(entries.map(({ name, value }) => [name, value])))).toEqual(loadConfig({}));
 });
@@ -32,11 +32,11 @@ test.each([
   ['postgres://127.0.0.1/shop postgres://127.0.0.2/shop', 'must be a postgres:// address'],
   ['postgres://127.0.0.1/shop?sslmode=sometimes', 'has an sslmode that is none of disable, allow'],
   ['mysql://127.0.0.1/shop', 'must be a postgres:// address'],
-])('the address %s is refused by its name', (url, why) => {
+])('the address %s is refused with the name of its variable', (url, reason) => {
   for (const name of ['DATABASE_URL', 'DATABASE_DIRECT_URL', 'DATABASE_READ_URLS']) {
-    const mistaken = () => loadConfig({ DATABASE_URL: address, [name]: url });
-    expect(mistaken).toThrow(`${name} ${why}`);
-    expect(mistaken).not.toThrow('secret');
+    const load = () => loadConfig({ DATABASE_URL: address, [name]: url });
+    expect(load).toThrow(`${name} ${reason}`);
+    expect(load).not.toThrow('secret');
   }
 });
 
@@ -47,9 +47,9 @@ test.each([
   [{ DATABASE_URL: 'postgres://a,b/shop?target_session_attrs=read-write' }, several],
   [{ DATABASE_DIRECT_URL: address }, 'DATABASE_DIRECT_URL has no effect without DATABASE_URL'],
   [{ DATABASE_READ_URLS: address }, 'DATABASE_READ_URLS has no effect without DATABASE_URL'],
-])('%j is refused', (env, why) => expect(() => loadConfig(env)).toThrow(why));
+])('%j is refused', (env, reason) => expect(() => loadConfig(env)).toThrow(reason));
 
-test('WORKERS is a whole number from 1 to 256, or auto', () => {
+test('WORKERS is an integer from 1 to 256, or auto', () => {
   for (const good of ['1', '256', 'auto']) expect(`${loadConfig({ WORKERS: good }).workers}`).toBe(good);
   for (const bad of ['0', '257', '1.5', 'all']) expect(() => loadConfig({ WORKERS: bad })).toThrow('WORKERS');
 });

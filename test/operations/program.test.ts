@@ -7,32 +7,32 @@ import { expect, test } from '../support/jest.ts';
 import { bootstrapKey, eventually, onPostgres, startServer } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 
-/** The built program as its users start it. `test/deep/operations` has the rest of each story. */
+/** The built program as its users start it. `test/deep/operations` has the other tests of each behaviour. */
 
 const database = databaseForEach(createOwnDatabase);
 const shared = databaseForEach();
 
 (onPostgres ? test.skip : test)(
-  'a first start prints one key and three commands that work, and a later one no key (a PostgreSQL gets its keys from `keys`)',
+  'the first start prints one key and three commands that work; a later start prints no key (skipped on PostgreSQL, where `keys` issues them)',
   async () => {
     const server = await startServer(database.env);
     await eventually(async () => server.output.stdout.includes('Explore:'));
     expect(new Set(server.output.stdout.match(/ask_\w+/g)).size).toBe(1);
     // Lines that a backslash continues are one command.
     const commands = server.output.stdout.match(/^ {2}curl (?:.*\\\n)*.*$/gm) ?? [];
-    const answers: unknown[] = [];
+    const outputs: unknown[] = [];
     for (const command of commands) {
       const { stdout } = await promisify(execFile)('bash', ['-c', command.replace('curl ', 'curl -s ')]);
-      answers.push(JSON.parse(stdout));
+      outputs.push(JSON.parse(stdout));
     }
-    expect(answers).toEqual([
+    expect(outputs).toEqual([
       [],
       { id: 1, name: 'Rex', categoryId: 5, status: 'available' },
       { data: { pets: [{ id: '1', name: 'Rex', categoryId: '5', status: 'available' }] } },
     ]);
     const [key = ''] = (await server.stop()).stdout.match(/ask_\w+/) ?? [];
     const later = await startServer(database.env);
-    expect((await rest({ ...later, key }, '/v1/pets')).json).toEqual([answers[1]]);
+    expect((await rest({ ...later, key }, '/v1/pets')).json).toEqual([outputs[1]]);
     expect((await later.stop()).stdout).not.toContain('API key');
   },
 );
@@ -55,11 +55,11 @@ test('after SIGTERM each request of either face is answered or refused, and each
   await Promise.race(calls);
   const ended = server.stop('SIGTERM');
   const outcomes = await Promise.allSettled(calls);
-  // And no key is printed where one is configured.
+  // No key is printed if one is configured.
   const drained = { code: 0, signal: null, stderr: '' };
   expect(await ended).toMatchObject({ ...drained, stdout: expect.not.stringContaining('API key') });
-  const answers = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value?.outcome] : []));
-  for (const answer of answers) expect(answer).toHaveProperty('id');
+  const created = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value?.outcome] : []));
+  for (const pet of created) expect(pet).toHaveProperty('id');
 
-  expect((await rest(await startServer(env), '/v1/pets?limit=100')).json).toHaveLength(answers.length);
+  expect((await rest(await startServer(env), '/v1/pets?limit=100')).json).toHaveLength(created.length);
 });

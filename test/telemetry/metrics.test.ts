@@ -10,7 +10,7 @@ import { requestText } from '../support/raw.ts';
 
 const database = databaseForAll();
 let server: MeasuredServer;
-/** Before the test: one server counts for all of them. */
+/** The values before a test, because all tests share one server. */
 let before: Series;
 beforeAll(async () => {
   server = await startMeasured(database.env);
@@ -30,9 +30,8 @@ const rest = (path: string, method = 'GET', body?: object, headers: Record<strin
 const rex = { name: 'Rex', categoryId: 1 };
 
 /**
- * Requests are counted when the last byte has been handed over: the client may know before.
- *
- * @returns how much everything has grown in this test
+ * Waits until a series has grown by this value. A request is counted after its last byte was handed over, which may be
+ * after the client has its response. @returns the growth of every series in this test
  */
 async function counted(series: string, value: number): Promise<Series> {
   let grown: Series = new Map();
@@ -44,7 +43,7 @@ async function counted(series: string, value: number): Promise<Series> {
   return grown;
 }
 
-/** What a histogram knows of its values. */
+/** The count and the sum of a histogram. */
 const histogram = (series: Series, name: string, labels: string) => ({
   count: series.get(`${name}_count{${labels}}`),
   sum: series.get(`${name}_sum{${labels}}`) ?? 0,
@@ -52,11 +51,11 @@ const histogram = (series: Series, name: string, labels: string) => ({
 const operations = (face: string, operation: string, code: string) =>
   `animal_store_operations_total{face="${face}",operation="${operation}",code="${code}"}`;
 
-test('every metric is served, in Prometheus’ text format', async () => {
+test('every metric is served in Prometheus’ text format', async () => {
   const { status, headers, text } = await send(server.operations, { path: '/metrics' });
   expect([status, headers['content-type']]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8']);
   const types = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name, type]).sort();
-  // Of the parent of workers alone.
+  // Only the parent of workers has this metric.
   const ofOneProcess = (await allMetrics()).filter(({ name }) => name !== 'animal_store_workers_silent');
   expect(types).toEqual(ofOneProcess.map(({ name, type }) => [name, type]).sort());
   expect((await send(server.origin, { path: '/metrics', headers: { authorization } })).status).toBe(404);
@@ -80,14 +79,14 @@ test('requests are counted by method, route and status, with their durations', a
   expect(series.get('http_server_active_requests')).toBe(0);
 });
 
-test('operations are counted by API, name and code; of GraphQL each root field, by the error at its path', async () => {
+test('operations are counted by face, name and code; in GraphQL each root field counts, with the error at its path', async () => {
   await rest('/v1/pets');
   await rest('/v1/pets?limit=0');
   await graphqlText(server, {
     query: '{ first: pets(limit: 1) { id } second: pets(limit: 0) { id } pet(id: 1) { id } }',
   });
   await graphqlText(server, { query: '{ pets { none } }' });
-  // Refused before it is an operation.
+  // Refused before the operation is known.
   await graphqlText(server, { query: 5 });
   await graphqlText(server, { query: 'query ($n: Int!) { petsConnection(first: $n) { edges { node { id } } } }' });
   await graphqlThrice(server, { query: '{ petsConnection { edges { node { id } } } }' });
@@ -110,7 +109,7 @@ test('operations are counted by API, name and code; of GraphQL each root field, 
   expect(count).toBe(2);
 });
 
-test('round trips are counted with what they serve, and what waits is told', async () => {
+test('round trips are counted with their batch sizes; queues and connections have gauges', async () => {
   await Promise.all(Array.from({ length: 40 }, () => rest('/v1/pets', 'POST', rex)));
   const name = 'db_client_operation_batch_size';
   const series = await counted(`${name}_sum{db_collection_name="pet",db_operation_name="insert"}`, 40);
@@ -126,7 +125,7 @@ test('round trips are counted with what they serve, and what waits is told', asy
   expect(now.get('animal_store_workers_up')).toBe(1);
 });
 
-test('refusals of keys, look-ups and calls of what is deprecated are counted', async () => {
+test('refused keys, key look-ups and calls of deprecated operations are counted', async () => {
   const issued = await cli(['keys', 'issue', '--name', 'shop “front”\\', '--scope', 'read', '--json'], database.env);
   const { key: readers } = JSON.parse(issued.stdout);
   const reader = { authorization: `Bearer ${readers}` };
@@ -142,7 +141,7 @@ test('refusals of keys, look-ups and calls of what is deprecated are counted', a
   expect(series.get('animal_store_key_lookups_total{result="known"}')).toBeGreaterThanOrEqual(1);
 });
 
-test('a client that goes before it has its answer is counted as that, and has no status', async () => {
+test('a request whose client disconnects before the response is counted as aborted, without a status', async () => {
   const socket = connect(Number(new URL(server.origin).port), '127.0.0.1');
   const headers = `Authorization: ${authorization}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n`;
   socket.write(requestText('POST /v1/pets', headers, '{"name":'));
@@ -154,7 +153,7 @@ test('a client that goes before it has its answer is counted as that, and has no
   expect(histogram(series, 'http_server_request_duration_seconds', labels).count).toBe(1);
 });
 
-test('docs/observe.md explains every metric and each of its labels, and no other', async () => {
+test('docs/observe.md describes every metric with its labels, and no other metric', async () => {
   const rows = readFileSync('docs/observe.md', 'utf8')
     .split('\n')
     .filter((line) => /^\| `(?:http|db|animal_store|nodejs|v8js|process)_/.test(line));

@@ -33,13 +33,13 @@ const numbers = [least, -1n, 0n, 2n ** 53n + 1n, most];
 const lineOf = (id: number, name: string, categoryId: bigint, status = 'sold') =>
   `{"id":${id},"name":${JSON.stringify(name)},"categoryId":${categoryId},"status":"${status}"}\n`;
 
-/** Writes a file, and imports it. */
+/** Imports a file with this content. */
 function imported(content: string | Buffer, ...flags: string[]) {
   const file = folders.file('pets');
   writeFileSync(file, content);
   return cli(['import', '--input', file, ...flags], env());
 }
-/** What an import says that has refused no line. */
+/** The result of an import that has refused no line. */
 const counted = (text: string) => ({
   code: 0,
   stdout: expect.stringMatching(`^${text} in .* s: \\d+/s\n$`),
@@ -53,8 +53,8 @@ async function exported(...flags: string[]): Promise<string> {
 }
 
 describe('export and import', () => {
-  test('keep every name and int64 byte for byte, in NDJSON and CSV; a line is the body that REST answers', async () => {
-    // An empty store gives out the same ids.
+  test('keep every name and int64 byte for byte, in NDJSON and CSV; an NDJSON line equals the pet in a REST response', async () => {
+    // An empty store assigns the same ids.
     const pets = names.map((name, at) => lineOf(at + 1, name, numbers[at % numbers.length] as bigint, 'pending'));
     const first = await imported(pets.join(''), 'pets', '--json');
     expect(first).toMatchObject({ code: 0, stderr: '' });
@@ -73,7 +73,7 @@ describe('export and import', () => {
     expect(readFileSync(csv, 'utf8')).toContain('\r\n1,"",-9223372036854775808,pending\r\n2," ",-1,pending\r\n');
   });
 
-  test('an export replaces a file only with --force, ends silently when its reader does, and while that pauses holds neither a transaction nor the embedded store', async () => {
+  test('an export replaces a file only with --force, ends silently when its reader ends, and holds neither a transaction nor the embedded store while its reader pauses', async () => {
     const file = folders.file('taken');
     writeFileSync(file, 'mine');
     const taken = { code: 1, stderr: `animal-store: ${file} exists; --force overwrites it.\n` };
@@ -99,7 +99,7 @@ describe('export and import', () => {
 });
 
 describe('an import', () => {
-  test('refuses a line that a creation would refuse, names it, and adds the others; run again, it adds none', async () => {
+  test('names each line that a creation would refuse and adds the others; a repetition adds no line', async () => {
     const file = [
       lineOf(1, 'Rex', 5n),
       '\n',
@@ -131,9 +131,9 @@ describe('an import', () => {
       expect.stringMatching(/^line 11: The line is not acceptable JSON: .*\.$/),
       'line 12: The line is not acceptable JSON: it is not valid UTF-8.',
     ];
-    for (const done of ['4 added', '0 added, 4 added before']) {
+    for (const counts of ['4 added', '0 added, 4 added before']) {
       const { code, stdout, stderr } = await imported(content);
-      expect([code, stdout]).toEqual([3, expect.stringMatching(`^${done}, 10 refused in .* s: \\d+/s\n$`)]);
+      expect([code, stdout]).toEqual([3, expect.stringMatching(`^${counts}, 10 refused in .* s: \\d+/s\n$`)]);
       expect(stderr.split('\n').slice(0, -1)).toEqual(refused);
       expect(stderr).not.toContain('\x1b');
     }
@@ -147,7 +147,7 @@ describe('an import', () => {
     expect(await exported()).toBe(all.join(''));
   });
 
-  test('of a CSV names the wrong record, and keeps what precedes the part that cannot be read', async () => {
+  test('of a CSV names each invalid record, and keeps the records before a part that cannot be parsed', async () => {
     const head = '\ufeffname,status,categoryId\n';
     const csv = (rows: string) => imported(head + rows, '--format', 'csv');
     expect(await csv('"two\nlines",,1\nRex,sold,5,6\n\n,available,7\nAda,gone,007\n')).toMatchObject({
@@ -157,19 +157,19 @@ describe('an import', () => {
         'line 4: The line has 4 fields instead of 3.\n' +
         `line 7: categoryId must be an integer between ${least} and ${most}; status must be one of available, pending, sold.\n`,
     });
-    const why = 'animal-store: The rest of the CSV cannot be read:';
+    const message = 'animal-store: The rest of the CSV cannot be read:';
     for (const [rows, added, reason] of [
       ['Tom,sold,1\n"never closed', 1, 'Quote Not Closed'],
       [`"${'x'.repeat(700_000)}`, 0, 'Max Record Size'],
     ] as const) {
-      const stderr = expect.stringContaining(`${why} ${reason}`);
+      const stderr = expect.stringContaining(`${message} ${reason}`);
       expect(await csv(rows)).toMatchObject({ code: 1, stdout: expect.stringContaining(`${added} added`), stderr });
     }
     const added = [lineOf(1, 'two\nlines', 1n, 'available'), lineOf(2, '', 7n, 'available'), lineOf(3, 'Tom', 1n)];
     expect(await exported()).toBe(added.join(''));
   });
 
-  test('that is killed continues when it is repeated, and one that is interrupted keeps what it has added', async () => {
+  test('that was killed or interrupted keeps the lines that it has added; a repetition adds the others', async () => {
     const lines = Array.from({ length: 4000 }, (_, at) => lineOf(at + 1, `pet ${at}`, 1n));
     const pipe = folders.file('pipe');
     execFileSync('mkfifo', [pipe]);
@@ -198,7 +198,7 @@ describe('an import', () => {
     expect(await exported('--after', '3998')).toBe(lines.slice(-2).join(''));
   });
 
-  test('adds each line of a file once, unless it is wanted again or has changed; a line that only the database refuses is named', async () => {
+  test('adds each line of a file once, except with --again or when the file has changed; a line that only the database refuses is named', async () => {
     const content = lineOf(7, 'Rex', 1n) + lineOf(7, 'Rex', 1n);
     expect(await imported(content)).toMatchObject(counted('2 added'));
     expect(await imported(content, '--again')).toMatchObject(counted('2 added'));
@@ -208,12 +208,12 @@ describe('an import', () => {
     const lines = lineOf(1, 'even', 1n) + lineOf(2, 'odd', 1n) + lineOf(3, 'even', 1n);
     expect(await imported(lines)).toMatchObject({ code: 3, stderr: refused });
     const added = ['Rex', 'Rex', 'Rex', 'Rex', 'Tom', 'even', 'even'];
-    const seen = (await exported()).split('\n').slice(0, -1);
-    expect(seen.map((line) => JSON.parse(line).name)).toEqual(added);
+    const all = (await exported()).split('\n').slice(0, -1);
+    expect(all.map((line) => JSON.parse(line).name)).toEqual(added);
   });
 });
 
-test('seeded animals are plausible, and the same for the same seed', async () => {
+test('seeded animals have plausible values; a shorter run gives the same first animals', async () => {
   const { stdout, stderr, code } = await cli(['seed', 'pets', '--count', '300', '--json'], env());
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(JSON.parse(stdout)).toMatchObject({ added: 300, refused: 0 });

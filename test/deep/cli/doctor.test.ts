@@ -10,18 +10,18 @@ import { query } from '../../support/query.ts';
 
 const database = databaseForEach(createOwnDatabase);
 
-/** The findings of `doctor --json`, by what was checked, and its exit code. */
+/** The exit code of `doctor --json`, and its findings by check. */
 async function doctor(env: Env) {
   const { code, stdout, stderr } = await cli(['doctor', '--json'], env);
   expect({ stderr, isOneLine: /^[^\n]+\n$/.test(stdout) }).toEqual({ stderr: '', isOneLine: true });
   const { failures, warnings, findings } = JSON.parse(stdout);
-  const entries = findings.map(({ check, ...found }: { check: string }) => [check, found]);
+  const entries = findings.map(({ check, ...finding }: { check: string }) => [check, finding]);
   return { code, stdout, failures, warnings, checks: Object.fromEntries(entries) as Record<string, unknown> };
 }
 const ok = (found: unknown) => ({ state: 'ok', found });
 
 (onPostgres ? test.skip : test)(
-  'an embedded store is checked while a service uses it, and without one; none is created; another PostgreSQL’s is a failure (skipped on PostgreSQL)',
+  'an embedded store is checked with and without a running service; a missing store is not created; a store of another PostgreSQL is a failure (skipped on PostgreSQL)',
   async () => {
     const { DATA_DIR: folder } = database.env as { DATA_DIR: string };
     const DATA_DIR = join(folder, 'later');
@@ -58,7 +58,7 @@ const ok = (found: unknown) => ({ state: 'ok', found });
   },
 );
 
-test('every mistake of the configuration is named, without a secret, and as text with what to do and a verdict', async () => {
+test('every invalid variable is named without its secret; the text has a remedy and the numbers of failures and warnings', async () => {
   const secret = 'a-secret-of-the-shop';
   const DATABASE_URL = `postgres://shop:${secret}@127.0.0.1:1/none`;
   const env = { PORT: '70000', DATABASE_POOL_MAX: 'many', DATABASE_URL, BOOTSTRAP_API_KEY: 'short' };
@@ -74,7 +74,7 @@ test('every mistake of the configuration is named, without a secret, and as text
   expect(await cli(['doctor'], { PORT: 'none' })).toMatchObject({ code: 1, stdout: expect.stringMatching(text) });
 });
 
-test('a database that refuses connections, or that never answers, is a failure', async () => {
+test('a database that refuses connections or does not answer is a failure', async () => {
   const silent = createServer().listen(0, '127.0.0.1');
   await once(silent, 'listening');
   for (const port of [await freePort(), (silent.address() as { port: number }).port]) {
@@ -91,7 +91,7 @@ test('a database that refuses connections, or that never answers, is a failure',
 });
 
 (onPlainPostgres ? test : test.skip)(
-  'a server is checked before it is migrated, when it serves, and when ids are behind the rows (PostgreSQL only)',
+  'a PostgreSQL is checked before its migration, with read nodes, and with ids behind the rows (PostgreSQL only)',
   async () => {
     const { DATABASE_URL: url } = database.env as { DATABASE_URL: string };
     const manual = { ...database.env, MIGRATE_ON_START: 'false' };
@@ -99,7 +99,7 @@ test('a database that refuses connections, or that never answers, is a failure',
     const found = expect.stringMatching(/^not applied: 2026/);
     const migrations = { state: 'failure', found, remedy: 'animal-store migrate' };
     expect(await doctor(manual)).toMatchObject({ code: 1, checks: { migrations } });
-    // It has migrated nothing.
+    // `doctor` has not migrated the database.
     expect((await cli(['migrate', '--json'], manual)).stdout).toMatch(/^\{"applied":\["2026/);
 
     const unused = `postgres://127.0.0.1:${await freePort()}/store`;

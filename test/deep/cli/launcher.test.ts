@@ -4,7 +4,7 @@ import { newFolder } from '../../support/folder.ts';
 import { afterAll, afterEach, beforeAll, expect, test } from '../../support/jest.ts';
 import { type Env, eventually, killAll, runCommand } from '../../support/process.ts';
 
-/** The launcher, the compiler and the packages as they are, and a program of few lines. */
+/** The real launcher, compiler and packages, with a program of a few lines. */
 let folder: string;
 beforeAll(async () => {
   folder = await newFolder();
@@ -22,27 +22,27 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const write = (path: string, text: string) => writeFileSync(join(folder, path), text);
 
-/** @param beforehand options of Node.js itself */
-function start(args: string[], { env = {}, beforehand = [] }: { env?: Env; beforehand?: string[] } = {}) {
-  const command = [process.execPath, ...beforehand, join(folder, 'bin/animal-store.js'), ...args];
+/** @param nodeOptions options of Node.js itself */
+function start(args: string[], { env = {}, nodeOptions = [] }: { env?: Env; nodeOptions?: string[] } = {}) {
+  const command = [process.execPath, ...nodeOptions, join(folder, 'bin/animal-store.js'), ...args];
   return runCommand(command, { PATH: '/usr/bin:/bin', HOME: folder, ...env });
 }
 
 const launch = (...args: string[]) => start(args).ended;
-const silently = (stdout: string) => ({ code: 0, signal: null, stdout, stderr: '' });
+const withoutMessages = (stdout: string) => ({ code: 0, signal: null, stdout, stderr: '' });
 const compiled = expect.stringMatching(/^animal-store: compiling\nprepared\nanimal-store: compiled in [\d.]+ s\n$/);
 
-test('of two that start at once on a fresh clone one compiles, and both run; then nothing is compiled', async () => {
+test('of two launchers on a fresh clone one compiles, and both run; a later one does not compile', async () => {
   const both = await Promise.all([launch('a'), launch('b')]);
   expect(both.map(({ code, stdout }) => ({ code, stdout }))).toEqual([
     { code: 0, stdout: 'one a\n' },
     { code: 0, stdout: 'one b\n' },
   ]);
   expect(both.map(({ stderr }) => stderr).join('')).toEqual(compiled);
-  expect(await launch('keys', 'list')).toEqual(silently('one keys list\n'));
+  expect(await launch('keys', 'list')).toEqual(withoutMessages('one keys list\n'));
 });
 
-test('a source that is changed, added or removed is compiled before the program runs; and what browsers get', async () => {
+test('a changed, added or removed source, or a changed file for browsers, is compiled before the program runs', async () => {
   const changes: Array<[() => void, string]> = [
     [() => write('src/word.ts', 'export const word: string = "two";\n'), 'two\n'],
     [() => write('src/more.ts', 'export const more = 1;\n'), 'two\n'],
@@ -52,12 +52,12 @@ test('a source that is changed, added or removed is compiled before the program 
   for (const [change, stdout] of changes) {
     change();
     expect(await launch()).toEqual({ code: 0, signal: null, stdout, stderr: compiled });
-    expect(await launch()).toEqual(silently(stdout));
+    expect(await launch()).toEqual(withoutMessages(stdout));
     expect(existsSync(join(folder, 'dist/src/more.js'))).toBe(existsSync(join(folder, 'src/more.ts')));
   }
 });
 
-test('sources that do not compile do not run, nor does the previous build; corrected, they do, also after a killed build', async () => {
+test('with sources that do not compile no program runs, not even the previous build; corrected sources run, also after a killed build', async () => {
   write('src/word.ts', 'export const word: number = "three";\n');
   for (const ended of [await launch(), await launch()]) {
     expect(ended).toMatchObject({ code: 1, stdout: '' });
@@ -71,10 +71,10 @@ test('sources that do not compile do not run, nor does the previous build; corre
   expect(await launch()).toMatchObject({ code: 0, stdout: 'three\n' });
 });
 
-/** Makes Node.js report another version; the Node.js that it starts does not. */
+/** Options that make Node.js report an older version; its child processes report the real one. */
 const old = ['--import', 'data:text/javascript,Object.defineProperty(process.versions, "node", { value: "20.20.2" })'];
 
-test('an older Node.js hands over to the one in node_modules, and npm to it: arguments, environment, signals and the end', async () => {
+test('an older Node.js, and npm, start the Node.js in node_modules with arguments, environment and signals, and take over its exit', async () => {
   write(
     'src/cli.ts',
     'process.on("SIGTERM", () => process.exit(7));\nif (process.argv[2] !== "keys") setInterval(() => {}, 1000);\n' +
@@ -85,31 +85,31 @@ test('an older Node.js hands over to the one in node_modules, and npm to it: arg
     runCommand(['npm', '--silent', '--prefix', folder, ...args], { ...env, HOME: folder, NODE_ENV: 'production' });
   const printed = (args: string) => `${args} ${process.versions.node} hello\n`;
   for (const [running, args, signal, end] of [
-    [start(['a', 'b c'], { env, beforehand: old }), 'a,b c', 'SIGTERM', { code: 7, signal: null }],
-    [start(['a'], { env, beforehand: old }), 'a', 'SIGHUP', { code: null, signal: 'SIGHUP' }],
+    [start(['a', 'b c'], { env, nodeOptions: old }), 'a,b c', 'SIGTERM', { code: 7, signal: null }],
+    [start(['a'], { env, nodeOptions: old }), 'a', 'SIGHUP', { code: null, signal: 'SIGHUP' }],
     [npm('start', '--', 'b c'), 'start,b c', 'SIGTERM', { code: 7, signal: null }],
   ] as const) {
     await eventually(async () => running.output.stdout.includes('\n'));
     running.child.kill(signal);
     expect(await running.ended).toMatchObject({ ...end, stdout: printed(args) });
   }
-  expect(await npm('run', 'keys', '--', 'list').ended).toEqual(silently(printed('keys,list')));
+  expect(await npm('run', 'keys', '--', 'list').ended).toEqual(withoutMessages(printed('keys,list')));
 });
 
-test('without packages it runs what is built; without a newer Node.js, or a build, it says what is needed', async () => {
+test('without packages it runs the existing build; without a newer Node.js or a build it names the requirement', async () => {
   write('src/cli.ts', 'console.log("four");\n');
   expect(await launch()).toMatchObject({ code: 0, stdout: 'four\n' });
   rmSync(join(folder, 'node_modules'));
-  expect(await launch()).toEqual(silently('four\n'));
+  expect(await launch()).toEqual(withoutMessages('four\n'));
   const line = (text: RegExp) => ({ code: 1, stdout: '', stderr: expect.stringMatching(text) });
-  expect(await start(['start'], { beforehand: old }).ended).toMatchObject(
+  expect(await start(['start'], { nodeOptions: old }).ended).toMatchObject(
     line(/^animal-store: Node\.js 24 or later is needed, and this is v\S+\. [^\n]*\n$/),
   );
   rmSync(join(folder, 'dist'), { recursive: true });
   expect(await launch()).toMatchObject(line(/^animal-store: nothing is built here: run `npm ci` [^\n]*\n$/));
 });
 
-test('it is what npm links: an executable file, for any Node.js', () => {
+test('npm links it as an executable file that the Node.js of the PATH runs', () => {
   const { bin } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   expect(bin).toEqual({ 'animal-store': 'bin/animal-store.js' });
   expect(statSync('bin/animal-store.js').mode & 0o111).toBe(0o111);

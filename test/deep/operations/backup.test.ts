@@ -26,12 +26,12 @@ import { rest } from '../../support/rest.ts';
 
 const folders = foldersForEach();
 const env = () => ({ DATA_DIR: folders.store });
-const said = (text: string) => ({ code: 1, stdout: '', stderr: `animal-store: ${text}\n` });
+const failure = (text: string) => ({ code: 1, stdout: '', stderr: `animal-store: ${text}\n` });
 const newPet = (name = 'Rex') => ({ method: 'POST', json: { name, categoryId: 1 } });
-/** Files of backups that are not complete. */
+/** The partial files of incomplete backups. */
 const partialsOf = (file: string) => readdirSync(dirname(file)).filter((name) => name.startsWith(`${basename(file)}.`));
 
-/** As the commands do, but for their processes. */
+/** The functions of the commands, in this process. */
 const optionsOf = (DATA_DIR: string) => loadConfig({ DATA_DIR }).database;
 const progress = () => undefined;
 const backingUp = (file: string, force = false, model = modelOf(modules)) =>
@@ -39,7 +39,7 @@ const backingUp = (file: string, force = false, model = modelOf(modules)) =>
 const restoring = (file: string, DATA_DIR: string) =>
   restoreFrom(file, optionsOf(DATA_DIR), modelOf(modules), progress);
 
-/** Does something with a store, and closes it. */
+/** Runs `work` with a store, and closes the store. */
 async function inStore(DATA_DIR: string, work: (database: Database) => Promise<unknown>): Promise<void> {
   const { database } = await openNode({ env: { DATA_DIR } });
   await database.migrate();
@@ -50,7 +50,7 @@ async function inStore(DATA_DIR: string, work: (database: Database) => Promise<u
 const onEmbedded = onPostgres ? describe.skip : describe;
 
 onEmbedded('a backup of the embedded store (skipped on PostgreSQL, which has its own)', () => {
-  test('is the same whether the service runs or not, is for its owner only, and brings back every value, counter and key, also into a running service', async () => {
+  test('is the same with and without a running service, is readable by its owner only, and restores every value, counter and key, even into a running service', async () => {
     const { key, contents } = await usedStoreIn(folders.store);
     const used = await startServer({ ...env(), BOOTSTRAP_API_KEY });
     const file = folders.file('running.ndjson');
@@ -92,28 +92,28 @@ onEmbedded('a backup of the embedded store (skipped on PostgreSQL, which has its
     expect((await startServer({ DATA_DIR })).output.stdout).not.toContain('API key');
   });
 
-  test('overwrites a file only with --force, and makes no store where there is none', async () => {
+  test('overwrites a file only with --force, and does not create a missing store', async () => {
     const none = `There is no store in ${folders.store} (DATA_DIR).`;
     await expect(backingUp(folders.file('none.ndjson'))).rejects.toThrow(none);
     expect(existsSync(folders.store)).toBe(false);
     await usedStoreIn(folders.store);
     const file = folders.file('taken.ndjson');
     writeFileSync(file, 'mine');
-    expect(await cli(['backup', file], env())).toMatchObject(said(`${file} exists; --force overwrites it.`));
+    expect(await cli(['backup', file], env())).toMatchObject(failure(`${file} exists; --force overwrites it.`));
     expect(readFileSync(file, 'utf8')).toBe('mine');
     await backingUp(file, true);
     expect(readFileSync(file, 'utf8')).toMatch(/^\{"format":"animal-store backup 1".*\n\{"tables":.*\}\n$/s);
-    // A device, a pipe or a link is replaced by nothing; this link leads nowhere.
+    // Even --force does not replace a device, a pipe or a link. The target of this link does not exist.
     const link = folders.file('link.ndjson');
     symlinkSync(folders.file('nowhere'), link);
     await expect(backingUp(link, true)).rejects.toThrow(`${link} is not a regular file; it was not overwritten.`);
     expect(lstatSync(link).isSymbolicLink()).toBe(true);
   });
 
-  test('that is killed leaves no file of that name, and neither users of the store nor the next backup mind', async () => {
+  test('that is killed leaves no file of that name, and affects neither users of the store nor the next backup', async () => {
     await usedStoreIn(folders.store);
     const { database: user } = await openNode({ env: env() });
-    // It waits for the store in the middle of its work.
+    // This transaction makes the backup wait for the store in the middle of its work.
     const holder = await sessionWith(folders.store);
     await holder.query('begin');
     const file = folders.file('killed.ndjson');
@@ -134,7 +134,7 @@ onEmbedded('a backup of the embedded store (skipped on PostgreSQL, which has its
     await user.close();
   });
 
-  test('has all that was acknowledged before it, and nothing without what came before that, while others write', async () => {
+  test('during writes has every creation acknowledged before it, and no creation without all earlier ones', async () => {
     const server = await startServer({ ...env(), BOOTSTRAP_API_KEY });
     const acknowledged: bigint[] = [];
     let isOver = false;
@@ -153,13 +153,13 @@ onEmbedded('a backup of the embedded store (skipped on PostgreSQL, which has its
     isOver = true;
     await Promise.all(writers);
     const ids = [...readFileSync(file, 'utf8').matchAll(/^\{"id":(\d+),"name":"pet /gm)].map(([, id]) => Number(id));
-    // Ids are given out in order, and nothing is removed: no hole up to the last one.
+    // Ids are assigned in order, and no animal is removed, so there is no gap up to the last id.
     expect(ids).toEqual(Array.from({ length: ids.length }, (_, at) => at + 1));
     expect(ids.length).toBeGreaterThanOrEqual(Math.max(...before.map(Number)));
     expect(ids.length).toBeLessThan(acknowledged.length);
   });
 
-  test('is not made of objects that it would lack: they are named', async () => {
+  test('is refused for a store with objects that it would lack, and names them', async () => {
     await usedStoreIn(folders.store);
     const { database: user } = await openNode({ env: env() });
     const session = await sessionWith(folders.store);
@@ -178,7 +178,7 @@ onEmbedded('a backup of the embedded store (skipped on PostgreSQL, which has its
 });
 
 onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
-  test('refuses a file that was cut anywhere, changed anywhere, or is none, and makes no store; is all or nothing', async () => {
+  test('refuses an incomplete, changed or foreign file without creating a store, and restores all rows or none', async () => {
     await usedStoreIn(folders.store);
     const file = folders.file('one.ndjson');
     await backingUp(file);
@@ -203,11 +203,13 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
         await expect(restoring(file, DATA_DIR)).rejects.toThrow(`${file} ${why}`);
       }
     }
-    expect(await cli(['restore', file], { DATA_DIR })).toMatchObject(said(`${file} is not a backup of animal-store.`));
+    expect(await cli(['restore', file], { DATA_DIR })).toMatchObject(
+      failure(`${file} is not a backup of animal-store.`),
+    );
     expect(existsSync(DATA_DIR)).toBe(false);
     expect(readFileSync(file, 'utf8')).toBe('null\nnull\n');
 
-    // As if the engine had written something else than it was given.
+    // A checksum that fits another content, as if the engine had changed a value.
     const before = whole.slice(0, last).replace('greatest', 'smallest');
     writeFileSync(file, before + JSON.stringify({ ...JSON.parse(whole.slice(last)), sha256: hash('sha256', before) }));
     const message = 'These tables differ after the copy: pet. Nothing was kept.';
@@ -215,7 +217,7 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
     await inStore(DATA_DIR, async (database) => expect(await sql(database, 'select from pet')).toEqual([]));
   });
 
-  test('migrates what an earlier release has backed up, in a new folder', async () => {
+  test('migrates the backup of an earlier release, in a new folder', async () => {
     const model = modelOf(modules);
     const before = { ...model, entities: [PetEntity, ApiKey], migrations: model.migrations.slice(0, 1) };
     const earlier = await Database.open(optionsOf(folders.store), before);
@@ -241,7 +243,7 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
     );
   });
 
-  test('refuses what a newer release has backed up', async () => {
+  test('refuses the backup of a newer release', async () => {
     const next = migrationOf('2999_01_01_000000_next', ['create index next on pet (name)']);
     const { database } = await openNode({ env: { DATA_DIR: folders.store } }, [next]);
     await database.migrate();
@@ -254,7 +256,7 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
     await expect(restoring(file, await folders.another())).rejects.toThrow(`${file} ${unknown}`);
   });
 
-  test('keeps the counter, and warns of an id near the end of its range', async () => {
+  test('keeps the id counter, and warns of an id near the end of its range', async () => {
     await inStore(folders.store, async (database) => {
       await sql(
         database,
@@ -278,7 +280,7 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
   });
 });
 
-test('with DATABASE_URL set, the tool of PostgreSQL is named instead', async () => {
+test('with DATABASE_URL `backup` and `restore` name the tool of PostgreSQL instead', async () => {
   const withUrl = { DATABASE_URL: 'postgres://shop:secret@127.0.0.1:1/shop' };
   for (const [command, tool] of [
     ['backup', 'pg_dump --format=custom --file=shop.dump "$DATABASE_URL"'],
@@ -289,7 +291,7 @@ test('with DATABASE_URL set, the tool of PostgreSQL is named instead', async () 
   }
 });
 
-test('a table is copied after those that it refers to, with the columns of its relations', () => {
+test('a table is copied after the tables that it references, with the columns of its relations', () => {
   const Shop = defineEntity({
     name: 'Shop',
     tableName: 'shop',

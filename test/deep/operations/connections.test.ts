@@ -21,26 +21,26 @@ function open(origin: string): Socket {
   return socket;
 }
 
-/** Asks for a list. @returns the status; 'closed' where the connection ends without an answer */
-function ask(socket: Socket, headers = 'Host: store.example\r\n'): Promise<string> {
+/** Requests a list. @returns the status, or 'closed' when the connection ends without a response */
+function list(socket: Socket, headers = 'Host: store.example\r\n'): Promise<string> {
   socket.write(`GET /v1/pets HTTP/1.1\r\n${headers}Authorization: Bearer ${bootstrapKey}\r\n\r\n`);
   return new Promise((done) => {
     socket.once('data', (chunk) => done(`${chunk}`.slice(9, 12))).once('close', () => done('closed'));
   });
 }
 
-/** Opens connections and asks something on each. @returns how many are served, and how many have been closed instead */
+/** Requests a list on each of many new connections. @returns the statuses, and the number of closed connections */
 async function openAll(server: ServerProcess, count: number, headers?: string) {
-  const found = await Promise.all(Array.from({ length: count }, () => ask(open(server.origin), headers)));
-  const statuses = found.filter((status) => status !== 'closed');
+  const results = await Promise.all(Array.from({ length: count }, () => list(open(server.origin), headers)));
+  const statuses = results.filter((status) => status !== 'closed');
   return { statuses, closed: count - statuses.length };
 }
 
-/** The connection that asked whether the server is ready is closed. */
+/** Waits until the connection of the readiness checks is closed. */
 const unconnected = (server: MeasuredServer) =>
   eventually(async () => (await server.metrics()).get('animal_store_connections') === 0);
 
-test('connections beyond MAX_CONNECTIONS are closed, the others are served, and the log says so once', async () => {
+test('connections beyond MAX_CONNECTIONS are closed and the others are served; the log has one line at the start and one at the end', async () => {
   const server = await startMeasured({ ...database.env, MAX_CONNECTIONS: '8' });
   await unconnected(server);
   expect(await openAll(server, 28)).toEqual({ statuses: Array(8).fill('200'), closed: 20 });
@@ -56,7 +56,7 @@ test('connections beyond MAX_CONNECTIONS are closed, the others are served, and 
   expect(ended?.refused).toBeGreaterThanOrEqual(20);
 });
 
-test('more clients than file descriptors cost no request that is served, nor the connections to the database', async () => {
+test('with more clients than file descriptors no accepted request fails, and the pool can reconnect to the database', async () => {
   const openFiles = onPostgres ? 128 : 256;
   const env = { ...database.env, DATABASE_POOL_MAX: '10', LOG_LEVEL: 'debug' };
   const server = await startMeasured(env, { openFiles });
@@ -65,14 +65,14 @@ test('more clients than file descriptors cost no request that is served, nor the
   expect(new Set(statuses)).toEqual(new Set(['200']));
   expect(statuses.length).toBeGreaterThanOrEqual(16);
   expect(statuses.length + closed).toBe(2 * openFiles);
-  // The pool must open its connections anew while the clients hold theirs.
+  // The pool must reopen its connections while the clients hold theirs.
   if (onPostgres) {
     const session = await openSession(database);
     await endSessions(session);
     await session.end();
   }
   const [survivor] = sockets.filter((socket) => !socket.destroyed);
-  await eventually(async () => (await ask(survivor as Socket)) === '200');
+  await eventually(async () => (await list(survivor as Socket)) === '200');
   expect(server.output.stdout + server.output.stderr).not.toMatch(/EMFILE|ENFILE/);
   leave();
   await eventually(async () => (await send(server.origin, { path: '/readyz' })).status === 200);
@@ -84,7 +84,7 @@ test('more clients than file descriptors cost no request that is served, nor the
 const put = (length: number) =>
   `PUT /log HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n`;
 
-test('idle connections to the port for operators are few, and keep no scrape out for long', async () => {
+test('idle connections to the port for operators are limited, and a scrape succeeds soon', async () => {
   const server = await startMeasured(database.env);
   for (let opened = 0; opened < 100; opened += 1) await once(open(server.operations), 'connect');
   await eventually(async () => sockets.filter((socket) => socket.resume().closed).length >= 68);
@@ -92,11 +92,11 @@ test('idle connections to the port for operators are few, and keep no scrape out
   const scraped = () => eventually(async () => (await send(server.operations, { path: '/metrics' })).status === 200);
   await scraped();
   leave();
-  // By then the server knows that they have gone.
+  // After a successful scrape the server knows that the clients have disconnected.
   await scraped();
 });
 
-test('from the port for operators a page in a browser reads nothing by a name of its own; a body that is too large is refused before it has come, and half of a request does not hold up the end', async () => {
+test('the port for operators refuses the host names of web pages, and a large body before it arrives; half a request does not delay the shutdown', async () => {
   const server = await startMeasured({ ...database.env, DRAIN_TIMEOUT_MS: '600000' });
   const get = (path: string, host: string) => send(server.operations, { path, headers: { host } });
   for (const path of ['/metrics', '/livez', '/readyz', '/log']) {
@@ -118,10 +118,10 @@ test('from the port for operators a page in a browser reads nothing by a name of
   large.write(`${put(1e9)}\r\n`);
   expect(`${await once(large, 'data')}`).toContain('413 Payload Too Large');
   const half = open(server.operations);
-  let answer = '';
-  half.on('data', (chunk) => (answer += chunk)).write(`${put(100)}Expect: 100-continue\r\n\r\n`);
-  // The request has been taken.
+  let response = '';
+  half.on('data', (chunk) => (response += chunk)).write(`${put(100)}Expect: 100-continue\r\n\r\n`);
+  // The server has accepted the request.
   await once(half, 'data');
   expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
-  expect(answer).toBe('HTTP/1.1 100 Continue\r\n\r\n');
+  expect(response).toBe('HTTP/1.1 100 Continue\r\n\r\n');
 });

@@ -11,7 +11,7 @@ import { rest } from '../../support/rest.ts';
 afterEach(killAll);
 
 (canContain ? test : test.skip)(
-  'as in a container the service runs as process 1 with the packages for production, ends when it is told to, and the operator’s commands work (skipped without root)',
+  'in a container the service runs as process 1 with the packages for production and ends with 0 at SIGTERM, and the operator’s commands work (skipped without root)',
   async () => {
     const container = await createContainer();
     const [port, operations] = [await freePort(), await freePort()];
@@ -45,10 +45,10 @@ afterEach(killAll);
   },
 );
 
-test('the health check of the image says 0 where the service lives, on the one address where it listens, and 1 elsewhere', async () => {
-  /** Something that lives at this address alone. */
+test('the health check of the image exits with 0 at an address where the service listens, and with 1 elsewhere', async () => {
+  /** A healthy service that listens on this address only. */
   async function listenOn(host: string) {
-    const server = createServer(({ url }, answer) => answer.writeHead(url === '/livez' ? 200 : 404).end());
+    const server = createServer(({ url }, response) => response.writeHead(url === '/livez' ? 200 : 404).end());
     await once(server.listen(0, host), 'listening');
     return { server, port: `${(server.address() as AddressInfo).port}` };
   }
@@ -60,9 +60,9 @@ test('the health check of the image says 0 where the service lives, on the one a
   const [{ server, port }, other] = [await listenOn('127.0.0.1'), await listenOn('127.0.0.2')];
   for (const host of ['127.0.0.1', '0.0.0.0']) {
     expect(await check(host, port)).toBe(0);
-    // The port for operators, where there is one.
+    // The check prefers the port for operators.
     expect(await check('127.0.0.1', '9', { OPERATIONS_HOST: host, OPERATIONS_PORT: port })).toBe(0);
-    // Not on loopback, but where the service listens.
+    // The other service listens on 127.0.0.2 only.
     expect([await check(host, other.port), await check('127.0.0.2', other.port)]).toEqual([1, 0]);
   }
   for (const one of [server, other.server]) one.close();

@@ -13,7 +13,7 @@ import { linesOf, untilLogged } from '../../support/workers.ts';
 const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
 
 (ownsSessions ? describe : describe.skip)(
-  'what the log says of the database (PostgreSQL only, without a pooler)',
+  'the state of the database in the log (PostgreSQL only, without a pooler)',
   () => {
     const database = databaseForEach();
     let road: Road;
@@ -37,13 +37,13 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
     const listed = async () => (await rest(server, '/v1/pets')).status;
     const graphQL = async () => (await operations.GraphQL.list(server)).status;
 
-    /** All that is no line of a request. */
+    /** The lines that are neither about a request nor about the start. */
     const lines = () =>
       linesOf(server.output.stdout)
         .filter(({ msg }) => !/answered|listening|migration applied|started|bootstrap key/i.test(msg))
         .map(({ time, pid, host, ...line }) => line);
 
-    test('one line when it is lost, however many requests meet that, and one when it is back', async () => {
+    test('a lost database has one line, regardless of the number of failed requests, and its return one line', async () => {
       road.cut();
       for (let time = 1; time <= 10; time += 1) expect([await listed(), await graphQL()]).toEqual([503, 503]);
       const { status, headers, text } = await send(server.origin, { path: '/readyz' });
@@ -66,7 +66,7 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
       expect(server.output.stdout).not.toMatch(/stack|hunter2|swordfish/);
     });
 
-    test('a creation whose outcome is unknown has a line of its own, with the id of its request', async () => {
+    test('a creation with an unknown outcome has its own line with the id of its request', async () => {
       road.cutsAt = 'INSERT 0 1';
       const headers = { 'x-request-id': 'whose-outcome-is-unknown' };
       expect(await rest(server, '/v1/pets', { ...newPet, headers })).toMatchObject({ status: 503 });
@@ -80,12 +80,12 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
       });
     });
 
-    test('one line when all connections are in use, one when they are free again; a locked table is no lost database: one line says what does not work, with PostgreSQL’s code', async () => {
+    test('a full pool has one line, and a free connection one line; a locked table does not count as a lost database: one line has the failure and PostgreSQL’s code', async () => {
       await session.query('begin; lock table pet in access exclusive mode');
-      const asked = [rest(server, '/v1/pets'), rest(server, '/v1/pets/1'), rest(server, '/v1/pets', newPet)];
+      const requests = [rest(server, '/v1/pets'), rest(server, '/v1/pets/1'), rest(server, '/v1/pets', newPet)];
       await untilLogged(server, 'all connections to the database are in use');
       await session.query('rollback');
-      await Promise.all(asked);
+      await Promise.all(requests);
       await untilLogged(server, 'connections to the database are free again');
       const states = [
         { level: 40, connections: 2, waiting: 1, msg: 'all connections to the database are in use' },
@@ -102,11 +102,11 @@ const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
       expect(lines().slice(before)).toEqual([failing]);
     });
 
-    test('it is told in metrics, too, while the database is silent, and many that ask for them cost it one question', async () => {
+    test('metrics report a database that does not answer, and concurrent scrapes share one query', async () => {
       road.isSilent = true;
       const all = await Promise.all(Array.from({ length: 8 }, () => server.metrics()));
       expect(all.map((series) => series.get('animal_store_database_up'))).toEqual(Array(8).fill(0));
-      // Where each asked for itself, six would wait for a connection.
+      // With a query for each scrape, six scrapes would wait for a connection.
       const pending = 'db_client_connection_pending_requests{pool="primary"}';
       expect(all.map((series) => series.get(pending))).toEqual(Array(8).fill(0));
       road.isSilent = false;

@@ -11,7 +11,7 @@ import { exchange, requestText } from '../../support/raw.ts';
 import { rest } from '../../support/rest.ts';
 import { isRunning, linesOf, startWorkers } from '../../support/workers.ts';
 
-// A connection or stream that outlived the signal would hold the drain up for longer than a test may take.
+// A connection or stream that outlives the signal would delay the drain beyond the time limit of a test.
 const environment = ({ env }: Pick<TestDatabase, 'env'>) => ({
   ...env,
   BOOTSTRAP_API_KEY: bootstrapKey,
@@ -28,17 +28,17 @@ const database = databaseForEach();
 const env = () => environment(database);
 
 test.each(['SIGTERM', 'SIGHUP'] as const)(
-  'a server closes idle connections some time after %s, also those on which nothing was asked, and ends with 0',
+  'after %s and its delay a server closes idle connections, even those without a request, and ends with 0',
   async (signal) => {
     const server = await startServer({ ...env(), DRAIN_DELAY_MS: '100' });
     const others = ['SIGINT', 'SIGQUIT', 'SIGUSR2'] satisfies NodeJS.Signals[];
     expect(handledBy(server, others)).toEqual(others);
-    // Browsers open one in advance, and undici when a subscription is aborted.
+    // Browsers open such a connection in advance, and undici after an aborted subscription.
     const unused = connect(Number(new URL(server.origin).port), '127.0.0.1');
     await once(unused, 'connect');
-    const answer = await rest(server, '/v1/pets');
-    expect([answer.status, answer.headers.connection]).toEqual([200, 'keep-alive']);
-    // A second signal does not cut it short.
+    const response = await rest(server, '/v1/pets');
+    expect([response.status, response.headers.connection]).toEqual([200, 'keep-alive']);
+    // A second signal does not shorten the drain.
     server.child.kill(signal);
     const ended = await server.stop(signal);
     expect(ended).toMatchObject({ ...drained, stdout: expect.stringContaining('"draining"') });
@@ -47,7 +47,7 @@ test.each(['SIGTERM', 'SIGHUP'] as const)(
 );
 
 describe('workers', () => {
-  test('all drain after SIGTERM to the parent, which ends with 0; live lists at one have what is created at another', async () => {
+  test('all drain after SIGTERM to the parent, which ends with 0; live lists at one worker get the creations of the others', async () => {
     const server = await startWorkers(env(), 2);
     const streams = await followers(server, 4);
     for (const name of ['a', 'b', 'c']) await create(server, name);
@@ -58,7 +58,7 @@ describe('workers', () => {
     const { stdout, ...ended } = await server.stop();
     expect(ended).toEqual(drained);
     const by = (message: string) => linesOf(stdout, message).map(({ worker }) => worker);
-    // The parent tells the start and the end, and each worker its own drain.
+    // The parent logs the start and the end of the service, and each worker its own drain.
     expect(by('started')).toEqual([undefined]);
     expect(by('draining').sort()).toEqual([1, 2, undefined]);
     expect(by('closed').sort()).toEqual([1, 2, undefined]);
@@ -66,7 +66,7 @@ describe('workers', () => {
     expect(server.pids().filter(isRunning)).toEqual([]);
   });
 
-  test('do not mind SIGINT to all of them, twice, as Ctrl-C sends it', async () => {
+  test('drain when SIGINT comes twice to every process, as Ctrl-C sends it', async () => {
     const server = await startWorkers(env(), 2);
     for (let time = 1; time <= 2; time += 1) {
       for (const pid of [server.child.pid as number, ...server.pids()]) process.kill(pid, 'SIGINT');
@@ -74,15 +74,15 @@ describe('workers', () => {
     expect(await server.ended).toMatchObject(drained);
   });
 
-  test('each say that they are not ready while the service drains, and so does the port for operators', async () => {
+  test('and the port for operators answer /readyz with 503 while the service drains', async () => {
     const server = await startWorkers({ ...env(), DRAIN_DELAY_MS: '600000' }, 2);
     const statuses = async () => {
-      const found: unknown[] = [(await send(server.operations, { path: '/readyz' })).status];
+      const statuses: unknown[] = [(await send(server.operations, { path: '/readyz' })).status];
       for (let time = 1; time <= 6; time += 1) {
-        const [answer] = await exchange(server, requestText('GET /readyz'));
-        found.push(answer?.status);
+        const [response] = await exchange(server, requestText('GET /readyz'));
+        statuses.push(response?.status);
       }
-      return found;
+      return statuses;
     };
     await eventually(async () => (await statuses()).every((status) => status === 200));
     server.child.kill('SIGTERM');
@@ -100,11 +100,11 @@ describe('workers', () => {
 
   const own = databaseForEach(createOwnDatabase);
 
-  test('of an embedded store whose parent is killed drain and end by themselves, and nothing is lost', async () => {
+  test('of an embedded store drain and end when their parent is killed, and lose no acknowledged creation', async () => {
     const server = await startWorkers(environment(own), 2);
     const created = await create(server, 'Rex');
     server.child.kill('SIGKILL');
-    // The workers have its standard error: this is their end, too, but for the last moment of a process.
+    // The workers share its standard error, so they are about to end when it closes.
     expect((await server.ended).stderr).toBe('');
     await eventually(async () => !server.pids().some(isRunning));
     const again = await startServer(environment(own));
@@ -113,7 +113,7 @@ describe('workers', () => {
 });
 
 describe('live lists', () => {
-  test('a thousand of them are cut off at SIGTERM, and the server ends', async () => {
+  test('are cut at SIGTERM, even a thousand of them, and the server ends', async () => {
     const server = await startServer({ ...env(), SUBSCRIPTIONS_PER_KEY: '1000', LOG_LEVEL: 'warn' });
     const streams = await followers(server, 1000);
     await create(server, 'Rex');
@@ -123,14 +123,14 @@ describe('live lists', () => {
     expect(streams.every(({ text }) => !text.includes('event: complete'))).toBe(true);
   });
 
-  test('are counted, and have a line each; none begins while a server drains, which is not ready and serves what is open and asked', async () => {
+  test('are counted, and each has a log line; a draining server is not ready and accepts none, but serves open lists and other requests', async () => {
     const server = await startMeasured({ ...env(), DRAIN_DELAY_MS: '600000' });
-    const [open, left] = await followers(server, 2);
+    const [open, closed] = await followers(server, 2);
     for (const name of ['a', 'b']) await create(server, name);
-    for (const stream of [open, left]) await stream?.until(2);
+    for (const stream of [open, closed]) await stream?.until(2);
     const metric = async (name: string) => (await server.metrics()).get(name);
     expect(await metric('animal_store_subscriptions')).toBe(2);
-    left?.close();
+    closed?.close();
     await eventually(async () => (await metric('animal_store_subscriptions')) === 1);
     expect(await metric('animal_store_subscription_items_total')).toBe(4);
     expect(await metric('animal_store_operations_total{face="graphql",operation="petAdded",code="OK"}')).toBe(1);

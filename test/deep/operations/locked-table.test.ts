@@ -12,7 +12,7 @@ import { rest } from '../../support/rest.ts';
 import { openSession } from '../../support/session.ts';
 import { linesOf, untilLogged } from '../../support/workers.ts';
 
-/** A creation that has been sent as a whole, by a client that can go away. */
+/** Sends a whole creation. @returns the request, which a test can destroy */
 function begin({ origin, key }: ServerProcess, path: string, body: unknown): ClientRequest {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
   const outgoing = request(`${origin}${path}`, { method: 'POST', headers, agent: false });
@@ -34,7 +34,7 @@ const mutation = 'mutation { createPet(input: { name: "ghost", categoryId: 5 }) 
     const env = () => ({ ...database.env, BOOTSTRAP_API_KEY: bootstrapKey });
     const lock = 'begin; lock table pet in access exclusive mode';
 
-    test('when nothing makes progress new requests are refused at once, on both faces, and /readyz says so', async () => {
+    test('new requests are refused at once on both faces when queued requests make no progress, and /readyz is 503', async () => {
       const server = await startServer({ ...env(), DATABASE_STATEMENT_TIMEOUT_MS: '5000' });
       await session.query(lock);
       const busy: Refusal = {
@@ -45,24 +45,24 @@ const mutation = 'mutation { createPet(input: { name: "ghost", categoryId: 5 }) 
       };
       const all = Object.values(operations).flatMap((byFace) => Object.values(byFace));
       const refused = new Map<unknown, Refusal>();
-      const answers: Promise<unknown>[] = [];
+      const calls: Promise<unknown>[] = [];
       const message = 'Requests queued for the database are not making progress.';
       const ready = () => send(server.origin, { path: '/readyz' });
       let readiness = await ready();
       await eventually(async () => {
         for (const operation of all) {
           const note = (refusal: Refusal) => refusal.message === busy.message && refused.set(operation, refusal);
-          const answer = operation(server).then(note);
-          // Until all of them are awaited nobody looks at one that fails.
-          answer.catch(() => undefined);
-          answers.push(answer);
+          const call = operation(server).then(note);
+          // A rejection before `Promise.all` must not count as unhandled.
+          call.catch(() => undefined);
+          calls.push(call);
         }
         expect((await send(server.origin, { path: '/livez' })).status).toBe(200);
         readiness = await ready();
         // Behind a pooler the check may time out first: the locked statements hold the pooler's connections.
         return readiness.text.includes(message) && refused.size === all.length;
       });
-      await Promise.all(answers);
+      await Promise.all(calls);
       expect([...refused.values()]).toEqual(all.map(() => busy));
       expect(JSON.parse(readiness.text)).toEqual({ code: 'SERVICE_UNAVAILABLE', status: 503, message });
       expect(readiness.headers['retry-after']).toBe('1');
@@ -84,7 +84,7 @@ const mutation = 'mutation { createPet(input: { name: "ghost", categoryId: 5 }) 
         list('/v1/pets'),
         list('/graphql?query={pets{id}}'),
       ];
-      // Within its transaction the holder would see the same activity for ever.
+      // In its transaction the session of the lock would always see the same snapshot of the activity.
       const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
       await eventually(async () => ((await observer.query(waiting)).rowCount ?? 0) >= 2);
       await observer.end();
@@ -95,8 +95,8 @@ const mutation = 'mutation { createPet(input: { name: "ghost", categoryId: 5 }) 
       expect(await ended).toMatchObject({ code: 0, signal: null, stderr: '' });
     });
 
-    test('creations whose clients have gone before it was their turn are not written, and each has its line in the log', async () => {
-      // Nothing ends by itself.
+    test('queued creations whose clients disconnect are not written, and each has its line in the log', async () => {
+      // No statement times out.
       const server = await startMeasured({ ...env(), DATABASE_STATEMENT_TIMEOUT_MS: '600000' });
       const create = (name: string) => rest(server, '/v1/pets', { method: 'POST', json: { name, categoryId: 5 } });
       const active = async () => (await server.metrics()).get('http_server_active_requests');

@@ -7,30 +7,30 @@ import { eventually, type ServerProcess } from '../../support/process.ts';
 import { exchange } from '../../support/raw.ts';
 import { linesOf, startWorkers } from '../../support/workers.ts';
 
-/** A log that cannot be written costs no request, and no end. */
+/** A log that cannot be written affects neither requests nor the shutdown. */
 const database = databaseForEach();
 
-/** Sends requests on connections, one for each worker at least, for each of which there is a line of some 350 characters. */
-async function ask(server: ServerProcess, count: number, connections: number): Promise<void> {
-  // A public route: under load others may be refused, with the connection.
-  const one = `GET /livez HTTP/1.1\r\nHost: store.example\r\nX-Request-Id: asked\r\nUser-Agent: ${'x'.repeat(128)}\r\n\r\n`;
+/** Sends requests on so many connections, one at least for each worker. Each has a log line of some 350 characters. */
+async function request(server: ServerProcess, count: number, connections: number): Promise<void> {
+  // A public route, because under load others may be refused and their connection closed.
+  const one = `GET /livez HTTP/1.1\r\nHost: store.example\r\nX-Request-Id: sample\r\nUser-Agent: ${'x'.repeat(128)}\r\n\r\n`;
   const last = one.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n');
   const bytes = one.repeat(count / connections - 1) + last;
-  const answers = await Promise.all(Array.from({ length: connections }, () => exchange(server, bytes)));
-  expect(answers.flat().map(({ status }) => status)).toEqual(Array(count).fill(200));
+  const responses = await Promise.all(Array.from({ length: connections }, () => exchange(server, bytes)));
+  expect(responses.flat().map(({ status }) => status)).toEqual(Array(count).fill(200));
 }
 
 const drained = { code: 0, signal: null, stderr: '' };
-const asked = (text: string) => linesOf(text, 'answered').filter(({ reqId }) => reqId === 'asked');
+const samples = (text: string) => linesOf(text, 'answered').filter(({ reqId }) => reqId === 'sample');
 
 describe.each([
   ['a server', (stdout: number) => startMeasured(database.env, { stdout }), 1],
   ['several workers', (stdout: number) => startWorkers(database.env, 2, stdout), 4],
-] as const)('%s whose standard output', (_who, start, connections) => {
-  test('is a pipe has every line, whole; when its reader stalls what cannot be kept is dropped, and counted, line by line', async () => {
+] as const)('%s whose standard output', (_name, start, connections) => {
+  test('is a pipe writes every line whole; when its reader stalls, whole lines that do not fit are dropped and counted', async () => {
     const pipe = new Pipe();
     const server = await start(pipe.writer).finally(() => closeSync(pipe.writer));
-    const round = () => ask(server, 3000, connections);
+    const round = () => request(server, 3000, connections);
     let text = '';
     const readUntil = (isEnough: () => boolean) =>
       eventually(async () => {
@@ -39,8 +39,8 @@ describe.each([
       });
     let isOver = false;
     await Promise.all([round().finally(() => (isOver = true)), readUntil(() => isOver)]);
-    await readUntil(() => asked(text).length === 3000);
-    expect(new Set(asked(text).map(({ worker }) => worker))).toEqual(new Set(connections > 1 ? [1, 2] : [undefined]));
+    await readUntil(() => samples(text).length === 3000);
+    expect(new Set(samples(text).map(({ worker }) => worker))).toEqual(new Set(connections > 1 ? [1, 2] : [undefined]));
     expect(text).not.toContain('"dropped"');
 
     const rounds = 6;
@@ -56,25 +56,25 @@ describe.each([
     const dropped = notes.reduce((sum, note) => sum + Number(note.dropped), 0);
     expect(dropped).toBeGreaterThan(0);
     // Workers count lines of other requests, too.
-    const all = asked(text).length - 3000 + dropped;
+    const all = samples(text).length - 3000 + dropped;
     if (connections === 1) expect([notes.length, all]).toEqual([1, rounds * 3000]);
     else expect(all).toBeGreaterThanOrEqual(rounds * 3000);
   });
 });
 
-/** The parent of workers writes in the same way. */
+/** The parent of workers uses the same output. */
 test.each(['a full disk', 'a pipe whose reader has gone', 'a pipe whose reader stalls'])(
-  'a server whose standard output is %s serves on, and ends when told',
-  async (what) => {
+  'a server whose standard output is %s continues to serve, and ends with 0 at SIGTERM',
+  async (output) => {
     const pipe = new Pipe();
-    const stdout = what === 'a full disk' ? openSync('/dev/full', 'w') : pipe.writer;
+    const stdout = output === 'a full disk' ? openSync('/dev/full', 'w') : pipe.writer;
     const server = await startMeasured(database.env, { stdout });
     closeSync(stdout);
-    if (what.endsWith('gone')) {
+    if (output.endsWith('gone')) {
       await eventually(async () => pipe.read().includes('answered'));
       pipe.leave();
     }
-    await ask(server, 600, 1);
+    await request(server, 600, 1);
     expect(await server.stop()).toMatchObject(drained);
   },
 );

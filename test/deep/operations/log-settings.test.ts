@@ -18,26 +18,26 @@ async function log({ operations }: MeasuredServer, request: Partial<HttpRequest>
 const put = (server: MeasuredServer, settings: unknown) =>
   log(server, { method: 'PUT', headers, body: JSON.stringify(settings) });
 
-/** Asks on one connection, without a key, as often as it says. */
-async function ask(server: ServerProcess, path: string, times: number): Promise<void> {
+/** Sends this many requests on one connection, without a key. */
+async function request(server: ServerProcess, path: string, times: number): Promise<void> {
   const one = `GET ${path} HTTP/1.1\r\nHost: store.example\r\n\r\n`;
   const last = requestText(`GET ${path}`);
   expect(await exchange(server, one.repeat(times - 1) + last)).toHaveLength(times);
 }
 
-test('the level is changed while the service runs, and a restart goes back to the configuration', async () => {
+test('the level can be changed while the service runs, and a restart resets it to the configuration', async () => {
   const server = await start({ LOG_LEVEL: 'silent' });
   const [silent, debug, warn] = ['silent', 'debug', 'warn'].map((level) => ({ level, sample: 1 }));
   expect(await log(server)).toEqual({ status: 200, json: silent });
   await send(server.origin, { path: '/v1/quiet' });
   expect(server.output.stdout).toBe('');
   expect(await put(server, { level: 'debug' })).toEqual({ status: 200, json: debug });
-  await send(server.origin, { path: '/v1/told' });
+  await send(server.origin, { path: '/v1/logged' });
   expect(await put(server, { level: 'warn' })).toEqual({ status: 200, json: warn });
   await send(server.origin, { path: '/v1/quiet' });
   const { stdout } = await server.stop();
   expect(requestsFor(stdout, '/v1/quiet')).toEqual([]);
-  expect(requestsFor(stdout, '/v1/told')).toHaveLength(1);
+  expect(requestsFor(stdout, '/v1/logged')).toHaveLength(1);
   expect(linesOf(stdout, 'refused')).toMatchObject([{ level: 20 }]);
   expect(linesOf(stdout, 'log settings changed')).toMatchObject([
     { level: 30, before: silent, after: debug, address: '127.0.0.1' },
@@ -46,59 +46,59 @@ test('the level is changed while the service runs, and a restart goes back to th
   expect(await log(await start({ LOG_LEVEL: 'warn' }))).toEqual({ status: 200, json: warn });
 });
 
-test('a sample leaves out requests without a fault alone, and lines that stand for others say for how many', async () => {
+test('a sample omits only requests without a failure, and each line that represents others has the rate', async () => {
   const server = await start({ LOG_SAMPLE: '0' });
-  await ask(server, '/livez', 50);
-  await ask(server, '/v1/refused', 5);
+  await request(server, '/livez', 50);
+  await request(server, '/v1/refused', 5);
   expect((await graphqlText(server, { query: '{ nothing }' })).status).toBe(200);
   expect(await put(server, { sample: 0.5 })).toEqual({ status: 200, json: { level: 'info', sample: 0.5 } });
-  await ask(server, '/v1/openapi.json', 400);
+  await request(server, '/v1/openapi.json', 400);
   await put(server, { sample: 1 });
-  await ask(server, '/docs', 20);
+  await request(server, '/docs', 20);
   const { stdout } = await server.stop();
-  const seen = (path: string) => requestsFor(stdout, path).map(({ status, sample }) => ({ status, sample }));
-  expect(seen('/livez')).toEqual([]);
-  expect(seen('/v1/refused')).toEqual(Array(5).fill({ status: 401, sample: undefined }));
+  const linesFor = (path: string) => requestsFor(stdout, path).map(({ status, sample }) => ({ status, sample }));
+  expect(linesFor('/livez')).toEqual([]);
+  expect(linesFor('/v1/refused')).toEqual(Array(5).fill({ status: 401, sample: undefined }));
   expect(requestsFor(stdout, '/graphql')).toMatchObject([{ status: 200, code: 'GRAPHQL_VALIDATION_FAILED' }]);
-  // Of 400 fair throws, fewer than 100 or more than 300 heads come once in 10^23.
-  const { length } = seen('/v1/openapi.json');
+  // Of 400 fair throws, fewer than 100 or more than 300 heads occur once in 10^23 runs.
+  const { length } = linesFor('/v1/openapi.json');
   expect(length).toBeGreaterThan(100);
   expect(length).toBeLessThan(300);
-  expect(seen('/v1/openapi.json')).toEqual(Array(length).fill({ status: 200, sample: 0.5 }));
-  expect(seen('/docs')).toEqual(Array(20).fill({ status: 200, sample: undefined }));
+  expect(linesFor('/v1/openapi.json')).toEqual(Array(length).fill({ status: 200, sample: 0.5 }));
+  expect(linesFor('/docs')).toEqual(Array(20).fill({ status: 200, sample: undefined }));
 });
 
-test('with workers it holds for all of them, and for one that comes later', async () => {
+test('the settings apply to all workers, and to a worker that starts later', async () => {
   const server = await start({ WORKERS: '2' });
   await allUp(server);
   expect(await put(server, { sample: 0 })).toMatchObject({ status: 200 });
-  const seen = (path: string) => requestsFor(server.output.stdout, path);
-  const askAll = async (path: string) => {
+  const linesFor = (path: string) => requestsFor(server.output.stdout, path);
+  const requestFromAll = async (path: string) => {
     for (let time = 1; time <= 6; time += 1) await exchange(server, requestText(`GET ${path}`));
   };
-  // The message to the workers is on its way. A refusal has its line even so, after those that were before it.
+  // The settings reach the workers later. A refusal is never omitted; its line follows those of earlier requests.
   await eventually(async () => {
-    const [lines, marks] = [seen('/livez').length, seen('/v1/mark').length];
-    await askAll('/livez');
-    await askAll('/v1/mark');
-    await eventually(async () => seen('/v1/mark').length === marks + 6);
-    return seen('/livez').length === lines;
+    const [lines, marks] = [linesFor('/livez').length, linesFor('/v1/mark').length];
+    await requestFromAll('/livez');
+    await requestFromAll('/v1/mark');
+    await eventually(async () => linesFor('/v1/mark').length === marks + 6);
+    return linesFor('/livez').length === lines;
   });
   const [victim] = await untilLogged(server, 'worker ready', 2);
   process.kill(victim?.workerPid as number, 'SIGKILL');
   const later = (await untilLogged(server, 'worker ready', 3))[2]?.worker;
   await eventually(async () => {
-    await askAll('/docs');
-    await askAll('/v1/later');
-    return seen('/v1/later').some(({ worker }) => worker === later);
+    await requestFromAll('/docs');
+    await requestFromAll('/v1/later');
+    return linesFor('/v1/later').some(({ worker }) => worker === later);
   });
   await server.stop();
-  expect(seen('/docs')).toEqual([]);
+  expect(linesFor('/docs')).toEqual([]);
 });
 
-test('what is not a setting is refused with an Error body that says why; so is what a page could make a browser send', async () => {
+test('an invalid setting is refused with an Error body that has the reason; requests that a web page can cause are refused', async () => {
   const server = await start();
-  for (const [settings, why] of [
+  for (const [settings, reason] of [
     [{ level: 'loud' }, '/level must be equal to one of the allowed values.'],
     [{ sample: 2 }, '/sample must be <= 1.'],
     [{ sample: '0.5' }, '/sample must be number.'],
@@ -106,7 +106,7 @@ test('what is not a setting is refused with an Error body that says why; so is w
     [{}, ' must NOT have fewer than 1 properties.'],
     [[], ' must be object.'],
   ]) {
-    const refusal = { code: 'BAD_USER_INPUT', message: `The body${why}`, status: 400 };
+    const refusal = { code: 'BAD_USER_INPUT', message: `The body${reason}`, status: 400 };
     expect(await put(server, settings)).toEqual({ status: 400, json: refusal });
   }
   const body = JSON.stringify({ level: 'silent' });
@@ -122,7 +122,7 @@ test('what is not a setting is refused with an Error body that says why; so is w
     expect(await log(server, request)).toMatchObject({ status, json: { code, status } });
   }
   expect(await log(server)).toEqual({ status: 200, json: { level: 'info', sample: 1 } });
-  // Nor is it there on the port for clients.
+  // The port for clients has no such route.
   const authorization = `Bearer ${server.key}`;
   expect((await send(server.origin, { path: '/log', headers: { authorization } })).status).toBe(404);
   expect((await server.stop()).stdout).not.toContain('log settings changed');

@@ -9,7 +9,7 @@ import { variables } from '../../../src/config.ts';
 import { expect, test } from '../../support/jest.ts';
 import { mistyped } from '../support/typed.ts';
 
-/** The example for Kubernetes. No cluster runs here: it is held to the API's own schemas, and to the service. */
+/** The example for Kubernetes. Without a cluster it is validated against the schemas of the API and the service. */
 const manifests: any[] = parseAllDocuments(readFileSync('operations/kubernetes/animal-store.yaml', 'utf8')).map((one) =>
   one.toJS(),
 );
@@ -26,7 +26,7 @@ const [service] = deployment.spec.containers;
 const [migration] = named('Job').spec.template.spec.containers;
 const variable = (name: string) => service.env.find((one: any) => one.name === name)?.value;
 
-test('the schemas of the API take every manifest, and no manifest has a member that the API does not know', async () => {
+test('every manifest is valid by the schemas of the API, and has no member that the API does not define', async () => {
   for (const manifest of manifests) new versions[manifest.apiVersion][manifest.kind](manifest).validate();
   const kinds = manifests.map(({ kind }) => kind).sort();
   expect(kinds).toEqual(['Deployment', 'Job', 'NetworkPolicy', 'PodDisruptionBudget', 'Service']);
@@ -39,34 +39,37 @@ test('the schemas of the API take every manifest, and no manifest has a member t
 test.each([
   ['the service', deployment.spec, service],
   ['the migration', named('Job').spec.template.spec, migration],
-])('%s runs as an unprivileged user, writes to memory only, and can gain no rights', (_, pod: any, container: any) => {
-  expect(pod).toMatchObject({
-    automountServiceAccountToken: false,
-    securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
-    volumes: [{ name: 'tmp', emptyDir: { medium: 'Memory' } }],
-  });
-  expect(container.securityContext).toEqual({
-    allowPrivilegeEscalation: false,
-    readOnlyRootFilesystem: true,
-    capabilities: { drop: ['ALL'] },
-  });
-  expect(container.volumeMounts).toEqual([{ name: 'tmp', mountPath: '/tmp' }]);
-  expect(container.resources.requests).toEqual({ cpu: expect.any(String), memory: expect.any(String) });
-  expect(container.resources.limits).toEqual({ memory: expect.any(String) });
-  // The image's own user, so that the owner of its files is the same.
-  const [, user] = /^USER (\d+):/m.exec(readFileSync('Dockerfile', 'utf8')) ?? [];
-  expect(`${pod.securityContext.runAsUser}`).toBe(user);
-});
+])(
+  '%s runs as an unprivileged user, writes to memory only, and cannot gain privileges',
+  (_, pod: any, container: any) => {
+    expect(pod).toMatchObject({
+      automountServiceAccountToken: false,
+      securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+      volumes: [{ name: 'tmp', emptyDir: { medium: 'Memory' } }],
+    });
+    expect(container.securityContext).toEqual({
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'] },
+    });
+    expect(container.volumeMounts).toEqual([{ name: 'tmp', mountPath: '/tmp' }]);
+    expect(container.resources.requests).toEqual({ cpu: expect.any(String), memory: expect.any(String) });
+    expect(container.resources.limits).toEqual({ memory: expect.any(String) });
+    // The user of the image, who owns its files.
+    const [, user] = /^USER (\d+):/m.exec(readFileSync('Dockerfile', 'utf8')) ?? [];
+    expect(`${pod.securityContext.runAsUser}`).toBe(user);
+  },
+);
 
 test('Kubernetes waits longer than the service takes to drain', () => {
   const drain = Number(variable('DRAIN_DELAY_MS')) + Number(variable('DRAIN_TIMEOUT_MS'));
   expect(deployment.spec.terminationGracePeriodSeconds * 1000).toBeGreaterThan(drain);
-  // And a pod that is told to end is out of every list of endpoints before it stops to listen.
+  // A terminating pod must be removed from every list of endpoints before it stops listening.
   const { periodSeconds, failureThreshold } = service.readinessProbe;
   expect(Number(variable('DRAIN_DELAY_MS'))).toBeGreaterThan(periodSeconds * failureThreshold * 1000);
 });
 
-test('the environment of the pods is one that the service knows, and no secret is written down', () => {
+test('the service knows every variable of the pods, and the database URL comes from a secret', () => {
   const names = [...service.env, ...migration.env].map(({ name }: any) => name);
   expect(names.filter((name) => !(name in variables))).toEqual([]);
   for (const { env } of [service, migration]) {
@@ -77,7 +80,7 @@ test('the environment of the pods is one that the service knows, and no secret i
   }
 });
 
-test('service, budget, policy and scrape annotations mean the pods of the deployment and their ports', () => {
+test('service, budget, policy and scrape annotations refer to the pods of the deployment and their ports', () => {
   const { labels, annotations } = deployment.metadata;
   expect(named('Deployment').spec.selector.matchLabels).toEqual(labels);
   expect(named('Service').spec.selector).toEqual(labels);
@@ -90,7 +93,7 @@ test('service, budget, policy and scrape annotations mean the pods of the deploy
   for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe']) {
     expect(service[probe].httpGet.port).toBe('operations');
   }
-  // Only Prometheus reaches the port that needs no key.
+  // Only Prometheus can reach the port that needs no key.
   const rules = named('NetworkPolicy').spec.ingress;
   const toOperations = rules.filter((rule: any) => rule.ports.some(({ port }: any) => port === 'operations'));
   const monitoring = { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } };
@@ -98,7 +101,7 @@ test('service, budget, policy and scrape annotations mean the pods of the deploy
   expect(toOperations).toEqual([{ from: [{ namespaceSelector: monitoring }], ports: only }]);
 });
 
-test('the migration is the only one that migrates', () => {
+test('only the migration job migrates', () => {
   expect(variable('MIGRATE_ON_START')).toBe('false');
   expect(migration.command).toEqual(['node', 'dist/src/cli.js', 'migrate']);
   expect(migration.image).toBe(service.image);

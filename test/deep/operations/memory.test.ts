@@ -6,12 +6,12 @@ import { expect, test } from '../../support/jest.ts';
 import { bootstrapKey, startServer } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 
-/** What the process makes of more than it could hold. */
+/** Responses that together exceed the memory of the process. */
 const database = databaseForEach(createOwnDatabase);
 
-test('the largest pages, many at a time, neither end a process with a small heap nor keep others waiting', async () => {
+test('many concurrent pages of the largest size neither end a process with a small heap nor delay other requests', async () => {
   const env = { ...database.env, BOOTSTRAP_API_KEY: bootstrapKey, LOG_LEVEL: 'silent' };
-  // Nothing here is too late, however busy the machine is.
+  // No statement times out, even on a busy machine.
   const patience = { DATABASE_STATEMENT_TIMEOUT_MS: '600000' };
   const server = await startServer({ ...env, ...patience, NODE_OPTIONS: '--max-old-space-size=128' });
   const place = 'DATABASE_URL' in database.env ? database.env.DATABASE_URL : database.env.DATA_DIR;
@@ -27,7 +27,7 @@ test('the largest pages, many at a time, neither end a process with a small heap
   const query = graphqlText(server, { query: `{ ${aliases.join(' ')} }` });
   const others = Array.from({ length: 12 }, () => rest(server, `/v1/pets?after=${json.id - 1}&limit=1`));
 
-  expect((await Promise.all(others)).map((one) => one.json)).toEqual(Array(12).fill([json]));
+  expect((await Promise.all(others)).map((response) => response.json)).toEqual(Array(12).fill([json]));
   const pages = (await Promise.all(lists)).map(({ status, json }) => [status, json.length]);
   expect(pages).toEqual(Array.from({ length: 64 }, (_, at) => [200, 37 + at]));
   const { data, errors } = await query;

@@ -47,7 +47,7 @@ test('with MIGRATE_ON_START=false neither a server nor a `keys` command migrates
   expect((await cli(['keys', 'list', '--json'], env)).stdout).toBe('[]\n');
 });
 
-test('MikroORM’s own command line works on the store in use, finds nothing to migrate, and ends', async () => {
+test('MikroORM’s own command line works on the store in use, finds no difference to the schema, and ends', async () => {
   const command = [resolve('node_modules/.bin/mikro-orm'), 'migration:check'];
   const env = { PATH: process.env.PATH, ...database.env };
   const { stdout } = await promisify(execFile)(process.execPath, command, { env });
@@ -56,10 +56,10 @@ test('MikroORM’s own command line works on the store in use, finds nothing to 
 
 const onServer = onPostgres ? describe : describe.skip;
 
-onServer('a start on PostgreSQL (skipped on the embedded store, which has tests of its own)', () => {
+onServer('a start on PostgreSQL (skipped on the embedded store, which has its own tests)', () => {
   const creating = `from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
     and query like '%create table "pet"%' and pid <> pg_backend_pid()`;
-  /** Holds the name of the first table. */
+  /** Starts a server whose first migration waits for another session, which creates the same table. */
   async function startBehind(setting: string, env: Env = {}) {
     const holder = await openSession(database);
     await alterDatabase(holder, setting);
@@ -68,7 +68,7 @@ onServer('a start on PostgreSQL (skipped on the embedded store, which has tests 
     return { holder, port, ...run('main', [], { ...database.env, PORT: `${port}`, ...env }) };
   }
 
-  test('may migrate for longer than a statement may take, and than PostgreSQL may be silent', async () => {
+  test('may migrate for longer than a statement may take, and than PostgreSQL may leave a statement without a response', async () => {
     const { holder, port } = await startBehind('set statement_timeout = 50', { DATABASE_STATEMENT_TIMEOUT_MS: '50' });
     const waiting = `select 1 ${creating} and clock_timestamp() - query_start > interval '1200 ms'`;
     await eventually(async () => (await rowsOf(waiting)).length > 0);
@@ -85,7 +85,7 @@ onServer('a start on PostgreSQL (skipped on the embedded store, which has tests 
   });
 });
 
-/** For the sessions that are opened from now on. */
+/** Sets a parameter of the database for new sessions. */
 const alterDatabase = (session: pg.Client, setting: string) =>
   session.query(`do $$ begin execute format('alter database %I ${setting}', current_database()); end $$`);
 
@@ -105,13 +105,13 @@ afterEach(async () => {
   for (const node of nodes.splice(0)) await node.database.close();
 });
 async function node(more: MigrationObject[] = [], env: Env = {}): Promise<Node> {
-  const one = await openNode(database, more, env);
-  nodes.push(one);
-  return one;
+  const opened = await openNode(database, more, env);
+  nodes.push(opened);
+  return opened;
 }
 const recorded = async ({ database }: Node) => (await sql(database, 'select name from mikro_orm_migrations')).flat();
 
-test('a migration that fails leaves nothing; those before it stay applied', async () => {
+test('a migration that fails is rolled back; earlier migrations stay applied', async () => {
   const broken = migrationOf('2027_01_01_000002_broken', ['create table toy (id int)', 'select 1 / 0']);
   const one = await node([addWeight, broken]);
   await expect(one.database.migrate()).rejects.toThrow('division by zero');
@@ -121,7 +121,7 @@ test('a migration that fails leaves nothing; those before it stay applied', asyn
   expect(await sql(one.database, `select to_regclass('toy')`)).toEqual([[null]]);
 });
 
-test('two nodes at once apply each once, in their order, also one that opts out of its transaction', async () => {
+test('two concurrent nodes apply each migration once and in order, even one that opts out of its transaction', async () => {
   const addColour = migrationOf('2027_01_01_000002_add_colour', ['alter table pet add column colour text']);
   const next = [addWeight, addIndex, addColour];
   const both = [await node(next), await node(next)] as const;
@@ -133,7 +133,7 @@ test('two nodes at once apply each once, in their order, also one that opts out 
 });
 
 onServer('while the service runs (PostgreSQL only: the embedded store has one session at a time)', () => {
-  test('a migration behind a reader lets lists and creations pass, gives up in time, and leaves nothing until it is applied', async () => {
+  test('a migration that waits for a reader blocks neither lists nor creations, gives up after its attempts, and changes nothing until it is applied', async () => {
     const server = await startServer(withKey());
     const reader = await openSession(database);
     await reader.query('begin; select 1 from pet');
@@ -145,10 +145,10 @@ onServer('while the service runs (PostgreSQL only: the embedded store has one se
     expect(next.lines.splice(0)).toEqual([1, 2].map(waits));
     expect(await recorded(next)).not.toContain(addWeight.name);
 
-    // Many short attempts.
+    // With many short attempts.
     const migrating = next.database.migrate({ lockTimeout: 200, attempts: 1000, pause: 100 });
     let created = 0;
-    // Several times over: each is answered before the next is sent.
+    // Several requests, each sent after the response to the one before.
     while (next.lines.length < 3) {
       expect((await rest(server, '/v1/pets', newPet)).status).toBe(201);
       created += 1;
@@ -162,17 +162,17 @@ onServer('while the service runs (PostgreSQL only: the embedded store has one se
     expect(await sql(next.database, 'select count(*) from pet where weight is null')).toEqual([[`${created}`]]);
   });
 
-  test('an index is built while a writer goes on, another node waits, and locks have a limit', async () => {
+  test('an index is built concurrently although a writer is open, another node waits, and lock_timeout is 1 ms', async () => {
     const server = await startServer(withKey());
     const writer = await openSession(database);
-    // What a role or a database sets cannot be lifted for a whole session of a pooler's.
+    // Through a pooler a setting of the role or database cannot be reset for a whole session.
     if (ownsSessions) await alterDatabase(writer, 'set lock_timeout = 1');
     await writer.query(`begin; insert into pet (name, category_id, status) values ('Rex', 5, 'sold')`);
     const [one, other] = [await node([addIndex]), await node([addIndex])];
     const migrating = one.database.migrate();
     const builds = `select from pg_stat_activity
       where datname = current_database() and wait_event_type = 'Lock' and query like 'create index concurrently%'`;
-    // Not the writer's: a transaction sees the activity as it was at its first look.
+    // Not in the writer's session: a transaction sees the activity as of its first query.
     await eventually(async () => (await sql(one.database, builds)).length === 1);
     const waiting = other.database.migrate();
     await eventually(async () => other.lines.length > 0);
@@ -185,7 +185,7 @@ onServer('while the service runs (PostgreSQL only: the embedded store has one se
     await writer.end();
   });
 
-  test('DATABASE_DIRECT_URL is where migrations go; when DATABASE_URL leads elsewhere, that is noticed', async () => {
+  test('migrations use DATABASE_DIRECT_URL, and are refused when DATABASE_URL names another database', async () => {
     const { DATABASE_URL } = database.env as { DATABASE_URL: string };
     const elsewhere = new URL(DATABASE_URL);
     elsewhere.pathname = '/postgres';
@@ -209,7 +209,7 @@ onServer('the lock for migrations (PostgreSQL only: the embedded store has a fil
   });
   afterEach(() => session.end());
 
-  test('who waits for a node of an earlier release, which locks a session, says so, and ends when told', async () => {
+  test('a node that waits for one of an earlier release, which uses a session lock, logs that, and ends with 0 at SIGTERM', async () => {
     await session.query(`select pg_advisory_lock(${lockKey})`);
     const server = run('main', [], { ...database.env, PORT: `${await freePort()}` });
     await eventually(async () => server.output.stdout.includes('waiting for another node’s migrations'));
@@ -220,7 +220,7 @@ onServer('the lock for migrations (PostgreSQL only: the embedded store has a fil
     await eventually(async () => command.output.stderr !== '');
     const idle = `select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
       and state = 'idle' and query = 'rollback'`;
-    // It keeps no snapshot meanwhile, for which an index that is built concurrently would wait.
+    // While it waits it keeps no snapshot, because the concurrent build of an index would wait for that.
     await eventually(async () => (await session.query(idle)).rows.length > 0);
     await session.query(`select pg_advisory_unlock(${lockKey})`);
     expect(await command.ended).toMatchObject({
@@ -230,7 +230,7 @@ onServer('the lock for migrations (PostgreSQL only: the embedded store has a fil
     });
   });
 
-  test('keeps out a node of an earlier release, through what would end an idle transaction, without a snapshot', async () => {
+  test('excludes nodes of an earlier release, despite a timeout for idle transactions, and keeps no snapshot', async () => {
     await alterDatabase(session, 'set idle_in_transaction_session_timeout = 1');
     await alterDatabase(session, `set default_transaction_isolation = ''repeatable read''`);
     const { database: one } = await node();
@@ -245,7 +245,7 @@ onServer('the lock for migrations (PostgreSQL only: the embedded store has a fil
     expect((await session.query(take)).rows).toEqual([{ taken: true }]);
   });
 
-  test('that is lost during the work is noticed, at once and at the end', async () => {
+  test('that is lost during the work makes the next check and the work itself fail', async () => {
     const lost = 'The migration lock was lost';
     const { database: one } = await node();
     const work = one.exclusively(async (assertHeld) => {

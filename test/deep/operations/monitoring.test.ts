@@ -12,7 +12,7 @@ import { hasPrometheus, promtool } from '../../support/servers/prometheus.ts';
 import { type Use, usesOf } from '../support/promql.ts';
 import { type Claim, mistyped } from '../support/typed.ts';
 
-/** The rules, the runbook and the dashboard: held to Prometheus, to Grafana and to what the service counts. */
+/** The rules, the runbook and the dashboard, validated against Prometheus, Grafana and the metrics of the service. */
 interface Rule {
   alert?: string;
   record?: string;
@@ -31,20 +31,20 @@ const dashboard = JSON.parse(readFileSync('operations/grafana/animal-store.json'
 const targets: Array<{ expr: string; legendFormat: string }> = dashboard.panels.flatMap(
   ({ targets = [] }: any) => targets,
 );
-/** As Grafana writes its variables out. */
+/** The queries of the dashboard with the variables of Grafana replaced. */
 const queries = targets.map(({ expr }) =>
   expr.replaceAll('$__rate_interval', '1m').replaceAll('$job', 'animal-store').replaceAll('$instance', '.*'),
 );
 
 (hasPrometheus ? describe : describe.skip)('Prometheus (skipped without it)', () => {
-  /** Lets promtool look at files in a folder of their own. */
+  /** Runs promtool in a new folder with these files. */
   async function check(files: Record<string, string>, ...args: string[]) {
     const folder = await newFolder();
     for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
     return promtool(args, folder).finally(() => rmSync(folder, { recursive: true }));
   }
 
-  test('takes the alert rules and every query of the dashboard; each alert fires when it must, and ends', async () => {
+  test('accepts the alert rules and every query of the dashboard; each alert fires and ends as its tests expect', async () => {
     expect(await promtool(['test', 'rules', 'alerts.test.yaml'])).toMatchObject({ isOk: true });
     expect(await promtool(['check', 'config', 'prometheus.yaml'])).toMatchObject({ isOk: true });
     const { isOk, output } = await promtool(['check', 'rules', 'alerts.yaml']);
@@ -56,7 +56,7 @@ const queries = targets.map(({ expr }) =>
   });
 
   test('fires for a deprecated call from ninety days before the removal', async () => {
-    // promtool's clock begins in 1970, and walks: there the removal is on the 100th day.
+    // promtool's clock begins in 1970 and steps through the time, so the removal is moved to the 100th day.
     const sooner = text.replace(`${getPetDeprecation.removal.getTime() / 1000}`, '8640000');
     const files = { 'alerts.yaml': sooner, 'test.yaml': removalTest };
     const { isOk, output } = await check(files, 'test', 'rules', 'test.yaml');
@@ -72,7 +72,7 @@ test('each alert has a test in which it fires, and one in which it is silent', (
   for (const isFiring of [true, false]) expect([...named(isFiring)].sort()).toEqual(names);
 });
 
-test('each alert says how urgent it is, what it means, and where to read on: in its chapter of the runbook', () => {
+test('each alert has a severity, a summary, a description and the address of its chapter in the runbook', () => {
   const chapters = runbook.split('\n## ').filter((chapter) => chapter.startsWith('AnimalStore'));
   expect(chapters.map((chapter) => chapter.split('\n')[0]).sort()).toEqual(names);
   for (const chapter of chapters) {
@@ -89,7 +89,7 @@ test('each alert says how urgent it is, what it means, and where to read on: in 
   }
 });
 
-test('the rules count in the figures of what they watch', () => {
+test('the rules have the same figures as the service and its deployments', () => {
   const rule = (name: string) => alerts.find(({ alert }) => alert === name)?.expr;
   expect(rule('AnimalStoreDeprecatedCalls')).toContain(`> ${getPetDeprecation.removal.getTime() / 1000} - 90 * 86400`);
   expect(rule('AnimalStoreMemoryHigh')).toContain(`> 0.9 * ${2 ** 30}`);
@@ -99,7 +99,7 @@ test('the rules count in the figures of what they watch', () => {
 
 const database = databaseForEach();
 
-test('a real scrape has every metric that the dashboard and the rules name, with these labels', async () => {
+test('a real scrape has every metric that the dashboard and the rules use, with the labels that they use', async () => {
   const server = await startMeasured({ ...database.env, WORKERS: '2' });
   const scraped = async () => (await send(server.operations, { path: '/metrics' })).text;
   for (const path of ['/v1/pets', '/v1/pets/1', '/v1/nothing']) {
@@ -112,15 +112,15 @@ test('a real scrape has every metric that the dashboard and the rules name, with
   expect([...rules.map(({ expr }) => expr), ...queries].flatMap(usesOf).flatMap(missingFrom(labels))).toEqual([]);
 });
 
-/** What a scrape has, by metric; a labelled one of which there is no series yet has the labels that it was created with. */
+/** The labels of each metric of a scrape. A metric without a series yet has the labels with which it was created. */
 function labelsByMetric(scrape: string, all: MetricDescription[]): Map<string, Set<string>> {
   const found = new Map<string, Set<string>>();
   for (const [, name = '', type] of scrape.matchAll(/^# TYPE (\S+) (\S+)$/gm)) {
     const series = type === 'histogram' ? ['_bucket', '_count', '_sum'].map((suffix) => name + suffix) : [name];
     for (const one of series) {
       const samples = [...scrape.matchAll(new RegExp(`^${one}(?:\\{(.*)\\})? `, 'gm'))];
-      const seen = samples.flatMap(([, list = '']) => [...list.matchAll(/(\w+)="/g)].map(([, label = '']) => label));
-      const expected = samples.length > 0 ? seen : (all.find((one) => one.name === name)?.labels ?? []);
+      const found = samples.flatMap(([, list = '']) => [...list.matchAll(/(\w+)="/g)].map(([, label = '']) => label));
+      const expected = samples.length > 0 ? found : (all.find((one) => one.name === name)?.labels ?? []);
       found.set(one, new Set([...expected, 'job', 'instance']));
     }
   }
@@ -128,14 +128,14 @@ function labelsByMetric(scrape: string, all: MetricDescription[]): Map<string, S
 }
 
 const missingFrom = (labels: Map<string, Set<string>>) => (use: Use) => {
-  // `up` and `ALERTS` are Prometheus' own; what a rule records has the labels that it keeps.
+  // `up` is Prometheus' own metric. A recorded metric has the labels that its rule keeps.
   const isRecorded = use.metric === 'up' || rules.some(({ record }) => record === use.metric);
   const known = isRecorded ? new Set(['job', 'instance']) : labels.get(use.metric);
   if (!known) return [`no ${use.metric}`];
   return use.labels.filter((label) => !known.has(label)).map((label) => `${use.metric} has no ${label}`);
 };
 
-test('every legend of the dashboard names labels that its query keeps', () => {
+test('every legend of the dashboard uses labels that its query keeps', () => {
   const wrong = targets.flatMap(({ legendFormat }, at) => {
     const kept = new Set(usesOf(queries[at] ?? '').flatMap(({ labels }) => labels));
     const named = [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].map(([, label = '']) => label);
@@ -144,7 +144,7 @@ test('every legend of the dashboard names labels that its query keeps', () => {
   expect(wrong).toEqual([]);
 });
 
-test('the dashboard is of the types that Grafana publishes for its dashboards and panels', async () => {
+test('the dashboard has the types that Grafana publishes for dashboards and panels', async () => {
   const { panels: all, ...rest } = dashboard;
   const claims: Claim[] = [{ value: rest, type: 'Plain<Dashboard>' }];
   for (const { targets, options, ...panel } of all) {
@@ -167,7 +167,7 @@ test('the dashboard is of the types that Grafana publishes for its dashboards an
   expect(await mistyped(imports, claims)).toBe('');
 });
 
-test('no panel of the dashboard lies over another one, or has its number', () => {
+test('no two panels of the dashboard overlap or have the same id', () => {
   const cells = dashboard.panels.flatMap(({ gridPos: { x, y, w, h } }: any) =>
     Array.from({ length: w * h }, (_, at) => `${x + (at % w)},${y + Math.floor(at / w)}`),
   );

@@ -10,12 +10,12 @@ import { openSession, urlOf } from '../../support/session.ts';
 import { type Store, startStore } from '../../support/store.ts';
 
 const refused = { code: 'SERVICE_UNAVAILABLE', status: 503 };
-const said = 'The database did not say whether this was stored: it may have been.';
-const unknown = { ...refused, message: `${said} Look for it before you send it again.`, retryAfter: undefined };
+const uncertain = 'The database did not say whether this was stored: it may have been.';
+const unknown = { ...refused, message: `${uncertain} Look for it before you send it again.`, retryAfter: undefined };
 const notBegun = { ...refused, message: 'The database cannot be reached; try again shortly.', retryAfter: 1 };
 
 (onPostgres ? describe : describe.skip).each(Object.entries(operations))(
-  'a creation by %s that fails (PostgreSQL only: there is no road to the embedded store)',
+  'a creation by %s that fails (PostgreSQL only: the embedded store has no proxy in front)',
   (face, { create }) => {
     let road: Road;
     let store: Store;
@@ -24,7 +24,7 @@ const notBegun = { ...refused, message: 'The database cannot be reached; try aga
       const database = await createTestDatabase();
       road = new Road(new URL(urlOf(database)));
       await road.open();
-      // The key is not looked up: no other statement comes between.
+      // The bootstrap key needs no look-up, so no other statement precedes the creation.
       const env = { DATABASE_URL: road.url, DATABASE_STATEMENT_TIMEOUT_MS: '1000', BOOTSTRAP_API_KEY: key };
       store = { ...(await startStore(env, { database })), key };
       session = await openSession(database);
@@ -45,17 +45,17 @@ const notBegun = { ...refused, message: 'The database cannot be reached; try aga
       await eventually(async () => (await rest(store, '/v1/pets')).status === 200);
     }
 
-    /** Beside the road. */
+    /** The stored names, read without the proxy. */
     const stored = async () => (await session.query('select name from pet')).rows.map(({ name }) => name);
 
     test.each([
       ['the connection breaks after the commit', 'INSERT 0 1', 'SELECT 1'],
-      ['PostgreSQL falls silent after it was sent', undefined, undefined],
+      ['PostgreSQL stops responding after it was sent', undefined, undefined],
     ])(
-      'when %s the client is not told to send it again, but with an Idempotency-Key, and then it is there once',
-      async (_what, cutsAt, cutsOnceAt) => {
+      'gets 503 without Retry-After when %s; with an Idempotency-Key it gets Retry-After, and a repetition stores it once',
+      async (_fault, cutsAt, cutsOnceAt) => {
         const fail = async (at: string | undefined) => {
-          // A connection that stands already, so that it is sent on it.
+          // Opens a connection, so that the creation is sent on it.
           expect((await rest(store, '/v1/pets')).status).toBe(200);
           road.cutsAt = at;
           road.isSilent = at === undefined;
@@ -70,7 +70,7 @@ const notBegun = { ...refused, message: 'The database cannot be reached; try aga
         const send = () => createOnce(store, { name: 'Rex', categoryId: 5 }, { once: 'a-name-for-it' });
         await session.query('delete from idempotency_key');
         await fail(cutsOnceAt);
-        const message = `${said} Send it again with the same Idempotency-Key.`;
+        const message = `${uncertain} Send it again with the same Idempotency-Key.`;
         expect(await send()).toMatchObject({ outcome: { ...refused, message }, retryAfter: 1 });
         const before = await stored();
         await mend();
@@ -81,14 +81,14 @@ const notBegun = { ...refused, message: 'The database cannot be reached; try aga
       },
     );
 
-    test('when it was never sent it may be sent again', async () => {
+    test('before it was sent gets Retry-After', async () => {
       road.cut();
       await eventually(async () => (await rest(store, '/v1/pets')).status === 503);
       expect(await create(store, 'Rex')).toEqual(notBegun);
       expect(await stored()).toEqual([]);
     });
 
-    test('so it may when PostgreSQL itself has given it up', async () => {
+    test('because PostgreSQL ends its session gets Retry-After', async () => {
       await session.query("begin; select pg_advisory_xact_lock(hashtext('pet'))");
       const creation = create(store, 'Rex');
       const terminate = `select pg_terminate_backend(pid) from pg_stat_activity

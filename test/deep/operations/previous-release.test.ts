@@ -8,13 +8,13 @@ import { afterAll, beforeAll, describe, expect, test } from '../../support/jest.
 import { bootstrapKey, type Env, eventually, runFile, type ServerProcess, startServer } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 
-/** What stood for a release before there were tags. */
+/** The commit that counts as the previous release if no tag exists. */
 const beforeTags = 'c7decfc';
 
 const previous = previousRelease();
 const title = `the previous release (${previous ?? `skipped: no git, or a clone without ${beforeTags}`}) beside this one (not through a pooler, which it cannot use)`;
 
-/** The newest tag before this commit, or what stands for it. */
+/** The commit of the newest tag before this commit, or else `beforeTags`. */
 function previousRelease(): string | undefined {
   try {
     const tags = ['--list', 'v*', '--merged', 'HEAD', '--no-contains', 'HEAD', '--sort=-v:refname'];
@@ -35,10 +35,10 @@ async function build(release: string): Promise<string> {
   const input = execFileSync('git', ['archive', '--format=tar', release], { maxBuffer: 2 ** 28 });
   execFileSync('tar', ['-x', '-C', folder], { input });
   symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
-  // The service does not use it any more.
+  // The previous release needs envalid, which this one does not use.
   mkdirSync(join(folder, 'dist/node_modules'), { recursive: true });
   symlinkSync(resolve('test/deep/node_modules/envalid'), join(folder, 'dist/node_modules/envalid'));
-  // It was checked when it was made; the types of dependencies may have changed since.
+  // No type check, because the types of the dependencies may have changed since that release.
   execFileSync(resolve('node_modules/.bin/tsc'), ['-p', join(folder, 'tsconfig.json'), '--noCheck']);
   return folder;
 }
@@ -47,7 +47,7 @@ async function build(release: string): Promise<string> {
   const database = databaseForAll();
   let folder: string;
   let env: Env;
-  /** One of each, on a database that this release has migrated. */
+  /** The previous release and this one, on a database that this release has migrated. */
   let servers: [ServerProcess, ServerProcess];
   beforeAll(async () => {
     folder = await build(previous as string);
@@ -61,11 +61,11 @@ async function build(release: string): Promise<string> {
 
   const command = (root: string, args: string[], env: Env) => runFile(join(root, 'dist/src/cli.js'), args, env).ended;
 
-  test('what is added through either is found and listed by both, and ids ascend', async () => {
-    const roads = servers.flatMap((server) => faces.map((face) => ({ server: server as never, face })));
+  test('both releases find and list the animals that either adds, and ids ascend', async () => {
+    const routes = servers.flatMap((server) => faces.map((face) => ({ server: server as never, face })));
     const statuses = ['available', 'pending', 'sold'];
     const add = async (number: number): Promise<SeenPet> => {
-      const { face, server } = roads[number % 4] as (typeof roads)[number];
+      const { face, server } = routes[number % 4] as (typeof routes)[number];
       const newPet = { name: `pet ${number}`, categoryId: number, status: statuses[number % 3] };
       const outcome = await face.create(server, newPet);
       expect(outcome).toEqual({ data: { ...newPet, id: expect.any(String), categoryId: `${number}` } });
@@ -77,7 +77,7 @@ async function build(release: string): Promise<string> {
     added.push(...sorted(await Promise.all(Array.from({ length: 40 }, (_, index) => add(12 + index)))));
     expect(added).toEqual(sorted(added));
 
-    for (const { server, face } of roads) {
+    for (const { server, face } of routes) {
       for (const status of [undefined, ...statuses]) {
         const expected = added.filter((pet) => status === undefined || pet.status === status);
         expect(await pages((query) => face.list(server, { ...(status && { status }), ...query }))).toEqual(expected);
@@ -86,7 +86,7 @@ async function build(release: string): Promise<string> {
     }
   });
 
-  test('a key that either issues, rotates or revokes is so for both', async () => {
+  test('both releases accept a key that either has issued or rotated, and refuse it after either has revoked it', async () => {
     const states = async (key: string) =>
       Promise.all(servers.map(async (server) => (await rest(server, '/v1/pets', { key })).status));
     for (const [own, other] of [
@@ -107,11 +107,11 @@ const sorted = (pets: SeenPet[]) => pets.toSorted((a, b) => (BigInt(a.id) < BigI
 
 /** All pages, one after the other. */
 async function pages(list: (query: object) => Promise<unknown>): Promise<SeenPet[]> {
-  const seen: SeenPet[] = [];
+  const pets: SeenPet[] = [];
   for (;;) {
-    const last = seen.at(-1);
+    const last = pets.at(-1);
     const { data } = (await list({ limit: 7, ...(last && { after: last.id }) })) as { data: SeenPet[] };
-    seen.push(...data);
-    if (data.length < 7) return seen;
+    pets.push(...data);
+    if (data.length < 7) return pets;
   }
 }

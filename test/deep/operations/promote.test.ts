@@ -44,7 +44,7 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
     return contents;
   }
 
-  test('moves every value, counter and key, and retires the store; the next run finds its copy, and the service goes on there', async () => {
+  test('moves every value, counter and key, and retires the store; a repetition detects the copy, and the service continues there', async () => {
     const { key, contents } = await usedStoreIn(folders.store);
     const withPassword = new URL(url);
     withPassword.password = 'a-secret-of-the-database';
@@ -56,7 +56,7 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
     expect(promoted.stdout).not.toContain('a-secret');
     expect(await contentsOfTarget()).toEqual(contents);
 
-    // No process writes there by mistake, and it can be backed up.
+    // No process can write to the retired store by mistake, but it can be backed up.
     const { host, pathname } = new URL(url);
     const retired = `The data of ${folders.store} are in ${host}${pathname} now: set DATABASE_URL. To use this store again nevertheless, remove ${folders.store}/retired.`;
     for (const ended of [await startAndFail(env()), await cli(['keys', 'list'], env())]) {
@@ -65,7 +65,7 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
     expect(await cli(['backup', folders.file('retired.ndjson')], env())).toMatchObject({ code: 0, stderr: '' });
     expect((await cli(['promote', url], env())).stderr).toBe(`animal-store: ${retired}\n`);
 
-    // As if it had been killed between the two commits: all that the end of it does on this side is undone.
+    // As if it had been killed between the two commits: its last change to the store is undone.
     rmSync(`${folders.store}/retired`);
     expect(await cli(['keys', 'list'], env())).toMatchObject({ code: 0, stderr: '' });
     const { code, stdout } = await cli(['promote', url, '--json'], env());
@@ -81,7 +81,7 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
     expect((await cli(['promote', url], env())).stderr).toMatch(/is not empty: /);
   });
 
-  test('takes tables that a service has made there, leaves others alone, and refuses any row, or less TLS than is asked for', async () => {
+  test('accepts empty tables of the service, keeps other tables, and refuses a target with rows or with less TLS than required', async () => {
     await usedStoreIn(folders.store);
     const { database: empty } = await openNode(database);
     await empty.migrate();
@@ -102,7 +102,7 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
     await target.end();
   });
 
-  test('refuses a store that is in use, since what is written there afterwards would be lost', async () => {
+  test('refuses a store that is in use, because later writes to it would be lost', async () => {
     const { database: user } = await openNode({ env: env() });
     expect(await cli(['promote', url], env())).toMatchObject({
       code: 1,
@@ -112,7 +112,7 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
     await user.close();
   });
 
-  test('admits no other process until it is done, however long the target pauses at any step', async () => {
+  test('admits no other process until it is done, even when the target pauses at any step', async () => {
     const { contents } = await usedStoreIn(folders.store);
     const steps = [
       'mikro_orm_migrations',
@@ -140,12 +140,12 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
     expect(await promoted).toMatchObject({ wasThere: false });
     gate.close();
     expect([...left]).toEqual([]);
-    const told = expect.stringContaining('set DATABASE_URL');
-    expect(await late).toMatchObject({ code: 1, stdout: '', stderr: told });
+    const stderr = expect.stringContaining('set DATABASE_URL');
+    expect(await late).toMatchObject({ code: 1, stdout: '', stderr });
     expect(await contentsOfTarget()).toEqual(contents);
   });
 
-  test('killed in the middle it leaves no row, and is done by the next run', async () => {
+  test('leaves no row when it is killed in the middle, and a repetition completes it', async () => {
     const { contents } = await usedStoreIn(folders.store);
     let passed = 0;
     const road = new Road(new URL(url), ({ length }) => {
@@ -164,7 +164,7 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
   });
 });
 
-/** A way to a PostgreSQL that lets each piece through when `pass` has resolved. */
+/** Starts a proxy to a PostgreSQL that forwards each chunk of a client after `pass` has resolved. */
 async function startGate(target: string, pass: (bytes: Buffer) => Promise<void>) {
   const url = new URL(target);
   const [port, own] = [Number(url.port), await freePort()];

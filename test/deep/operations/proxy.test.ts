@@ -18,20 +18,20 @@ afterEach(async () => {
   proxy = undefined;
 });
 
-test('it is more patient than a live list is silent', () => {
-  const [, patience] = /^ *timeout server (\d+)s$/m.exec(readFileSync('operations/proxy/haproxy.cfg', 'utf8')) ?? [];
-  // A comment may be late by a look, on a busy machine by more.
-  expect(Number(patience) * 1000).toBeGreaterThanOrEqual(heartbeatInterval + 5000);
+test('the time limit of the proxy is longer than a live list is without an event or comment', () => {
+  const [, timeout] = /^ *timeout server (\d+)s$/m.exec(readFileSync('operations/proxy/haproxy.cfg', 'utf8')) ?? [];
+  // A comment may be late by one check, and by more on a busy machine.
+  expect(Number(timeout) * 1000).toBeGreaterThanOrEqual(heartbeatInterval + 5000);
 });
 
 const database = databaseForEach();
 
 (onPlainPostgres && hasHaproxy ? test : test.skip)(
-  'two nodes behind the proxy of compose.yaml are restarted one by one under load, no request fails, and each believes the proxy about who asks (skipped without PostgreSQL or HAProxy)',
+  'two nodes behind the proxy of compose.yaml restart one by one under load, no request fails, and the nodes trust the proxy for the origin of a request (skipped without PostgreSQL or HAProxy)',
   async () => {
     const ports = [await freePort(), await freePort()] as [number, number];
     const checks = [await freePort(), await freePort()] as [number, number];
-    /** With the environment that image and compose give it. */
+    /** Starts a node with the environment of the image and compose.yaml. */
     const startNode = (at: 0 | 1) =>
       startServer({
         ...database.env,
@@ -52,7 +52,7 @@ const database = databaseForEach();
       const before = load.answered;
       expect(await nodes[at]?.stop()).toMatchObject({ code: 0, stderr: '' });
       expect(hasLogged(name, 'DOWN')).toBe(true);
-      // While it was away, the other one served.
+      // The other node has served meanwhile.
       expect(load.answered).toBeGreaterThan(before + 100);
       nodes[at] = await startNode(at);
       await eventually(async () => hasLogged(name, 'UP'));
@@ -61,15 +61,15 @@ const database = databaseForEach();
     expect(load.failures).toEqual([]);
     const forged = { 'x-forwarded-for': '6.6.6.6', 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' };
     const own = { ...headers, ...forged, host: 'shop.example' };
-    const { headers: answer } = await send(origin, { path: '/v1/pets?limit=1', headers: own });
-    expect(answer.link).toMatch(/^<http:\/\/shop\.example\/v1\/pets\?/);
+    const { headers: received } = await send(origin, { path: '/v1/pets?limit=1', headers: own });
+    expect(received.link).toMatch(/^<http:\/\/shop\.example\/v1\/pets\?/);
   },
 );
 
-/** Is ready, and breaks off every request but those for its health: it may have done what it was told. */
+/** Starts a node that is ready, and closes the connection of any other request, which it may have executed. */
 async function startBroken(deliveries: unknown[]) {
-  const server = createServer((incoming, answer) => {
-    if (/^\/(?:livez|readyz)$/.test(incoming.url ?? '')) return answer.end();
+  const server = createServer((incoming, response) => {
+    if (/^\/(?:livez|readyz)$/.test(incoming.url ?? '')) return response.end();
     deliveries.push(incoming.method);
     incoming.socket.destroy();
   });
@@ -83,12 +83,12 @@ async function startBroken(deliveries: unknown[]) {
   ['POST', '/v1/pets', { 'idempotency-key': 'order-1' }, 3],
   ['GET', '/v1/pets', {}, 3],
 ])(
-  'a node that closes without an answer gets a %s of %s with %j %d times at most (skipped without HAProxy)',
+  'nodes that close without a response get a %s of %s with %j %d times (skipped without HAProxy)',
   async (method, path, more, times) => {
     const deliveries: unknown[] = [];
     const nodes = [await startBroken(deliveries), await startBroken(deliveries)] as const;
     proxy = await startProxy([nodes[0].port, nodes[1].port]);
-    // 502; or no answer at all on a connection that has had one, as HTTP/1.1 lets servers do.
+    // The client gets 502, or no response on a reused connection, which HTTP/1.1 allows.
     const body = method === 'POST' ? rex : undefined;
     await send(proxy.origin, { method, path, headers: { ...headers, ...more }, body }).catch(() => undefined);
     for (const node of nodes) node.close();
@@ -96,7 +96,7 @@ async function startBroken(deliveries: unknown[]) {
   },
 );
 
-/** Clients on connections that stay open, which create, list and ask GraphQL without a pause. */
+/** Starts clients with keep-alive connections that list, create and query GraphQL without a pause. */
 function startLoad(origin: string) {
   const kinds = [
     { method: 'GET', path: '/v1/pets', headers },
@@ -108,9 +108,9 @@ function startLoad(origin: string) {
   const loops = Array.from({ length: 12 }, async (_, at) => {
     for (let turn = at; !isStopped; turn++) {
       const kind = kinds[turn % kinds.length] as HttpRequest;
-      const seen = await send(origin, kind).then(({ status, text }) => `${status} ${text}`, String);
-      if (/^20[01] /.test(seen) && !seen.includes('"errors"')) load.answered++;
-      else load.failures.push(`${kind.method} ${kind.path}: ${seen}`);
+      const result = await send(origin, kind).then(({ status, text }) => `${status} ${text}`, String);
+      if (/^20[01] /.test(result) && !result.includes('"errors"')) load.answered++;
+      else load.failures.push(`${kind.method} ${kind.path}: ${result}`);
     }
   });
   function stop(): Promise<unknown> {

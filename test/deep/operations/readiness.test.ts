@@ -10,7 +10,7 @@ import { createRole, endSessions, openSession, type TestRole, urlOf } from '../.
 import { startStore } from '../../support/store.ts';
 
 const database = databaseForEach(createEmptyDatabase);
-// What it owned has gone with the database.
+// Dropped after the database, which the role owns.
 let role: TestRole | undefined;
 afterEach(async () => {
   await role?.drop();
@@ -29,8 +29,8 @@ const notReady = (message: string) => ({
 
 const onServer = onPostgres ? describe : describe.skip;
 
-onServer('on PostgreSQL (the embedded store is never a standby, has one role, and migrates in no time)', () => {
-  test('a database that only reads, as a standby does, makes a server not ready', async () => {
+onServer('on PostgreSQL (the embedded store is never a standby, and has one role)', () => {
+  test('a server is not ready while its database is read-only, like a standby', async () => {
     const server = await startServer(database.env);
     const session = await openSession(database);
     const name = new URL(urlOf(database)).pathname.slice(1);
@@ -45,7 +45,7 @@ onServer('on PostgreSQL (the embedded store is never a standby, has one role, an
     await session.end();
   });
 
-  test('a role that may not write makes a server not ready', async () => {
+  test('a server is not ready while its role lacks a right', async () => {
     role = await createRole(database);
     const server = await startServer({ DATABASE_URL: role.url });
     const session = await openSession(database);
@@ -67,7 +67,7 @@ onServer('on PostgreSQL (the embedded store is never a standby, has one role, an
 const newPet = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
 const started = () => startStore({}, { database: { env: database.env, drop: async () => undefined } });
 
-/** As `\\copy` does it: the rows have their ids, and nobody tells the counter. */
+/** Inserts rows with their ids, as `\\copy` does, which does not advance the counter. */
 async function moveByHand(ids: Array<number | bigint>): Promise<void> {
   const { database: node } = await openNode(database);
   await node.migrate();
@@ -77,7 +77,7 @@ async function moveByHand(ids: Array<number | bigint>): Promise<void> {
   await node.close();
 }
 
-test('rows moved by hand into a running service make it not ready, and `migrate` sets the counter', async () => {
+test('a running service is not ready after rows were moved into it by hand, until `migrate` sets the counter', async () => {
   const server = await startServer({ ...database.env, BOOTSTRAP_API_KEY: bootstrapKey });
   await moveByHand([1, 2, 3]);
   const behind = 'Every creation fails: the ids of pet are behind its rows. Run `migrate`.';
@@ -90,16 +90,16 @@ test('rows moved by hand into a running service make it not ready, and `migrate`
 });
 
 test.each([
-  ['beyond 2^62, too: readers that have passed them meet what comes next', [1, 2n ** 62n + 5n], 2n ** 62n + 6n],
-  ['but for a row at the end of the range, which does not use it up', [1, 70, 2n ** 63n - 1n], 71n],
-])('a start sets the counter past the ids, %s', async (_which, ids, next) => {
+  ['even beyond 2^62, so that readers that have passed them find later animals', [1, 2n ** 62n + 5n], 2n ** 62n + 6n],
+  ['except a row at the end of the range, which would leave no ids', [1, 70, 2n ** 63n - 1n], 71n],
+])('a start sets the counter past the ids, %s', async (_range, ids, next) => {
   await moveByHand(ids);
   const store = await started();
   expect((await rest(store, '/v1/pets', newPet)).text).toContain(`"id":${next},`);
   await store.close();
 });
 
-test('the least int64, which no list can contain, cannot be found either', async () => {
+test('an animal with the least int64 as its id is neither listed nor found', async () => {
   const least = -(2n ** 63n);
   await moveByHand([least, least + 1n]);
   const store = await started();

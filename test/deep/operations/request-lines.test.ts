@@ -40,7 +40,7 @@ async function lineOf(path: string, headers: Record<string, string> = {}, body?:
 }
 
 const number = expect.any(Number);
-/** What the line of every request with the key has. */
+/** The members in the line of every request with the key. */
 const always = () => ({
   level: 30,
   time: number,
@@ -57,8 +57,8 @@ const always = () => ({
   msg: 'answered',
 });
 
-describe('the line of a request says whose it was, for what, and how it went', () => {
-  test('of a creation and a list by REST', async () => {
+describe('the line of a request has its key, operation and result', () => {
+  test('for a creation and a list by REST', async () => {
     const created = await lineOf('/v1/pets', { 'user-agent': 'shop/2.1' }, { name: 'Rex', categoryId: 5 });
     const face = { face: 'rest', req: { method: 'POST', path: '/v1/pets' } };
     const created201 = { operation: 'createPet', status: 201, batch: 1, userAgent: 'shop/2.1' };
@@ -74,7 +74,7 @@ describe('the line of a request says whose it was, for what, and how it went', (
     });
   });
 
-  test('of a GraphQL operation: its name, and its root fields by their names in the schema, each once', async () => {
+  test('for a GraphQL operation: its name, and its root fields by their names in the schema, each once', async () => {
     const query = `query Shop { a: pets(limit: 1) { id } b: pets(limit: 2) { id } ...More }
       fragment More on Query { ... on Query { petsConnection(first: 1) { edges { cursor } } } }`;
     // Interpreted, then compiled.
@@ -90,7 +90,7 @@ describe('the line of a request says whose it was, for what, and how it went', (
     }
   });
 
-  test('of a creation that is sent again by either API: that it is a repetition', async () => {
+  test('for a creation that is sent again by either API: `replayed`', async () => {
     const rex = { name: 'Rex', categoryId: 5 };
     const query = 'mutation { createPet(input: { name: "Rex", categoryId: 5 }) { id } }';
     const once = { 'idempotency-key': 'a-name-for-it' };
@@ -100,7 +100,7 @@ describe('the line of a request says whose it was, for what, and how it went', (
     expect(await lineOf('/graphql', {}, { query })).not.toHaveProperty('replayed');
   });
 
-  test('of one that failed, in part or as a whole, or was none: the code, and the status of its media type', async () => {
+  test('for a GraphQL operation that failed in part or as a whole, or is invalid: the code, and the status of its media type', async () => {
     const accept = { accept: 'application/graphql-response+json' };
     const query = 'mutation Create($input: NewPet!) { createPet(input: $input) { id } }';
     const wrong = { query, variables: { input: { name: 'Rex', categoryId: 'five' } } };
@@ -118,7 +118,7 @@ describe('the line of a request says whose it was, for what, and how it went', (
     }
   });
 
-  test('of what is neither: face other, the code of a refusal, and the path without query and secrets, up to its 256th character', async () => {
+  test('for any other request: face `other`, the code of a refusal, and the path without query and secrets, up to 256 characters', async () => {
     expect(await lineOf('/livez?a')).toMatchObject({ face: 'other', status: 200, req: { path: '/livez' } });
     const secret = `ask_${'y'.repeat(49)}`;
     const split = `/v1/${'x'.repeat(220)}/`;
@@ -134,7 +134,7 @@ describe('the line of a request says whose it was, for what, and how it went', (
   });
 });
 
-test('what a client chooses is bounded, and has no control characters', async () => {
+test('texts of a client are bounded, and have no control characters', async () => {
   const { userAgent } = await lineOf('/livez', { 'user-agent': `\u009b31m\t${'x'.repeat(200)}` });
   expect(userAgent).toBe(`?31m?${'x'.repeat(123)}`);
   const named = async (name: string) =>
@@ -143,19 +143,19 @@ test('what a client chooses is bounded, and has no control characters', async ()
   expect(await named('a'.repeat(65))).toBeUndefined();
 });
 
-test('the address is the client’s, behind a proxy that is trusted, and nothing else', async () => {
+test('behind a trusted proxy the address is that of the client, and never another text', async () => {
   for (const [forwarded, address] of [
     ['192.0.2.7', '192.0.2.7'],
     ['2001:db8::1', '2001:db8::1'],
     ['nobody', undefined],
-    // Any word may be its zone, a key, too.
+    // The zone of an address may be any word, even a key.
     ['fe80::1%a-key-of-somebody', 'fe80::1'],
   ] as const) {
     expect((await lineOf('/livez', { 'x-forwarded-for': forwarded })).address).toBe(address);
   }
 });
 
-test('a key that is refused is named by its hint, when it may have been one; anything else is not', async () => {
+test('a refused key is logged by its hint if it has the form of a key, and otherwise not at all', async () => {
   const gone = await keys.issue({ name: 'gone' });
   await keys.revoke(gone.id);
   const line = await lineOf('/v1/pets', { authorization: `Bearer ${gone.key}` });
@@ -166,7 +166,7 @@ test('a key that is refused is named by its hint, when it may have been one; any
   expect([other.key, other.keyHint]).toEqual([undefined, undefined]);
 });
 
-test('after a rotation the hint tells which of its two secrets a client still sends', async () => {
+test('after a rotation the hint shows which of the two secrets a client still sends', async () => {
   const issued = await keys.issue({ name: 'two' });
   const rotated = await keys.rotate(issued.id, 86_400_000);
   for (const { key: secret } of [issued, rotated]) {

@@ -12,14 +12,14 @@ import { cli, type Env, freePort, startAndFail } from '../../support/process.ts'
 
 const database = databaseForEach();
 
-/** What a start says, and a command, on standard error alone. */
+/** The standard error of a start and of a command that fail without other output. */
 async function reasons(env: Env): Promise<string[]> {
   const both = [await startAndFail(env), await cli(['keys', 'list'], env)];
   expect(both).toMatchObject(Array(2).fill({ code: 1, stdout: '' }));
   return both.map(({ stderr }) => stderr);
 }
 
-test('a configuration that cannot be used is refused with one message that lists every mistake, with workers, too', async () => {
+test('an invalid configuration is refused with one message that lists every mistake, even with workers', async () => {
   const env = { PORT: '70000', DATABASE_URL: 'mysql://shop@127.0.0.1/shop', BOOTSTRAP_API_KEY: 'short' };
   for (const reason of await reasons({ ...env, WORKERS: '3' })) {
     const [title, ...mistakes] = reason.trim().split('\n');
@@ -30,7 +30,7 @@ test('a configuration that cannot be used is refused with one message that lists
 });
 
 test.each(['', 'OPERATIONS_'])(
-  'a port that is taken is named in one line, with workers, too: %sPORT',
+  'a port that is taken is named in one line, even with workers: %sPORT',
   async (which) => {
     const holder = createServer().listen(0, '127.0.0.1');
     await once(holder, 'listening');
@@ -47,13 +47,13 @@ test.each(['', 'OPERATIONS_'])(
   },
 );
 
-test('with workers a file that cannot be read is named once', async () => {
+test('with workers an unreadable file is named once', async () => {
   const env = { ...database.env, WORKERS: '3', TRUSTED_DOCUMENTS: '/nowhere/manifest.json' };
   const stderr = expect.stringMatching(/^animal-store: .*manifest\.json.*\n$/);
   expect(await startAndFail(env)).toMatchObject({ code: 1, stderr });
 });
 
-test.each(['127.0.0.1', 'localhost'])('a database that cannot be reached on %s is said in one line', async (host) => {
+test.each(['127.0.0.1', 'localhost'])('a database that cannot be reached on %s is named in one line', async (host) => {
   const DATABASE_URL = `postgres://shop:secret@${host}:${await freePort()}/shop`;
   for (const reason of await reasons({ DATABASE_URL })) {
     expect(reason).toMatch(/^animal-store: The database \(DATABASE_URL\) cannot be reached: .*ECONNREFUSED.*\n$/);
@@ -61,7 +61,7 @@ test.each(['127.0.0.1', 'localhost'])('a database that cannot be reached on %s i
   }
 });
 
-test('a data folder that cannot be written, or is no store of ours, is named in one line', async () => {
+test('a data folder that is not writable, or contains no store of the service, is named in one line', async () => {
   const folder = await newFolder();
   writeFileSync(join(folder, 'lock'), 'not a lock');
   const DATA_DIR = join(folder, 'lock', 'data');
@@ -73,9 +73,9 @@ test('a data folder that cannot be written, or is no store of ours, is named in 
   rmSync(folder, { recursive: true });
 });
 
-test('a database that is lost during a command is named with the reason, also when the client would be told to try again', () => {
+test('a database that is lost during a command is named with the reason, even if the error has another message for clients', () => {
   const cause = new Error('Connection terminated unexpectedly');
-  const told = 'The database (DATABASE_URL) cannot be reached: Connection terminated unexpectedly';
-  expect(startFailure(new DatabaseUnavailable('Try again.', cause))).toBe(told);
-  expect(startFailure(tryAgain('Try again.', cause))).toBe(told);
+  const message = 'The database (DATABASE_URL) cannot be reached: Connection terminated unexpectedly';
+  expect(startFailure(new DatabaseUnavailable('Try again.', cause))).toBe(message);
+  expect(startFailure(tryAgain('Try again.', cause))).toBe(message);
 });

@@ -14,7 +14,7 @@ import { linesOf, untilLogged } from '../../support/workers.ts';
 const database = databaseForEach();
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
 
-test('the start says which version runs where, with which configuration but its secrets; each address that begins to use the bootstrap key has a line; and the end says why and how it ended', async () => {
+test('the start line has version, address and configuration without secrets; each new address that uses the bootstrap key has a line; the end lines have the reason and the result', async () => {
   const redisUrl = `redis://hunter2:hunter2@127.0.0.1:${await freePort()}/0?password=swordfish`;
   const server = await startServer({
     ...database.env,
@@ -67,7 +67,7 @@ test('a request that outlives the drain is counted in the last line', async () =
   const socket = connect(Number(new URL(server.origin).port), '127.0.0.1').on('error', () => undefined);
   const head = `Authorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n`;
   socket.write(requestText('POST /v1/pets', `${head}Expect: 100-continue\r\n`));
-  // The request has been taken.
+  // The server has accepted the request.
   await once(socket, 'data');
   const { code, stdout } = await server.stop();
   expect(code).toBe(1);
@@ -75,7 +75,7 @@ test('a request that outlives the drain is counted in the last line', async () =
 });
 
 (hasRedis ? test : test.skip)(
-  'a password that Redis refuses is not in the log, the reason is (skipped without redis-server)',
+  'the log has the reason of a refused Redis password, but not the password (skipped without redis-server)',
   async () => {
     const port = await freePort();
     const options = `redis-server --port ${port} --bind 127.0.0.1 --requirepass another --save`.split(' ');

@@ -5,7 +5,7 @@ import { newFolder } from '../../support/folder.ts';
 import { expect, test } from '../../support/jest.ts';
 import { runCommand } from '../../support/process.ts';
 
-/** The line without colours and without its time. */
+/** The line on a terminal without colours and without its time. */
 function shown(line: object): string {
   const text = forTerminal(`${JSON.stringify({ level: 30, time: 0, pid: 1, host: 'vm', ...line })}\n`);
   const plain = text.replace(/\x1b\[\d+m/g, '');
@@ -27,7 +27,7 @@ test('a terminal gets a short line for each request', () => {
   }
 });
 
-test('other lines have their members, without control characters; text stays as it is', () => {
+test('other lines have their members without control characters; other text is unchanged', () => {
   expect(shown({ msg: 'started', address: 'http://127.0.0.1:4000', config: { PORT: 4000 } })).toBe(
     'started  address http://127.0.0.1:4000',
   );
@@ -37,7 +37,7 @@ test('other lines have their members, without control characters; text stays as 
   expect(forTerminal('\n  Welcome\n{no JSON}\n')).toBe('\n  Welcome\n{no JSON}\n');
 });
 
-test('.env in the current folder is read, gives way to the environment, and is named by doctor', async () => {
+test('.env in the current folder is read, the environment overrides it, and doctor names it', async () => {
   const folder = await newFolder();
   writeFileSync(join(folder, '.env'), 'PORT=70000\nWORKERS=none\n');
   const inFolder = 'cd "$FOLDER" && unset ANIMAL_STORE_ENV_FILE && exec "$0" "$@"';

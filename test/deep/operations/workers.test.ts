@@ -14,16 +14,16 @@ import { allUp, linesOf, requestsFor, startWorkers, untilLogged, type WorkersPro
 const database = databaseForEach();
 const drained = { code: 0, signal: null, stderr: '' };
 
-test('the service is ready with all its workers; connections go to them in turn; a dead one is replaced, and others take its connections', async () => {
+test('the service is ready when all its workers are up; they get connections in turn; a dead worker is replaced, and the others get its connections', async () => {
   const server = await startServer(
     { ...database.env, WORKERS: '3', BOOTSTRAP_API_KEY: bootstrapKey },
     { until: '/livez' },
   );
   const ready = () => send(server.origin, { path: '/readyz' });
-  let answer = await ready();
-  for (; answer.status !== 200; answer = await ready()) expect(answer.status).toBe(503);
-  expect(answer.text).toBe('{"status":"ok"}');
-  // Connections that are kept alive would stay with the first worker.
+  let response = await ready();
+  for (; response.status !== 200; response = await ready()) expect(response.status).toBe(503);
+  expect(response.text).toBe('{"status":"ok"}');
+  // A connection that is kept alive would stay with the first worker.
   for (let time = 1; time <= 6; time += 1) await exchange(server, requestText('GET /v1/nothing'));
   const answered = () => requestsFor(server.output.stdout, '/v1/nothing').map(({ worker }) => worker);
   await eventually(async () => answered().length === 6);
@@ -31,11 +31,11 @@ test('the service is ready with all its workers; connections go to them in turn;
 
   const victim = (await untilLogged(server, 'worker ready', 3))[0]?.workerPid as number;
   process.kill(victim, 'SIGSTOP');
-  // Each third connection is the stopped worker's, which does not take it.
-  const answers = Array.from({ length: 6 }, () => exchange(server, requestText('GET /livez')));
-  await Promise.race(answers);
+  // Each third connection goes to the stopped worker, which does not accept it.
+  const responses = Array.from({ length: 6 }, () => exchange(server, requestText('GET /livez')));
+  await Promise.race(responses);
   process.kill(victim, 'SIGKILL');
-  expect((await Promise.all(answers)).flat()).toMatchObject(Array(6).fill({ status: 200 }));
+  expect((await Promise.all(responses)).flat()).toMatchObject(Array(6).fill({ status: 200 }));
   await untilLogged(server, 'worker ready', 4);
   await allUp(server);
 
@@ -57,7 +57,7 @@ test('the service is ready with all its workers; connections go to them in turn;
   ]);
 });
 
-test('while a worker cannot be restarted the others serve, /readyz says how many are up, and in the end the service gives up', async () => {
+test('while a worker cannot restart the others serve and /readyz has the number of workers up; after six failures the service ends with 1', async () => {
   const manifest = join(await newFolder(), 'manifest.json');
   writeFileSync(manifest, '{}');
   const server = await startWorkers({ ...database.env, TRUSTED_DOCUMENTS: manifest }, 2);
@@ -77,7 +77,7 @@ test('while a worker cannot be restarted the others serve, /readyz says how many
   expect(linesOf(stdout, 'worker ended').filter(({ exitCode }) => exitCode === 0)).toHaveLength(1);
 });
 
-test('inside of another cluster it says what to do', async () => {
+test('inside another cluster the error names the remedy', async () => {
   const program = join(await newFolder(), 'parent.mjs');
   writeFileSync(
     program,
@@ -91,32 +91,32 @@ test('inside of another cluster it says what to do', async () => {
   expect(stderr).toMatch(/^animal-store: WORKERS is more than 1 .*set WORKERS=1.*\n$/);
 });
 
-/** Limits of the whole service. A request on a connection of its own goes to the next worker. */
-describe('what is limited', () => {
+/** The limits of the whole service. A request on a new connection goes to the next worker. */
+describe('the limits', () => {
   async function statusWith(server: WorkersProcess, secret: string, address: string): Promise<number> {
     const headers = `Authorization: Bearer ${secret}\r\nX-Forwarded-For: ${address}\r\n`;
-    const [answer] = await exchange(server, requestText('GET /v1/pets', headers));
-    return answer?.status ?? 0;
+    const [response] = await exchange(server, requestText('GET /v1/pets', headers));
+    return response?.status ?? 0;
   }
   let guesses = 0;
   const guess = () => `one-more-guess-at-the-bootstrap-key-${++guesses}`;
   const only = (status: number) => new Set([status]);
 
-  test('is wrong keys from an address, and units of a quota without Redis, over all workers, dead ones included', async () => {
+  test('of wrong keys from an address, and of a quota without Redis, hold over all workers, even after one has died', async () => {
     const limits = { TRUST_PROXY: '127.0.0.1', AUTH_FAILURES_PER_MINUTE: '9', QUOTA_PER_MINUTE: '9' };
     const server = await startWorkers({ ...database.env, ...limits });
     /** Requests one after the other. @returns their statuses */
     async function statuses(address: string, count: number, secret?: string): Promise<Set<number>> {
-      const found = new Set<number>();
-      for (let time = 1; time <= count; time += 1) found.add(await statusWith(server, secret ?? guess(), address));
-      return found;
+      const all = new Set<number>();
+      for (let time = 1; time <= count; time += 1) all.add(await statusWith(server, secret ?? guess(), address));
+      return all;
     }
-    // One wrong key that comes to all workers counts once.
+    // One wrong key counts once, although all workers get it.
     expect(await statuses('192.0.2.1', 6, guess())).toEqual(only(401));
     expect(await statuses('192.0.2.1', 8)).toEqual(only(401));
     expect(await statuses('192.0.2.1', 3)).toEqual(only(429));
 
-    // Many at once.
+    // Concurrent requests.
     const found = await Promise.all(Array.from({ length: 60 }, () => statusWith(server, guess(), '192.0.2.2')));
     const wrong = found.filter((status) => status === 401).length;
     expect(found.filter((status) => status === 429)).toHaveLength(60 - wrong);
@@ -133,9 +133,9 @@ describe('what is limited', () => {
     expect(await statuses('192.0.2.4', 6, bootstrapKey)).toEqual(only(429));
   });
 
-  test('is counted by each worker for itself while the parent does not answer, and no request waits for it', async () => {
+  test('are counted by each worker alone while the parent does not respond, and no request waits for the parent', async () => {
     const server = await startWorkers({ ...database.env, QUOTA_PER_MINUTE: '1000' }, 2);
-    // The parent hands connections to the workers: this one is open by then.
+    // Opened before the parent stops, because the parent hands connections to the workers.
     const socket = connect(Number(new URL(server.origin).port), '127.0.0.1');
     const status = async (secret: string) => {
       socket.write(`GET /v1/pets HTTP/1.1\r\nHost: store.example\r\nAuthorization: Bearer ${secret}\r\n\r\n`);

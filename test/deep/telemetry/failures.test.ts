@@ -33,7 +33,7 @@ async function expectSeries(expected: Record<string, number | undefined>): Promi
 const lists = (error: string) =>
   `db_client_operation_duration_seconds_count{db_collection_name="pet",db_operation_name="list",error_type="${error}"}`;
 
-test('a database that fails is told by code and by the class of its SQLSTATE, if PostgreSQL has that class', async () => {
+test('a database failure is counted by code, and by the class of its SQLSTATE if PostgreSQL defines that class', async () => {
   await whileReadsFail(store.database, '57P03', async () => {
     await rest(store, '/v1/pets');
     await graphqlText(store, { query: '{ pets(limit: 3) { id } }' });
@@ -49,7 +49,7 @@ test('a database that fails is told by code and by the class of its SQLSTATE, if
   });
 });
 
-test('repeated answers, operations over the quota, and lost lines of the log are counted, of both APIs', async () => {
+test('replayed responses, operations over the quota and lost log lines are counted, for both faces', async () => {
   const rex = { name: 'Rex', categoryId: 5 };
   for (const { create } of creators) {
     await create(store, rex, { once: 'a-name-for-it' });
@@ -69,7 +69,7 @@ test('repeated answers, operations over the quota, and lost lines of the log are
   });
 });
 
-test('an insertion with an unknown outcome has failed, with keys as without', async () => {
+test('an insertion with an unknown outcome counts as failed, with and without an Idempotency-Key', async () => {
   const { rows } = store.database;
   store.database.rows = async (statement, values) => {
     if (!statement.name.startsWith('insert_')) return rows.call(store.database, statement, values) as never;

@@ -11,11 +11,11 @@ import { allUp, startWorkers, untilLogged } from '../../support/workers.ts';
 const database = databaseForEach(createTestDatabase);
 
 const authorization = `Authorization: Bearer ${bootstrapKey}\r\n`;
-/** What no metric may repeat. */
+/** A text of the client that no metric may contain. */
 const mark = 'h0stile';
 
-/** The same kinds of requests, each time in other words. */
-async function ask(server: ServerProcess, word: string): Promise<void> {
+/** Sends the same kinds of requests with another word in each place that a client controls. */
+async function sendWith(server: ServerProcess, word: string): Promise<void> {
   const get = (path: string, headers = authorization) => exchange(server, requestText(`GET ${path}`, headers));
   await get(`/${word}`);
   await get(`/v1/pets/${word}`);
@@ -37,20 +37,20 @@ async function ask(server: ServerProcess, word: string): Promise<void> {
   await graphqlText(server, { query: `{ __type(name: "${word}") { name } }`, extensions: { [word]: word } });
 }
 
-test('nothing that a client sends becomes a label, and no client makes series', async () => {
+test('no text of a client becomes a label, and no client adds series', async () => {
   const server = await startMeasured(database.env);
-  // Once for each kind of answer that there is.
-  await ask(server, 'warmup');
-  await ask(server, 'warmup2');
+  // Creates the series of each kind of response.
+  await sendWith(server, 'warmup');
+  await sendWith(server, 'warmup2');
   const before = [...(await server.metrics()).keys()].sort();
-  for (let time = 0; time < 10; time += 1) await ask(server, `${mark}${time}`);
+  for (let time = 0; time < 10; time += 1) await sendWith(server, `${mark}${time}`);
   const { text } = await send(server.operations, { path: '/metrics' });
   expect(text.toLowerCase()).not.toContain(mark);
   expect(text).not.toContain('warmup');
   expect([...(await server.metrics()).keys()].sort()).toEqual(before);
 });
 
-test('of more than 200 keys that call what is deprecated, the others share a series', async () => {
+test('of the keys that call a deprecated operation, all beyond 200 share one series', async () => {
   const { metrics, observers } = await openTelemetry();
   for (let number = 0; number < 300; number += 1) observers.keys?.deprecatedCall('getPet', `key ${number}`);
   const report = (await metrics?.registry.getMetricsAsJSON()) ?? [];
@@ -61,12 +61,12 @@ test('of more than 200 keys that call what is deprecated, the others share a ser
 
 const lists = 'animal_store_operations_total{face="rest",operation="listPets",code="OK"}';
 
-/** On a connection each: they go to the workers in turn. */
+/** Lists on a new connection each time, which goes to the next worker. */
 async function list(server: ServerProcess, times: number): Promise<void> {
   for (let time = 0; time < times; time += 1) await exchange(server, requestText('GET /v1/pets', authorization));
 }
 
-test('the parent adds what its workers count; what has been counted stays when one hangs, and when one dies', async () => {
+test('the parent adds the counts of its workers, and keeps them when a worker hangs or dies', async () => {
   const server = await startWorkers(database.env, 2);
   const metric = async (name: string) => (await server.metrics()).get(name);
   await list(server, 10);
@@ -79,9 +79,9 @@ test('the parent adds what its workers count; what has been counted stays when o
 
   const [victim] = server.pids() as [number];
   process.kill(victim, 'SIGSTOP');
-  // One that is left like this would outlive the test. It keeps no scrape waiting.
-  const isTold = eventually(async () => (await metric('animal_store_workers_silent')) === 1);
-  await isTold.finally(() => process.kill(victim, 'SIGCONT'));
+  // A stopped worker would outlive the test, so it is continued in any case. It delays no scrape.
+  const isCounted = eventually(async () => (await metric('animal_store_workers_silent')) === 1);
+  await isCounted.finally(() => process.kill(victim, 'SIGCONT'));
   expect(await metric(lists)).toBe(10);
   await eventually(async () => (await metric('animal_store_workers_silent')) === 0);
   expect(await metric(lists)).toBe(10);

@@ -23,7 +23,7 @@ const get = ({ origin }: ServerProcess, path: string, headers: Record<string, st
   send(origin, { path, headers: { authorization: `Bearer ${key}`, ...headers } });
 const ids = (spans: Array<{ spanId: string }>) => spans.map(({ spanId }) => spanId);
 
-/** The shutdown sends the last ones: all are there. */
+/** Stops the server, which sends its last spans. @returns all spans but those of `/livez` */
 async function spansAfter(server: ServerProcess): Promise<ReceivedSpan[]> {
   expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
   return collector.spans.filter(({ attributes }) => attributes['http.route'] !== '/livez');
@@ -33,7 +33,7 @@ const remote = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b716
 const sampled = { traceparent: `00-${remote.traceId}-${remote.spanId}-01` };
 const unsampled = { traceparent: `00-${remote.traceId}-${remote.spanId}-00` };
 
-test('a request is a span in the trace of its client, and its trace stands in the log', async () => {
+test('a request is a span in the trace of its client, and its log line has the trace id', async () => {
   const server = await start({
     OTEL_SERVICE_NAME: 'shop',
     OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
@@ -66,7 +66,7 @@ test('a request is a span in the trace of its client, and its trace stands in th
   });
 });
 
-test('a GraphQL operation is a span, compiled or not, under its type; a failure has our code, with status 200 too', async () => {
+test('a GraphQL operation is a span named after its type, compiled or not; a failure has our code even with status 200', async () => {
   const server = await start();
   await graphqlThrice(server, { query: 'query Shop { pets { id } }' });
   await graphqlText(server, { query: '{ pets(limit: 0) { id } }' });
@@ -87,7 +87,7 @@ test('a GraphQL operation is a span, compiled or not, under its type; a failure 
   ]);
 });
 
-test('the name of an operation is the operator’s where documents are trusted', async () => {
+test('with trusted documents a span has the name of its operation, because the operator has chosen it', async () => {
   const manifest = join(await newFolder(), 'manifest.json');
   const query = 'query Shop { pets { id } }';
   writeFileSync(manifest, JSON.stringify({ shop: query }));
@@ -97,7 +97,7 @@ test('the name of an operation is the operator’s where documents are trusted',
   expect(operation).toMatchObject({ name: 'query', attributes: { 'graphql.operation.name': 'Shop' } });
 });
 
-test('a batch that serves several requests is linked to each, and each to it', async () => {
+test('a batch that serves several requests is linked to each request, and each request to the batch', async () => {
   const server = await start();
   await Promise.all(Array.from({ length: 32 }, (_, at) => get(server, `/v1/pets?limit=${1 + (at % 4)}`)));
   const spans = await spansAfter(server);
@@ -119,7 +119,7 @@ test('a batch that serves several requests is linked to each, and each to it', a
   expect(served.sort()).toEqual(ids(requests).sort());
 });
 
-test('requests of one batch that are not sampled are not linked', async () => {
+test('a batch is not linked to its requests that are not sampled', async () => {
   const server = await start({ OTEL_TRACES_SAMPLER: 'parentbased_always_off' });
   await Promise.all(Array.from({ length: 32 }, (_, at) => get(server, '/v1/pets', at % 2 ? unsampled : sampled)));
   const spans = await spansAfter(server);
@@ -129,7 +129,7 @@ test('requests of one batch that are not sampled are not linked', async () => {
   expect(ids(requests)).toEqual(expect.arrayContaining(linked));
 });
 
-test('no span has a key, a query or anything else that a client may have hidden one in', async () => {
+test('no span contains a key, a query or another text of the client in which a key may be hidden', async () => {
   const secret = `ask_${'s3cret'.repeat(8)}`;
   const server = await start({ TRUST_PROXY: '1' });
   await get(server, `/v1/pets?key=${secret}`, {
@@ -150,7 +150,7 @@ test('no span has a key, a query or anything else that a client may have hidden 
   expect(collector.text).not.toContain(key);
 });
 
-test('with workers each sends its own', async () => {
+test('each worker sends its own spans', async () => {
   const server = await startWorkers({ ...database.env, ...traced() }, 2);
   await Promise.all(Array.from({ length: 8 }, () => get(server, '/v1/pets', { connection: 'close' })));
   const spans = await spansAfter(server);
@@ -159,35 +159,35 @@ test('with workers each sends its own', async () => {
   expect(new Set(requests.map(({ resource }) => resource['process.pid'])).size).toBe(2);
 });
 
-test('a collector that hangs or refuses delays no request and no shutdown, is told once, and when it is back', async () => {
+test('a collector that hangs or refuses delays neither requests nor the shutdown; the log has one line when spans are lost, and one when they are not any more', async () => {
   const { answer } = collector;
-  // Sends every 20 ms, and gives up after 100.
+  // The exporter sends every 20 ms, and gives up after 100 ms.
   const server = await start({ OTEL_BSP_SCHEDULE_DELAY: '20', OTEL_EXPORTER_OTLP_TIMEOUT: '100' });
-  const told = () => linesOf(server.output.stdout).filter(({ msg }) => /^spans /.test(msg));
+  const lines = () => linesOf(server.output.stdout).filter(({ msg }) => /^spans /.test(msg));
   const until = (isTrue: () => boolean) =>
     eventually(async () => {
       expect((await get(server, '/v1/pets')).status).toBe(200);
       return isTrue();
     });
   collector.answer = () => undefined;
-  await until(() => collector.requests.length >= 5 && told().length > 0);
+  await until(() => collector.requests.length >= 5 && lines().length > 0);
   collector.answer = answer;
-  await until(() => told().length === 2);
+  await until(() => lines().length === 2);
   collector.answer = (response) => void response.writeHead(400).end('no');
-  await until(() => told().length === 3);
+  await until(() => lines().length === 3);
   expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
   const [lost, back] = [
     [40, 'spans cannot be sent and are lost'],
     [30, 'spans are no longer lost'],
   ];
-  expect(told().map(({ level, msg }) => [level, msg])).toEqual([lost, back, lost]);
+  expect(lines().map(({ level, msg }) => [level, msg])).toEqual([lost, back, lost]);
 });
 
-test('the end waits for it two seconds at most, whatever its own time limit is, and that of the requests', async () => {
+test('the shutdown waits two seconds at most for the collector, regardless of the time limits of the exporter and of the drain', async () => {
   collector.answer = () => undefined;
   const server = await start({ OTEL_EXPORTER_OTLP_TIMEOUT: '600000', DRAIN_TIMEOUT_MS: '300' });
   await get(server, '/v1/pets');
-  // Without a clock it would take ten minutes, which is more than a test may.
+  // Without that limit the shutdown would take ten minutes, longer than a test may.
   expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
   expect(collector.spans.map(({ name }) => name)).toContain('GET /v1/pets');
 });
