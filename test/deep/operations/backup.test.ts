@@ -26,7 +26,7 @@ import { rest } from '../../support/rest.ts';
 
 const folders = foldersForEach();
 const env = () => ({ DATA_DIR: folders.store });
-const failure = (text: string) => ({ code: 1, stdout: '', stderr: `animal-store: ${text}\n` });
+const fails = (text: string) => ({ code: 1, stdout: '', stderr: `animal-store: ${text}\n` });
 const newPet = (name = 'Rex') => ({ method: 'POST', json: { name, categoryId: 1 } });
 /** The partial files of incomplete backups. */
 const partialsOf = (file: string) => readdirSync(dirname(file)).filter((name) => name.startsWith(`${basename(file)}.`));
@@ -99,7 +99,7 @@ onEmbedded('a backup of the embedded store (skipped on PostgreSQL, which has its
     await usedStoreIn(folders.store);
     const file = folders.file('taken.ndjson');
     writeFileSync(file, 'mine');
-    expect(await cli(['backup', file], env())).toMatchObject(failure(`${file} exists; --force overwrites it.`));
+    expect(await cli(['backup', file], env())).toMatchObject(fails(`${file} exists; --force overwrites it.`));
     expect(readFileSync(file, 'utf8')).toBe('mine');
     await backingUp(file, true);
     expect(readFileSync(file, 'utf8')).toMatch(/^\{"format":"animal-store backup 1".*\n\{"tables":.*\}\n$/s);
@@ -203,9 +203,7 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
         await expect(restoring(file, DATA_DIR)).rejects.toThrow(`${file} ${why}`);
       }
     }
-    expect(await cli(['restore', file], { DATA_DIR })).toMatchObject(
-      failure(`${file} is not a backup of animal-store.`),
-    );
+    expect(await cli(['restore', file], { DATA_DIR })).toMatchObject(fails(`${file} is not a backup of animal-store.`));
     expect(existsSync(DATA_DIR)).toBe(false);
     expect(readFileSync(file, 'utf8')).toBe('null\nnull\n');
 

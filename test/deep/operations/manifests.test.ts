@@ -39,27 +39,24 @@ test('every manifest is valid by the schemas of the API, and has no member that 
 test.each([
   ['the service', deployment.spec, service],
   ['the migration', named('Job').spec.template.spec, migration],
-])(
-  '%s runs as an unprivileged user, writes to memory only, and cannot gain privileges',
-  (_, pod: any, container: any) => {
-    expect(pod).toMatchObject({
-      automountServiceAccountToken: false,
-      securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
-      volumes: [{ name: 'tmp', emptyDir: { medium: 'Memory' } }],
-    });
-    expect(container.securityContext).toEqual({
-      allowPrivilegeEscalation: false,
-      readOnlyRootFilesystem: true,
-      capabilities: { drop: ['ALL'] },
-    });
-    expect(container.volumeMounts).toEqual([{ name: 'tmp', mountPath: '/tmp' }]);
-    expect(container.resources.requests).toEqual({ cpu: expect.any(String), memory: expect.any(String) });
-    expect(container.resources.limits).toEqual({ memory: expect.any(String) });
-    // The user of the image, who owns its files.
-    const [, user] = /^USER (\d+):/m.exec(readFileSync('Dockerfile', 'utf8')) ?? [];
-    expect(`${pod.securityContext.runAsUser}`).toBe(user);
-  },
-);
+])('%s runs as an unprivileged user, writes to memory only, and gains no rights', (_, pod: any, container: any) => {
+  expect(pod).toMatchObject({
+    automountServiceAccountToken: false,
+    securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+    volumes: [{ name: 'tmp', emptyDir: { medium: 'Memory' } }],
+  });
+  expect(container.securityContext).toEqual({
+    allowPrivilegeEscalation: false,
+    readOnlyRootFilesystem: true,
+    capabilities: { drop: ['ALL'] },
+  });
+  expect(container.volumeMounts).toEqual([{ name: 'tmp', mountPath: '/tmp' }]);
+  expect(container.resources.requests).toEqual({ cpu: expect.any(String), memory: expect.any(String) });
+  expect(container.resources.limits).toEqual({ memory: expect.any(String) });
+  // The user of the image, who owns its files.
+  const [, user] = /^USER (\d+):/m.exec(readFileSync('Dockerfile', 'utf8')) ?? [];
+  expect(`${pod.securityContext.runAsUser}`).toBe(user);
+});
 
 test('Kubernetes waits longer than the service takes to drain', () => {
   const drain = Number(variable('DRAIN_DELAY_MS')) + Number(variable('DRAIN_TIMEOUT_MS'));

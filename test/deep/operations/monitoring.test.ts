@@ -119,8 +119,8 @@ function labelsByMetric(scrape: string, all: MetricDescription[]): Map<string, S
     const series = type === 'histogram' ? ['_bucket', '_count', '_sum'].map((suffix) => name + suffix) : [name];
     for (const one of series) {
       const samples = [...scrape.matchAll(new RegExp(`^${one}(?:\\{(.*)\\})? `, 'gm'))];
-      const found = samples.flatMap(([, list = '']) => [...list.matchAll(/(\w+)="/g)].map(([, label = '']) => label));
-      const expected = samples.length > 0 ? found : (all.find((one) => one.name === name)?.labels ?? []);
+      const used = samples.flatMap(([, list = '']) => [...list.matchAll(/(\w+)="/g)].map(([, label = '']) => label));
+      const expected = samples.length > 0 ? used : (all.find((one) => one.name === name)?.labels ?? []);
       found.set(one, new Set([...expected, 'job', 'instance']));
     }
   }
