@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from '../../support/jest.ts';
 import { rest } from '../../support/rest.ts';
 import { storeForAll } from '../../support/store.ts';
 
-/** Bodies that are small to send and dear to take: each is answered, by the code of what is wrong, and nothing remains of it. */
+/** Bodies that are cheap to send and expensive to process. Each gets its error code and leaves nothing behind. */
 const store = storeForAll();
 afterEach(async () => {
   await store.empty();
@@ -52,24 +52,24 @@ describe('on GraphQL', () => {
 
   test.each<[string, string | undefined, string]>([
     ['nested arrays as an id', 'BAD_USER_INPUT', request(find, `{"id":${deep(400_000)}}`)],
-    ['nested arrays as a variable that is not there', undefined, request('{ __typename }', `{"x":${deep(400_000)}}`)],
+    ['nested arrays as an unknown variable', undefined, request('{ __typename }', `{"x":${deep(400_000)}}`)],
     ['nested arrays as variables', 'BAD_USER_INPUT', request('{ __typename }', deep(400_000))],
     ['nested arrays as extensions', undefined, `{"query":"{ __typename }","extensions":{"x":${deep(400_000)}}}`],
     ['900,000 digits as an id', 'BAD_USER_INPUT', request(find, `{"id":${nines}}`)],
     ['300 digits as an id', undefined, request(find, `{"id":${'9'.repeat(300)}}`)],
     ['zeros as a limit', 'BAD_USER_INPUT', request(list, `{"limit":1.${zeros}1}`)],
     ['a status of 900,000 characters', 'BAD_USER_INPUT', request(list, `{"status":"${'s'.repeat(900_000)}"}`)],
-    ['40,000 input fields that are not there', 'BAD_USER_INPUT', request(create, fields(40_000))],
+    ['40,000 unknown input fields', 'BAD_USER_INPUT', request(create, fields(40_000))],
     ['a field of 900,000 characters', 'GRAPHQL_VALIDATION_FAILED', request(`{ ${'a'.repeat(900_000)} }`, '{}')],
     ['a literal of 900,000 digits', 'GRAPHQL_VALIDATION_FAILED', request(`{ pets(limit: ${nines}) { id } }`, '{}')],
     ['a comment of 900,000 characters', undefined, request(`{ __typename } #${'x'.repeat(900_000)}`, '{}')],
     ['a block string of 200,000 lines', 'BAD_USER_INPUT', request(`{ pets(after: """${lines}""") { id } }`, '{}')],
     ['a long name in many errors', 'GRAPHQL_VALIDATION_FAILED', request(`query ${long} { ${wrong.join(' ')} }`, '{}')],
-  ])('%s: %s, in an answer no longer than the question', async (_what, code, body) => {
+  ])('%s: %s, in a response of limited size', async (_what, code, body) => {
     for (let time = 0; time < 2; time += 1) {
       const { errors, text } = await graphqlText(store, body);
       expect(errors?.[0]?.extensions.code).toBe(code);
-      // Messages quote the client: a hundred of them must not multiply what it sent.
+      // Messages quote the request: a hundred of them must not multiply its size.
       expect(text.length).toBeLessThan(200_000);
     }
   });

@@ -11,21 +11,21 @@ const json = 'Content-Type: application/json\r\n';
 
 test.each<[status: number, what: string, bytes: () => string | Buffer]>([
   [200, 'a list', () => withKey('GET /v1/pets')],
-  [401, 'a refusal of a key', () => requestText('GET /v1/pets')],
+  [401, 'a list without a key', () => requestText('GET /v1/pets')],
   [404, 'a path that cannot be decoded', () => withKey('GET /%')],
-  [405, 'a method that is not possible', () => withKey('DELETE /v1/pets')],
+  [405, 'an unsupported method', () => withKey('DELETE /v1/pets')],
   [204, 'OPTIONS', () => withKey('OPTIONS /v1/pets')],
   [413, 'a body that is too large', () => withKey('POST /v1/pets', json, '', 1_100_000)],
   [415, 'a body of another type', () => withKey('POST /v1/pets', 'Content-Type: text/plain\r\n', 'x')],
   [200, 'GraphQL', () => withKey('POST /graphql', json, '{"query":"{__typename}"}')],
-  [401, 'a refusal of GraphQL', () => requestText('GET /graphql')],
+  [401, 'GraphQL without a key', () => requestText('GET /graphql')],
   [200, 'readiness', () => requestText('GET /readyz')],
   [200, 'the contract', () => requestText('GET /v1/openapi.json')],
-  [400, 'no HTTP', () => 'hello\r\n\r\n'],
+  [400, 'bytes that are not HTTP', () => 'hello\r\n\r\n'],
   [400, 'a broken header', () => 'GET /v1/pets HTTP/1.1\r\nHost : a\r\n\r\n'],
   [431, 'a long header', () => `GET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`],
 ])(
-  'the answer %i to %s has the security headers, and none that tells of the server',
+  'the response %i to %s has the security headers, and none that describes the server',
   async (expected, _what, bytes) => {
     const [response] = await exchange(store, bytes());
     const { status, headers = {} } = response ?? {};
@@ -44,7 +44,7 @@ test.each<[status: number, what: string, bytes: () => string | Buffer]>([
   },
 );
 
-test('the reference may not be framed, and loads scripts and styles from here alone', async () => {
+test('the reference cannot be framed, and loads scripts and styles only from its own origin', async () => {
   const { headers, text } = await send(store.origin, { path: '/docs' });
   expect(headers['x-content-type-options']).toBe('nosniff');
   expect(headers['content-security-policy']).toBe(
@@ -53,7 +53,7 @@ test('the reference may not be framed, and loads scripts and styles from here al
   expect(text).not.toMatch(/(?:src|href)="(?:https?:)?\/\//);
 });
 
-test('the explorer echoes nothing', async () => {
+test('the explorer page repeats nothing from its address', async () => {
   for (const payload of ['<script>alert(1)</script>', '"><img src=x onerror=alert(1)>']) {
     const path = `/graphql?query=${encodeURIComponent(payload)}&x=${encodeURIComponent(payload)}`;
     const { text } = await send(store.origin, { path, headers: { accept: 'text/html' } });

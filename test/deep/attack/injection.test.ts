@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from '../../support/jes
 import { rest } from '../../support/rest.ts';
 import { storeForAll } from '../../support/store.ts';
 
-/** SQL in every parameter of both faces: data where any text is data, refused everywhere else, run nowhere. */
+/** SQL in every parameter of both faces: it is stored as text, refused or ignored, and never runs. */
 const store = storeForAll();
 beforeEach(async () => {
   await store.empty();
@@ -51,16 +51,16 @@ describe.each(payloads)('%j', (payload) => {
     expect((await graphqlText(store, { query: literal })).errors?.[0]?.extensions.code).toBe('BAD_USER_INPUT');
   });
 
-  test.each(faces)('in a new animal is refused, but as a name, which is kept exactly, through $name', async (face) => {
+  test.each(faces)('of a new animal is kept exactly as a name and refused elsewhere, through $name', async (face) => {
     expect(await face.create(store, { name: 'x', categoryId: payload })).toMatchObject({ status: 400 });
     expect(await face.create(store, { name: 'x', categoryId: 1, status: payload })).toMatchObject({ status: 400 });
     expect(await face.create(store, { name: payload, categoryId: 1 })).toMatchObject({ data: { name: payload } });
     expect(await face.list(store, { status: 'available' })).toMatchObject({ data: [{ name: payload }] });
   });
 
-  // What no header can carry is not sent.
+  // A header cannot carry other characters.
   if (/^[\x20-\x7e]+$/.test(payload))
-    test('as a key, or after one, is refused', async () => {
+    test('as a key, or at the end of one, is refused', async () => {
       for (const key of [payload, `${store.key}${payload}`]) {
         expect((await rest(store, '/v1/pets', { key })).status).toBe(401);
       }

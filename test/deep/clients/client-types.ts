@@ -3,8 +3,8 @@ import openapiTypescript, { astToString, COMMENT_HEADER } from 'openapi-typescri
 import ts from 'typescript';
 
 /**
- * The types of clients/typescript, from the contract: int64 is `bigint`, and the members that are one are named, for the
- * reader. With `--check` it only compares. It is here because openapi-typescript needs TypeScript 5.
+ * Generates the types of clients/typescript from the contract. An int64 is a `bigint`, and `int64Members` names these
+ * members for the JSON reader. `--check` only compares. The file is here because openapi-typescript needs TypeScript 5.
  */
 const path = 'clients/typescript/src/generated/openapi.ts';
 

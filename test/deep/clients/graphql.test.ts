@@ -9,29 +9,29 @@ import { CreatePetDocument, PetDocument, PetsDocument } from '../../support/gene
 import { beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { onNode, storeForAll } from '../../support/store.ts';
 
-/** The clients that people use, each as its documentation sets it up, with the documents of codegen. */
+/** Common GraphQL clients, each set up as in its documentation, with the documents of codegen. */
 
 const store = storeForAll();
 beforeEach(() => store.empty());
 
-/** What has been asked, and how it was answered. */
-type Seen = Array<[method: string, status: number]>;
-const watching = (seen: Seen): typeof fetch => {
+/** The method and the status of each request. */
+type Requests = Array<[method: string, status: number]>;
+const record = (requests: Requests): typeof fetch => {
   return async (url, init) => {
     const response = await fetch(url, init);
-    seen.push([init?.method ?? 'GET', response.status]);
+    requests.push([init?.method ?? 'GET', response.status]);
     return response;
   };
 };
 
 /** Runs a document. @throws the client's own error */
-type Ask = (document: TypedDocumentNode<any, any>, variables?: object) => Promise<any>;
+type Execute = (document: TypedDocumentNode<any, any>, variables?: object) => Promise<any>;
 
-const linkTo = (origin: string, key: string, seen: Seen) =>
-  new HttpLink({ uri: `${origin}/graphql`, headers: { authorization: `Bearer ${key}` }, fetch: watching(seen) });
+const linkTo = (origin: string, key: string, requests: Requests) =>
+  new HttpLink({ uri: `${origin}/graphql`, headers: { authorization: `Bearer ${key}` }, fetch: record(requests) });
 
-function apollo(key: string, seen: Seen): Ask {
-  const client = new ApolloClient({ link: linkTo(store.origin, key, seen), cache: new InMemoryCache() });
+function apollo(key: string, requests: Requests): Execute {
+  const client = new ApolloClient({ link: linkTo(store.origin, key, requests), cache: new InMemoryCache() });
   return async (document, variables = {}) => {
     const isMutation = document === CreatePetDocument;
     const sent = isMutation
@@ -41,19 +41,19 @@ function apollo(key: string, seen: Seen): Ask {
   };
 }
 
-function graphqlRequest(key: string, seen: Seen): Ask {
+function graphqlRequest(key: string, requests: Requests): Execute {
   const headers = { authorization: `Bearer ${key}` };
-  const client = new GraphQLClient(`${store.origin}/graphql`, { headers, fetch: watching(seen) });
+  const client = new GraphQLClient(`${store.origin}/graphql`, { headers, fetch: record(requests) });
   return (document, variables) => client.request(document, variables);
 }
 
-/** Unless told otherwise it sends queries by GET, and mutations by POST. */
-function urql(key: string, seen: Seen): Ask {
+/** By default it sends queries by GET and mutations by POST. */
+function urql(key: string, requests: Requests): Execute {
   const client = new Urql({
     url: `${store.origin}/graphql`,
     exchanges: [cacheExchange, fetchExchange],
     fetchOptions: { headers: { authorization: `Bearer ${key}` } },
-    fetch: watching(seen),
+    fetch: record(requests),
   });
   return async (document, variables = {}) => {
     const result =
@@ -64,7 +64,7 @@ function urql(key: string, seen: Seen): Ask {
   };
 }
 
-/** The errors of an answer, as each client shows them. */
+/** The errors of a response, as each client exposes them. */
 function errorsOf(error: any): Array<{ message: string; extensions: object }> {
   if (error instanceof CombinedGraphQLErrors) return error.errors as never;
   return error instanceof ClientError ? (error.response.errors as never) : error.graphQLErrors;
@@ -75,22 +75,22 @@ describe.each([
   { name: 'graphql-request', connect: graphqlRequest, reads: 'POST' },
   { name: '@urql/core', connect: urql, reads: 'GET' },
 ])('$name', ({ connect, reads }) => {
-  test('creates, lists and fetches an animal, int64 to the last digit', async () => {
-    const seen: Seen = [];
-    const ask = connect(store.key, seen);
+  test('creates, lists and fetches an animal with an exact int64', async () => {
+    const requests: Requests = [];
+    const execute = connect(store.key, requests);
     const input = { name: 'Rex', categoryId: '9223372036854775807', status: 'sold' };
-    const { createPet: rex } = await ask(CreatePetDocument, { input });
+    const { createPet: rex } = await execute(CreatePetDocument, { input });
     expect(rex).toMatchObject({ id: expect.stringMatching(/^\d+$/), ...input });
-    expect(await ask(PetsDocument, { status: 'sold', limit: 1 })).toMatchObject({ pets: [rex] });
-    expect(await ask(PetsDocument, { after: rex.id })).toMatchObject({ pets: [] });
-    expect(await ask(PetDocument, { id: rex.id })).toMatchObject({ pet: rex });
-    expect(await ask(PetDocument, { id: '0' })).toMatchObject({ pet: null });
-    expect(seen).toEqual([['POST', 200], ...Array(4).fill([reads, 200])]);
+    expect(await execute(PetsDocument, { status: 'sold', limit: 1 })).toMatchObject({ pets: [rex] });
+    expect(await execute(PetsDocument, { after: rex.id })).toMatchObject({ pets: [] });
+    expect(await execute(PetDocument, { id: rex.id })).toMatchObject({ pet: rex });
+    expect(await execute(PetDocument, { id: '0' })).toMatchObject({ pet: null });
+    expect(requests).toEqual([['POST', 200], ...Array(4).fill([reads, 200])]);
   });
 
   test('gets every failure as an error with its code', async () => {
-    const seen: Seen = [];
-    const [known, wrong] = [connect(store.key, seen), connect('wrong', seen)];
+    const requests: Requests = [];
+    const [known, wrong] = [connect(store.key, requests), connect('wrong', requests)];
     const five = { input: { name: 'Rex', categoryId: 'five' } };
     const refused = (message: unknown) => [message, { code: 'BAD_USER_INPUT', status: 400 }];
     const unknown = ['The API key is not valid.', { code: 'UNAUTHENTICATED', status: 401 }];
@@ -104,33 +104,33 @@ describe.each([
       const error = await call().catch((failure) => failure);
       expect(errorsOf(error).map(({ message, extensions }) => [message, extensions])).toEqual([expected]);
     }
-    const answers: Array<[number, string?]> = [[294], [422], [294, 'POST'], [401], [401, 'POST']];
-    expect(seen).toEqual(answers.map(([status, method = reads]) => [method, status]));
+    const responses: Array<[number, string?]> = [[294], [422], [294, 'POST'], [401], [401, 'POST']];
+    expect(requests).toEqual(responses.map(([status, method = reads]) => [method, status]));
   });
 });
 
-test('@apollo/client throws at a bigint in variables, so the types of examples/react refuse it', async () => {
+test('@apollo/client throws on a bigint in variables, so the types of examples/react refuse it', async () => {
   const input = { name: 'Rex', categoryId: 5n };
-  // @ts-expect-error A category is the text of its digits.
+  // @ts-expect-error A categoryId is a string of digits.
   input satisfies NewPet;
   await expect(apollo(store.key, [])(CreatePetDocument, { input })).rejects.toThrow(
     'Do not know how to serialize a BigInt',
   );
 });
 
-test('@apollo/client sends the text where its hash is not known, or persisted queries are off', async () => {
+test('@apollo/client sends the text of a query when its hash is unknown or persisted queries are off', async () => {
   const sha256 = (text: string) => hash('sha256', text);
   await onNode(store, { GRAPHQL_APQ: 'true' }, async (node) => {
     for (const { origin } of [node, store]) {
-      const seen: Seen = [];
-      const link = new PersistedQueryLink({ sha256 }).concat(linkTo(origin, store.key, seen));
+      const requests: Requests = [];
+      const link = new PersistedQueryLink({ sha256 }).concat(linkTo(origin, store.key, requests));
       const client = new ApolloClient({ link, cache: new InMemoryCache() });
       for (let time = 1; time <= 2; time += 1) {
         const { data } = await client.query({ query: PetsDocument, fetchPolicy: 'network-only' });
         expect(data?.pets).toEqual([]);
       }
-      // Where they are off it does not ask again.
-      expect(seen.map(([, status]) => status)).toEqual([422, 200, 200]);
+      // Where persisted queries are off, the client sends no further hash.
+      expect(requests.map(([, status]) => status)).toEqual([422, 200, 200]);
     }
   });
 });

@@ -10,18 +10,18 @@ import { storeForAll } from '../../support/store.ts';
 
 const store = storeForAll();
 beforeEach(async () => {
-  // A position in an empty store is before all that was ever added, and the end of the list is kept while one follows.
+  // A position in an empty store precedes every animal ever added; a subscription keeps the old end of the list.
   await eventually(async () => store.app.subscriptions.count === 0);
   await store.empty();
 });
 
 const create = (name: string) => rest(store, '/v1/pets', { method: 'POST', json: { name, categoryId: 5 } });
 
-test('graphql-sse’s client loses its connection ten times while animals are created, and misses none', async () => {
+test('the client of graphql-sse misses no new animal, although it loses its connection ten times', async () => {
   const road = new Road(new URL(store.origin));
   await road.open();
   let last: string | undefined;
-  // The recipe of docs/live.md: each connection goes on after the last event.
+  // The recipe of docs/live.md: each connection continues after the last event.
   const client = createClient({
     url: `${new URL(road.url).origin}/graphql`,
     headers: () => ({ authorization: `Bearer ${store.key}`, ...(last && { 'last-event-id': last }) }),
@@ -56,31 +56,31 @@ test('graphql-sse’s client loses its connection ten times while animals are cr
   road.cut();
 });
 
-test('@apollo/client follows the list by its own link, and continues after a lost connection', async () => {
+test('@apollo/client follows the list with its own link, and continues after a lost connection', async () => {
   const road = new Road(new URL(store.origin));
   await road.open();
   const headers = { authorization: `Bearer ${store.key}` };
-  // Its own link speaks multipart HTTP.
+  // HttpLink subscribes by multipart HTTP.
   const link = new HttpLink({ uri: `${new URL(road.url).origin}/graphql`, headers });
   const apollo = new ApolloClient({ link, cache: new InMemoryCache() });
-  const seen: { id: string; name: string }[] = [];
+  const received: { id: string; name: string }[] = [];
   const follow = () =>
     new Promise<unknown>((failed) => {
-      const live = apollo.subscribe({ query: PetAddedDocument, variables: { after: seen.at(-1)?.id ?? '0' } });
-      live.subscribe(({ data, error }) => (data ? seen.push(data.petAdded) : failed(error)));
+      const live = apollo.subscribe({ query: PetAddedDocument, variables: { after: received.at(-1)?.id ?? '0' } });
+      live.subscribe(({ data, error }) => (data ? received.push(data.petAdded) : failed(error)));
     });
   const first = follow();
   await create('Rex');
-  await eventually(async () => seen.length === 1);
+  await eventually(async () => received.length === 1);
   road.cut();
   expect(await first).toBeInstanceOf(Error);
   await create('Bella');
   await road.open();
   void follow();
-  await eventually(async () => seen.length === 2);
+  await eventually(async () => received.length === 2);
   await create('Ada');
-  await eventually(async () => seen.length === 3);
-  expect(seen.map(({ name }) => name)).toEqual(['Rex', 'Bella', 'Ada']);
+  await eventually(async () => received.length === 3);
+  expect(received.map(({ name }) => name)).toEqual(['Rex', 'Bella', 'Ada']);
   expect(Object.values(apollo.cache.extract() as object)).toContainEqual(
     expect.objectContaining({ id: expect.any(String), name: 'Rex', __typename: 'Pet' }),
   );

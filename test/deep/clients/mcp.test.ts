@@ -2,7 +2,7 @@ import { Client, StreamableHTTPClientTransport, type VersionNegotiationMode } fr
 import { afterEach, beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { storeForAll } from '../../support/store.ts';
 
-/** The official client of the Model Context Protocol, which also checks each result against the tool's output schema. */
+/** The official client of the Model Context Protocol, which also validates each result by the tool's output schema. */
 
 const store = storeForAll({ MCP: 'true' });
 beforeEach(() => store.empty());
@@ -20,7 +20,7 @@ describe.each<[string, VersionNegotiationMode | undefined, string]>([
   ['with its default settings', undefined, '2025-11-25'],
   ['without sessions', 'auto', '2026-07-28'],
 ])('%s', (_name, mode, version) => {
-  test('it lists the tools, creates once, walks the pages and gets errors', async () => {
+  test('the client lists the tools, creates once, reads the pages and gets errors', async () => {
     await connect(mode);
     expect(client.getNegotiatedProtocolVersion()).toBe(version);
     expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['list_pets', 'create_pet']);
@@ -46,7 +46,7 @@ describe.each<[string, VersionNegotiationMode | undefined, string]>([
     await expect(client.callTool({ name: 'get_pet', arguments: {} })).rejects.toMatchObject({ code: -32602 });
   });
 
-  test('it gets the tools that its key may use, and no connection with a wrong one', async () => {
+  test('the client gets the tools that its key may use, and no connection with a wrong key', async () => {
     const { key } = await store.keys.issue({ name: `reader ${version}`, scope: 'read' });
     await connect(mode, key);
     expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['list_pets']);

@@ -9,14 +9,14 @@ import { newFolder } from '../../support/folder.ts';
 import { expect, test } from '../../support/jest.ts';
 import { storeForAll } from '../../support/store.ts';
 
-/** A generator that knows OpenAPI 3.0 only, with its default settings. It refuses local addresses, so it gets a file. */
+/** A generator for OpenAPI 3.0 only, with its default settings. It refuses local addresses, so it gets a file. */
 
 const store = storeForAll();
 const run = promisify(execFile);
 const require = createRequire(import.meta.url);
 const generator = require.resolve('openapi-typescript-codegen/bin/index.js');
 
-test('openapi-typescript-codegen makes a client of the document in 3.0 that creates, lists and gets errors', async () => {
+test('openapi-typescript-codegen generates a client from the 3.0 document that creates, lists and gets errors', async () => {
   const folder = await newFolder();
   try {
     const input = join(folder, 'openapi.json');
@@ -26,7 +26,7 @@ test('openapi-typescript-codegen makes a client of the document in 3.0 that crea
     const entryPoints = [join(folder, 'client/index.ts')];
     await build({ entryPoints, bundle: true, format: 'esm', outfile, logLevel: 'silent' });
     const { OpenAPI, PetsService, StoreService } = await import(pathToFileURL(outfile).href);
-    // The document says `/v1`, and a program has no address that this is relative to.
+    // The address in the document is `/v1`, which a program cannot resolve.
     expect([OpenAPI.BASE, OpenAPI.VERSION]).toEqual(['/v1', '1.0.0']);
     Object.assign(OpenAPI, { BASE: `${store.origin}/v1`, TOKEN: store.key });
 

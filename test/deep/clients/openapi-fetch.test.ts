@@ -3,14 +3,14 @@ import type { paths } from '../../../clients/typescript/src/generated/openapi.ts
 import { expect, test } from '../../support/jest.ts';
 import { storeForAll } from '../../support/store.ts';
 
-/** By the types of clients/typescript, which openapi-typescript makes of the contract (`npm run check:drift`). */
+/** The types are those of clients/typescript: openapi-typescript makes them of the contract (`npm run check:drift`). */
 
 const store = storeForAll();
 
 test('openapi-fetch creates, lists and fetches an animal, and gets every failure as a typed Error', async () => {
   const headers = { authorization: `Bearer ${store.key}` };
   const client = createClient<paths>({ baseUrl: `${store.origin}/v1`, headers });
-  // openapi-fetch writes JSON itself, which has no bigint.
+  // openapi-fetch serializes with JSON.stringify, which refuses a bigint.
   const add = (name: string) => client.POST('/pets', { body: { name, categoryId: 5, status: 'sold' } as never });
   const { data: rex } = await add('Rex');
   const { data: tom } = await add('Tom');

@@ -9,7 +9,7 @@ import { expect, test } from '../../support/jest.ts';
 
 const require = createRequire(import.meta.url);
 
-/** A list as a Relay application writes it: a fragment that can be refetched, on a connection. */
+/** The list of a Relay application: a refetchable fragment on a connection. */
 const component = `import { graphql } from 'relay-runtime';
 
 export const petList = graphql\`
@@ -28,7 +28,7 @@ export const petList = graphql\`
 \`;
 `;
 
-test('relay-compiler compiles a fragment on the connection into a query that the service knows', async () => {
+test('relay-compiler compiles a fragment on the connection into a query that is valid for the schema', async () => {
   const project = await newFolder();
   try {
     await mkdir(join(project, 'src'));

@@ -5,24 +5,24 @@ import { AnimalStore, type AnimalStoreOptions } from 'animal-store-client';
 import { beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { storeForAll } from '../../support/store.ts';
 
-/** clients/typescript where the network, a proxy or the service fails. */
+/** clients/typescript when the network, a proxy or the service fails. */
 
 const store = storeForAll();
 beforeEach(() => store.empty());
 
-const connected = (options: Partial<AnimalStoreOptions>) =>
+const connect = (options: Partial<AnimalStoreOptions>) =>
   new AnimalStore({ url: store.origin, key: store.key, ...options });
 
-/** A client whose requests are answered by these in turn, the last one again and again. */
-function scripted(answers: Array<() => Response | Promise<Response>>, options: Partial<AnimalStoreOptions> = {}) {
+/** A client whose requests get these responses in turn, the last one repeatedly. */
+function scripted(responses: Array<() => Response | Promise<Response>>, options: Partial<AnimalStoreOptions> = {}) {
   const requests: Request[] = [];
-  const answered: typeof fetch = async (input, init) => {
+  const scriptedFetch: typeof fetch = async (input, init) => {
     const request = new Request(input, init);
     requests.push(request.clone());
-    const answer = answers[Math.min(requests.length, answers.length) - 1];
-    return answer === real ? fetch(request) : (answer as () => Response)();
+    const respond = responses[Math.min(requests.length, responses.length) - 1];
+    return respond === real ? fetch(request) : (respond as () => Response)();
   };
-  return { client: connected({ fetch: answered, ...options }), requests };
+  return { client: connect({ fetch: scriptedFetch, ...options }), requests };
 }
 const real = () => new Response();
 const json =
@@ -34,33 +34,33 @@ const empty = json(200, []);
 const broken = () => {
   throw new TypeError('fetch failed');
 };
-/** The request is carried out, and its answer lost. */
-const lost = () => {
+/** A client that loses its first response, after the service has carried out the request. */
+const createLossyClient = () => {
   let isLost = false;
-  const losing: typeof fetch = async (input, init) => {
+  const lossyFetch: typeof fetch = async (input, init) => {
     const response = await fetch(input, init);
     if (isLost) return response;
     isLost = true;
     await response.text();
     throw new TypeError('terminated');
   };
-  return connected({ fetch: losing });
+  return connect({ fetch: lossyFetch });
 };
 
-describe('a creation whose answer was lost is sent again, and happens once', () => {
+describe('a creation whose response is lost is sent again, and happens once', () => {
   test('by REST', async () => {
-    const rex = await lost().create({ name: 'Rex', categoryId: 1 });
-    expect(await connected({}).page()).toMatchObject({ items: [rex] });
+    const rex = await createLossyClient().create({ name: 'Rex', categoryId: 1 });
+    expect(await connect({}).page()).toMatchObject({ items: [rex] });
   });
 
   test('by GraphQL', async () => {
     const text =
       'mutation { a: createPet(input: { name: "a", categoryId: 1 }) { id name } b: createPet(input: { name: "b", categoryId: 1 }) { id name } }';
-    const { a, b } = await lost().graphql<{ a: object; b: object }>(text);
-    expect(await lost().graphql('{ pets { id name } }')).toEqual({ pets: [a, b] });
+    const { a, b } = await createLossyClient().graphql<{ a: object; b: object }>(text);
+    expect(await createLossyClient().graphql('{ pets { id name } }')).toEqual({ pets: [a, b] });
   });
 
-  test('each has a name of its own, which its repetitions keep, or the name that the caller gave', async () => {
+  test('each creation has its own idempotency key, or that of the caller, and its repetitions keep it', async () => {
     const { client, requests } = scripted([json(503, unavailable), real, json(503, unavailable), real, real]);
     await client.create({ name: 'a', categoryId: 1 });
     await client.create({ name: 'b', categoryId: 1 });
@@ -71,28 +71,28 @@ describe('a creation whose answer was lost is sent again, and happens once', () 
   });
 });
 
-describe('it is tried again after', () => {
+describe('a request is sent again after', () => {
   const inUse = { code: 'IDEMPOTENCY_KEY_IN_USE', message: 'Under way.', status: 409 };
   const extensions = { code: 'TOO_MANY_REQUESTS', status: 429, retryAfter: 0 };
   test.each([
-    ['a connection that cannot be made', broken],
+    ['a failed connection', broken],
     ['503', json(503, unavailable)],
     ['429 with Retry-After', json(429, { ...unavailable, code: 'TOO_MANY_REQUESTS' }, { 'retry-after': '0' })],
     ['409 of a key that is in use', json(409, inUse, { 'retry-after': '0' })],
     ['502 of a proxy', () => new Response('<h1>Bad Gateway</h1>', { status: 502 })],
-    ['200 of GraphQL with a passing error', json(200, { errors: [{ message: 'Later.', extensions }] })],
-    ['an answer that breaks off', () => new Response(new ReadableStream({ start: (c) => c.error(new Error('gone')) }))],
-  ])('%s', async (_, answer) => {
-    const { client, requests } = scripted([answer, json(200, { data: { pets: [] } })]);
+    ['200 of GraphQL with a temporary error', json(200, { errors: [{ message: 'Later.', extensions }] })],
+    ['an incomplete response', () => new Response(new ReadableStream({ start: (c) => c.error(new Error('gone')) }))],
+  ])('%s', async (_, respond) => {
+    const { client, requests } = scripted([respond, json(200, { data: { pets: [] } })]);
     expect(await client.graphql('{ pets { id } }')).toEqual({ pets: [] });
     expect(requests).toHaveLength(2);
   });
 });
 
-test('it is not tried again after what will not change', async () => {
+test('a request is not sent again after a permanent error', async () => {
   const later = { message: 'Later.', extensions: { code: 'SERVICE_UNAVAILABLE' } };
   const never = { message: 'Never.', extensions: { code: 'FORBIDDEN' } };
-  for (const answer of [
+  for (const respond of [
     json(500, { code: 'INTERNAL_SERVER_ERROR', message: 'No.', status: 500 }),
     json(409, { code: 'CONFLICT', message: 'No.', status: 409 }),
     json(422, { code: 'IDEMPOTENCY_KEY_REUSED', message: 'No.', status: 422 }),
@@ -102,7 +102,7 @@ test('it is not tried again after what will not change', async () => {
     json(200, { errors: [{ message: 'No.', extensions: null }] }),
     () => new Response('<h1>Welcome</h1>'),
   ]) {
-    const { client, requests } = scripted([answer]);
+    const { client, requests } = scripted([respond]);
     await expect(client.graphql('{ pets { id } }')).rejects.toHaveProperty('name', 'StoreError');
     expect(requests).toHaveLength(1);
   }
@@ -117,7 +117,7 @@ test.each(['null', '{}', '[{"id":"5","categoryId":5}]', '[{"id":5}]', '[{"id":1e
   },
 );
 
-test('294 of GraphQL is an error that has what came beside it', async () => {
+test('294 of GraphQL is an error that has the partial data', async () => {
   const errors = [{ message: 'No.', path: ['b'], extensions: { code: 'INTERNAL_SERVER_ERROR', status: 500 } }];
   const { client } = scripted([json(294, { data: { a: 1, b: null }, errors })]);
   const failure = { name: 'StoreError', message: 'No.', code: 'INTERNAL_SERVER_ERROR', status: 500 };
@@ -125,7 +125,7 @@ test('294 of GraphQL is an error that has what came beside it', async () => {
   await expect(client.graphql('{ a b }')).rejects.toMatchObject(refusal);
 });
 
-test('what cannot be a header is the caller’s mistake, and not the network’s', async () => {
+test('an idempotency key that cannot be a header is a TypeError, and no network error', async () => {
   const { client, requests } = scripted([real]);
   const creation = client.create({ name: 'a', categoryId: 1 }, { idempotencyKey: '€' });
   await expect(creation).rejects.toThrow(TypeError);
@@ -144,9 +144,9 @@ describe('Retry-After', () => {
   test.each([
     ['in seconds', () => ({ 'retry-after': '1' })],
     ['as a date', () => ({ 'retry-after': soon() })],
-    // A service whose clock is an hour behind.
+    // The clock of the service is years behind.
     ['as a date of another clock', () => ({ date: date(1e12), 'retry-after': date(1e12 + 1000) })],
-  ])('%s is waited for', async (_, headers) => {
+  ])('%s delays the next attempt', async (_, headers) => {
     const { client } = scripted([() => json(503, unavailable, headers())(), empty]);
     const start = performance.now();
     expect(await client.page()).toEqual({ items: [], next: undefined });
@@ -158,13 +158,13 @@ describe('Retry-After', () => {
     ...[-5, 'soon', null].map((retryAfter) =>
       json(200, { errors: [{ message: 'Later.', extensions: { code: 'SERVICE_UNAVAILABLE', retryAfter } }] }),
     ),
-  ])('that is no time is none (%#)', async (answer) => {
-    const { client } = scripted([answer], { retries: 0 });
+  ])('that is no time is ignored (%#)', async (respond) => {
+    const { client } = scripted([respond], { retries: 0 });
     const refusal = { code: 'SERVICE_UNAVAILABLE', retryAfter: undefined };
     await expect(client.graphql('{ a }')).rejects.toMatchObject(refusal);
   });
 
-  test('beyond the time of the call ends it at once, and is told', async () => {
+  test('beyond the time of the call ends it at once, and is in the error', async () => {
     for (const value of ['61', '99999999999999999999']) {
       const { client, requests } = scripted([json(503, unavailable, { 'retry-after': value })]);
       await expect(client.page()).rejects.toMatchObject({ ...unavailable, retryAfter: Number(value) });
@@ -173,19 +173,19 @@ describe('Retry-After', () => {
   });
 });
 
-describe('a caller that waits', () => {
+describe('a waiting caller', () => {
   const never: typeof fetch = (_, init) =>
     new Promise((_, reject) => init?.signal?.addEventListener('abort', () => reject(init.signal?.reason)));
-  const silent = (options: Partial<AnimalStoreOptions>) => connected({ fetch: never, ...options });
+  const silent = (options: Partial<AnimalStoreOptions>) => connect({ fetch: never, ...options });
 
-  test('does so for a limited time', async () => {
+  test('gets TIMEOUT after a limited time', async () => {
     const timeout = { code: 'TIMEOUT', message: `No answer from ${store.origin} in 50 ms.` };
     await expect(silent({ attemptTimeoutMs: 50, retries: 1 }).page()).rejects.toMatchObject(timeout);
     await expect(silent({ timeoutMs: 50 }).page()).rejects.toMatchObject({ code: 'TIMEOUT' });
     await expect(silent({}).page({}, { timeoutMs: 50 })).rejects.toMatchObject({ code: 'TIMEOUT' });
   });
 
-  test('may give up: before, in the middle, and between two attempts', async () => {
+  test('may give up before, during and between attempts', async () => {
     const reason = new Error('no longer wanted');
     await expect(silent({}).page({}, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
     const user = new AbortController();
@@ -205,10 +205,10 @@ describe('a caller that waits', () => {
     ]);
     await expect(answered.client.page({}, { signal: late.signal })).rejects.toBe(reason);
 
-    // Nothing is left behind at a signal that lives on.
+    // No listener remains on a signal that outlives the call.
     const { signal } = new AbortController();
-    for (const answer of [empty, broken]) {
-      const { client } = scripted([answer], { retries: 0 });
+    for (const respond of [empty, broken]) {
+      const { client } = scripted([respond], { retries: 0 });
       await client.page({}, { signal }).catch(() => {});
     }
     expect(getEventListeners(signal, 'abort')).toEqual([]);
@@ -230,14 +230,14 @@ describe('the key stays with the service', () => {
     server.close().closeAllConnections();
   });
 
-  test('of a link to the next page only `after` counts', async () => {
+  test('the client uses only `after` of a link to the next page', async () => {
     const link = '<http://elsewhere.example/v1/pets?limit=1&after=9007199254740993>; rel="next"';
     const { client, requests } = scripted([json(200, [], { link }), empty]);
     for await (const _ of client.pets({ limit: 1 })) throw new Error('There is none.');
     expect(requests[1]?.url).toBe(`${store.origin}/v1/pets?limit=1&after=9007199254740993`);
   });
 
-  test.each(['?after=5', '?limit=1', '?after=x'])('a link to %s after page 5 ends the walk', async (query) => {
+  test.each(['?after=5', '?limit=1', '?after=x'])('a link to %s on the page after 5 is an error', async (query) => {
     const { client, requests } = scripted([json(200, [], { link: `</v1/pets${query}>; rel="next"` })]);
     await expect(client.page({ after: 5 })).rejects.toMatchObject({ code: 'UNEXPECTED_ANSWER' });
     expect(requests).toHaveLength(1);

@@ -12,18 +12,18 @@ import { beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { rest } from '../../support/rest.ts';
 import { storeForAll } from '../../support/store.ts';
 
-/** clients/typescript, built, by its public name, with the service. */
+/** The built clients/typescript, imported by its public name, with the service. */
 
 let client: AnimalStore;
 const store = storeForAll({}, async () => {
-  client = connected(store.key);
+  client = connect(store.key);
 });
 beforeEach(() => store.empty());
 
-const connected = (key: string) => new AnimalStore({ url: store.origin, key, print: print as never, retries: 0 });
+const connect = (key: string) => new AnimalStore({ url: store.origin, key, print: print as never, retries: 0 });
 
 test.each([5n, 9223372036854775807n, -9223372036854775808n])(
-  'categoryId %s goes to the service and comes back to its last digit',
+  'categoryId %s reaches the service and comes back exactly',
   async (categoryId) => {
     const rex = await client.create({ name: 'Rex', categoryId, status: 'sold' });
     expect(rex).toEqual({ id: expect.any(BigInt), name: 'Rex', categoryId, status: 'sold' });
@@ -33,24 +33,24 @@ test.each([5n, 9223372036854775807n, -9223372036854775808n])(
   },
 );
 
-test('ids are text everywhere, in both directions, where a program wants only to show them', async () => {
+test('with the option ids: "string" all ids are text, in both directions', async () => {
   const categoryId = '-9223372036854775808';
-  const shown = new AnimalStore({ url: store.origin, key: store.key, ids: 'string' });
-  const rex: Pet<'string'> = await shown.create({ name: 'Rex', categoryId });
+  const textClient = new AnimalStore({ url: store.origin, key: store.key, ids: 'string' });
+  const rex: Pet<'string'> = await textClient.create({ name: 'Rex', categoryId });
   expect(rex).toEqual({ id: expect.stringMatching(/^\d+$/), name: 'Rex', categoryId, status: 'available' });
   expect(JSON.parse(JSON.stringify(rex))).toEqual(rex);
-  const tom = await shown.create({ name: 'Tom', categoryId: BigInt(categoryId) });
-  expect(await shown.page({ limit: 1 })).toEqual({ items: [rex], next: rex.id });
-  expect(await shown.page({ after: rex.id })).toEqual({ items: [tom], next: undefined });
-  expect(await Array.fromAsync(shown.pets({ limit: 1 }))).toEqual([rex, tom]);
-  expect(await shown.pet(tom.id)).toEqual(tom);
+  const tom = await textClient.create({ name: 'Tom', categoryId: BigInt(categoryId) });
+  expect(await textClient.page({ limit: 1 })).toEqual({ items: [rex], next: rex.id });
+  expect(await textClient.page({ after: rex.id })).toEqual({ items: [tom], next: undefined });
+  expect(await Array.fromAsync(textClient.pets({ limit: 1 }))).toEqual([rex, tom]);
+  expect(await textClient.pet(tom.id)).toEqual(tom);
   const exact = { ...rex, id: BigInt(rex.id), categoryId: BigInt(categoryId) };
   expect(await client.page({ limit: 1 })).toEqual({ items: [exact], next: exact.id });
 });
 
-test('a program that has taught bigint another JSON still sends its digits', async () => {
-  const taught = BigInt.prototype as { toJSON?: () => unknown };
-  taught.toJSON = function (this: bigint) {
+test('a program that defines BigInt.prototype.toJSON still sends exact digits', async () => {
+  const prototype = BigInt.prototype as { toJSON?: () => unknown };
+  prototype.toJSON = function (this: bigint) {
     return Number(this);
   };
   const input = { name: 'Rex', categoryId: 9007199254740993n };
@@ -59,11 +59,11 @@ test('a program that has taught bigint another JSON still sends its digits', asy
     const { createPet } = await client.graphql(CreatePetDocument, { input });
     expect(createPet.categoryId).toBe('9007199254740993');
   } finally {
-    delete taught.toJSON;
+    delete prototype.toJSON;
   }
 });
 
-test('a number is taken for an int64 as long as it cannot have been rounded', async () => {
+test('a number is accepted as an int64 if it cannot have been rounded', async () => {
   expect(await client.create({ name: 'Rex', categoryId: 5 })).toMatchObject({ categoryId: 5n, status: 'available' });
   for (const number of [2 ** 53, 1.5, Number.NaN]) {
     await expect(client.create({ name: 'Rex', categoryId: number })).rejects.toThrow(RangeError);
@@ -77,7 +77,7 @@ test('a number is taken for an int64 as long as it cannot have been rounded', as
   expect((await client.page()).items).toHaveLength(1);
 });
 
-test('the list is walked page by page, from anywhere, with a filter, and only as far as it is read', async () => {
+test('the list is read page by page, from any position, with a filter, and only as far as the caller goes', async () => {
   const all: Pet[] = [];
   for (const name of ['a', 'b', 'c', 'd', 'e']) {
     all.push(await client.create({ name, categoryId: 1, status: name === 'c' ? 'sold' : 'available' }));
@@ -88,17 +88,17 @@ test('the list is walked page by page, from anywhere, with a filter, and only as
   expect(await Array.fromAsync(client.pets({ after: all[2]?.id ?? 0n, limit: 1 }))).toEqual(all.slice(3));
   expect(await client.page({ limit: 2 })).toEqual({ items: all.slice(0, 2), next: all[1]?.id });
 
-  const asked: string[] = [];
-  const counted: typeof fetch = (input, init) => {
-    asked.push(String(input));
+  const urls: string[] = [];
+  const countingFetch: typeof fetch = (input, init) => {
+    urls.push(String(input));
     return fetch(input, init);
   };
-  const watched = new AnimalStore({ url: store.origin, key: store.key, fetch: counted });
-  for await (const pet of watched.pets({ limit: 2 })) if (pet.name === 'b') break;
-  expect(asked).toEqual([`${store.origin}/v1/pets?limit=2`]);
+  const countingClient = new AnimalStore({ url: store.origin, key: store.key, fetch: countingFetch });
+  for await (const pet of countingClient.pets({ limit: 2 })) if (pet.name === 'b') break;
+  expect(urls).toEqual([`${store.origin}/v1/pets?limit=2`]);
 });
 
-/** As the client preset writes them with `documentMode: 'string'`. */
+/** A document of the client preset with `documentMode: 'string'`. */
 class TypedDocumentString<Result, Variables> extends String {
   declare __apiType?: (variables: Variables) => Result;
 }
@@ -115,7 +115,7 @@ describe('GraphQL', () => {
     expect(await client.graphql('{ pets { name } }')).toEqual({ pets: [{ name: 'Rex' }] });
   });
 
-  test('a tree without print says what is missing', async () => {
+  test('the error for a tree without print names print', async () => {
     const bare = new AnimalStore({ url: store.origin, key: store.key });
     await expect(bare.graphql(PetsDocument)).rejects.toThrow("give AnimalStore { print } from 'graphql'");
   });
@@ -126,12 +126,12 @@ describe('GraphQL', () => {
   });
 });
 
-test('every code of the service is known to the client', () => {
+test('the client knows every code of the service', () => {
   expect(errorCodes).toEqual(expect.arrayContaining(Object.keys(httpStatusOf)));
   expect(new Set(errorCodes).size).toBe(errorCodes.length);
 });
 
-test('what the service refuses is a StoreError with its code, status and message', async () => {
+test('a refused request is a StoreError with its code, status and message', async () => {
   const refused = client.create({ name: 'x'.repeat(10_001), categoryId: 1 });
   await expect(refused).rejects.toBeInstanceOf(StoreError);
   await expect(refused).rejects.toMatchObject({ name: 'StoreError', code: 'BAD_USER_INPUT', status: 400 });
@@ -142,8 +142,8 @@ test('what the service refuses is a StoreError with its code, status and message
 describe('the key', () => {
   const secret = 'ask_wrong0123456789';
 
-  test('is in nothing that is shown, whatever fails', async () => {
-    const wrong = connected(secret);
+  test('is in no printed client and no printed error', async () => {
+    const wrong = connect(secret);
     const nowhere = new AnimalStore({ url: 'http://127.0.0.1:1', key: secret, retries: 0 });
     const calls = [wrong.page(), wrong.graphql('{ pets { id } }'), nowhere.page()];
     const failures = await Promise.all(calls.map((call) => call.catch((error) => error)));
@@ -162,6 +162,6 @@ describe('the key', () => {
   });
 });
 
-test.each(['ftp://127.0.0.1', 'http://me:secret@127.0.0.1', 'nowhere'])('%s is no address of a service', (url) => {
+test.each(['ftp://127.0.0.1', 'http://me:secret@127.0.0.1', 'nowhere'])('%s is not a service address', (url) => {
   expect(() => new AnimalStore({ url, key: 'k' })).toThrow(TypeError);
 });

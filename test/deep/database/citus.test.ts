@@ -16,10 +16,10 @@ import { startStore } from '../../support/store.ts';
 
 const database = databaseForEach(createEmptyDatabase);
 
-const startHere = () => startStore({}, { database: { env: database.env, drop: async () => undefined } });
+const startOnDatabase = () => startStore({}, { database: { env: database.env, drop: async () => undefined } });
 
-/** Migrates, and distributes with the statements of docs/scale.md. */
-async function distributed(layout: Layout): Promise<void> {
+/** Migrates the database and distributes its tables with the statements of docs/scale.md. */
+async function migrateAndDistribute(layout: Layout): Promise<void> {
   expect(await cli(['migrate'], database.env)).toMatchObject({ code: 0 });
   await distribute(urlOf(database), layout);
 }
@@ -27,8 +27,8 @@ async function distributed(layout: Layout): Promise<void> {
 (citusLayout ? describe : describe.skip)('on a Citus cluster (skipped without TEST_CITUS)', () => {
   test('a migration may alter tables that are distributed', async () => {
     for (const layout of ['reference', 4] as const) {
-      await distributed(layout);
-      const store = await startHere();
+      await migrateAndDistribute(layout);
+      const store = await startOnDatabase();
       await sql(store.database, 'alter table pet add column if not exists note text null');
       await sql(store.database, 'create index if not exists pet_note_index on pet (note, id)');
       const json = { name: 'Rex', categoryId: 1 };
@@ -46,28 +46,28 @@ async function distributed(layout: Layout): Promise<void> {
   test.each([
     { layout: 'reference', isOneStatement: true },
     { layout: 4, isOneStatement: false },
-  ] as const)('different lists at the same time are all answered: $layout', async ({ layout, isOneStatement }) => {
-    await distributed(layout);
-    const store = await startHere();
+  ] as const)('each of many concurrent lists gets its own page: $layout', async ({ layout, isOneStatement }) => {
+    await migrateAndDistribute(layout);
+    const store = await startOnDatabase();
     await stock(store.database, 50);
     const paths = [0, 5, 10, 15, 20, 25, 30, 35].map((after) => `/v1/pets?limit=10&after=${after}`);
-    const all = () => Promise.all([...paths, ...paths].map((path) => rest(store, path)));
-    await all();
+    const listAll = () => Promise.all([...paths, ...paths].map((path) => rest(store, path)));
+    await listAll();
     const sent = await sentDuring(store.database, async () => {
-      for (const [at, { status, json }] of (await all()).entries()) {
+      for (const [at, { status, json }] of (await listAll()).entries()) {
         expect(status).toBe(200);
         expect(json.map(({ id }: { id: number }) => id)).toEqual(
           Array.from({ length: 10 }, (_, place) => 1 + 5 * (at % paths.length) + place),
         );
       }
     });
-    const many = sent.filter(({ name }) => name.startsWith('list_many')).length;
-    expect(many > 0).toBe(isOneStatement);
+    const batchedLists = sent.filter(({ name }) => name.startsWith('list_many')).length;
+    expect(batchedLists > 0).toBe(isOneStatement);
     await store.close();
   });
 
-  test('a worker as DATABASE_URL: the start says so, and a server that is there is not ready', async () => {
-    await distributed('reference');
+  test('with a worker in DATABASE_URL the start fails, and a running server is not ready', async () => {
+    await migrateAndDistribute('reference');
     const [, worker] = (await nodesOf(urlOf(database))) as [URL, URL];
     const env = { DATABASE_URL: worker.href, MIGRATE_ON_START: 'false' };
     const message = 'DATABASE_URL names a worker of a Citus cluster; it must name the coordinator.';

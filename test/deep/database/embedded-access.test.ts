@@ -17,13 +17,13 @@ import { expect, test } from '../../support/jest.ts';
 import { cli, onPostgres, startAndFail, startServer } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 
-/** What other users of the machine can reach of the embedded store: nothing, whatever the folder is like that it is in. */
+/** Other users of the machine can reach nothing in the embedded store, with any permissions of its folder. */
 const database = databaseForEach(createOwnDatabase);
 const onEmbedded = onPostgres ? test.skip : test;
 const common = { BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others', LOG_LEVEL: 'silent' };
 const rex = { method: 'POST', json: { name: 'Rex', categoryId: 1 } };
 
-/** Whatever somebody else may open, in a folder that they may enter; sockets, too. */
+/** The files and sockets below a path that other users may open. */
 function openToOthers(path: string): string[] {
   const stats = statSync(path);
   if ((stats.mode & (stats.isDirectory() ? 0o011 : 0o066)) === 0) return [];
@@ -31,7 +31,7 @@ function openToOthers(path: string): string[] {
 }
 
 onEmbedded(
-  'a data folder that others may enter holds nothing that they can reach, even if they could before (skipped on PostgreSQL, which has its own)',
+  'other users can open nothing in a data folder that they may enter, even if an earlier release let them (skipped on PostgreSQL, which has its own folder)',
   async () => {
     const { DATA_DIR: folder } = database.env as { DATA_DIR: string };
     const env = { ...common, DATA_DIR: folder };
@@ -46,7 +46,7 @@ onEmbedded(
     await server.stop();
     expect(openToOthers(folder)).toEqual([]);
 
-    // As an earlier release has left it.
+    // An earlier release left these permissions.
     chmodSync(join(folder, 'postgres'), 0o755);
     for (const name of ['lock', 'migration.lock']) chmodSync(join(folder, name), 0o644);
     const again = await startServer(env);
@@ -56,7 +56,7 @@ onEmbedded(
 );
 
 onEmbedded(
-  'where the path of the data folder is too long, the socket is in the temporary folder: closed to others, and found by another server (skipped on PostgreSQL, which has no such thing)',
+  'a data folder whose path is too long has its socket in the temporary folder: closed to other users, and found by another server (skipped on PostgreSQL, which has no data folder)',
   async () => {
     const { DATA_DIR: root } = database.env as { DATA_DIR: string };
     const folder = join(root, 'a-long-name-'.repeat(6), 'ü'.repeat(60));
@@ -88,9 +88,9 @@ onEmbedded(
     }
     rmSync(socketFolder, { recursive: true });
 
-    const [one, two] = [await startServer(env), await startServer(env)];
-    const created = await rest(one, '/v1/pets', rex);
-    expect((await rest(two, '/v1/pets')).json).toEqual([created.json]);
+    const [first, second] = [await startServer(env), await startServer(env)];
+    const created = await rest(first, '/v1/pets', rex);
+    expect((await rest(second, '/v1/pets')).json).toEqual([created.json]);
     expect(readdirSync(socketFolder)).toEqual(['.s.PGSQL.5432']);
     expect(openToOthers(socketFolder)).toEqual([]);
   },

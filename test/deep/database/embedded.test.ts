@@ -25,7 +25,7 @@ import { linesOf } from '../../support/workers.ts';
 
 const database = databaseForEach(createOwnDatabase);
 let env: Env & { DATA_DIR: string };
-/** Of the database. */
+/** The folder of PostgreSQL in the data folder. */
 let folder: string;
 beforeEach(() => {
   env = { ...(database.env as { DATA_DIR: string }), BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others' };
@@ -37,8 +37,8 @@ async function create(server: ServerProcess, name: string): Promise<void> {
   expect(status).toBe(201);
 }
 
-/** It may still be taking over. */
-function ready({ origin }: ServerProcess): Promise<void> {
+/** Waits, because the server may still be taking over the store. */
+function untilReady({ origin }: ServerProcess): Promise<void> {
   return eventually(async () => (await send(origin, { path: '/readyz' })).status === 200);
 }
 
@@ -50,32 +50,32 @@ async function names(server: ServerProcess, limit = 20): Promise<string[]> {
 
 const onEmbedded = onPostgres ? describe.skip : describe;
 
-onEmbedded('the embedded store (skipped on PostgreSQL, which is not ours to stop)', () => {
-  test('is shared by a second server, which takes it over when the first ends, and a third when that is killed', async () => {
-    const one = await startServer(env);
-    const two = await startServer(env);
-    /** The log is written a moment later. */
-    const told = async ({ output }: ServerProcess, what: string) => {
-      const line = () => linesOf(output.stdout).find(({ msg }) => msg === `embedded store ${what}`);
-      await eventually(async () => line() !== undefined);
-      return line();
+onEmbedded('the embedded store (skipped on PostgreSQL, which the tests must not stop)', () => {
+  test('is shared by a second server, which takes it over when the first ends; a third takes it over when the second is killed', async () => {
+    const first = await startServer(env);
+    const second = await startServer(env);
+    /** The log line may be written a moment later. */
+    const logLine = async ({ output }: ServerProcess, event: string) => {
+      const findLine = () => linesOf(output.stdout).find(({ msg }) => msg === `embedded store ${event}`);
+      await eventually(async () => findLine() !== undefined);
+      return findLine();
     };
     const opened = (role: string) => ({ role, folder: env.DATA_DIR });
-    expect(await told(one, 'opened')).toMatchObject(opened('owner'));
-    expect(await told(two, 'opened')).toMatchObject(opened('guest'));
-    await create(one, 'Rex');
-    expect(await names(two)).toEqual(['Rex']);
-    await create(two, 'Bella');
-    expect(await names(one)).toEqual(['Rex', 'Bella']);
-    await one.stop('SIGTERM');
-    await ready(two);
-    expect(await names(two)).toEqual(['Rex', 'Bella']);
-    expect(await told(two, 'taken over')).toMatchObject(opened('owner'));
-    await create(two, 'Coco');
-    const three = await startServer(env);
-    await two.stop('SIGKILL');
-    await ready(three);
-    expect(await names(three)).toEqual(['Rex', 'Bella', 'Coco']);
+    expect(await logLine(first, 'opened')).toMatchObject(opened('owner'));
+    expect(await logLine(second, 'opened')).toMatchObject(opened('guest'));
+    await create(first, 'Rex');
+    expect(await names(second)).toEqual(['Rex']);
+    await create(second, 'Bella');
+    expect(await names(first)).toEqual(['Rex', 'Bella']);
+    await first.stop('SIGTERM');
+    await untilReady(second);
+    expect(await names(second)).toEqual(['Rex', 'Bella']);
+    expect(await logLine(second, 'taken over')).toMatchObject(opened('owner'));
+    await create(second, 'Coco');
+    const third = await startServer(env);
+    await second.stop('SIGKILL');
+    await untilReady(third);
+    expect(await names(third)).toEqual(['Rex', 'Bella', 'Coco']);
   });
 
   test('prints one first key when two servers start on it at once, one of them with workers', async () => {
@@ -86,7 +86,7 @@ onEmbedded('the embedded store (skipped on PostgreSQL, which is not ours to stop
     expect(new Set(ended.flatMap(({ stdout }) => stdout.match(/ask_\w+/g) ?? [])).size).toBe(1);
   });
 
-  test('that another PostgreSQL has made, a damaged one, and what is none are not opened, and left as they are: each start says what to do', async () => {
+  test('of another PostgreSQL version, a damaged one, or a folder without one is not opened and not changed; each start explains what to do', async () => {
     const isRefused = async (why: string) => {
       const refused = { code: 1, stdout: '', stderr: `animal-store: The embedded store could not be opened: ${why}\n` };
       expect(await startAndFail(env)).toMatchObject(refused);
@@ -103,15 +103,15 @@ onEmbedded('the embedded store (skipped on PostgreSQL, which is not ours to stop
     await first.stop('SIGKILL');
     expect(readdirSync(env.DATA_DIR)).toEqual(expect.arrayContaining(['.s.PGSQL.5432', 'lock', 'migration.lock']));
     const version = join(folder, 'PG_VERSION');
-    const mine = readFileSync(version, 'utf8');
-    expect(mine.trim()).toBe(engineVersion);
+    const ownVersion = readFileSync(version, 'utf8');
+    expect(ownVersion.trim()).toBe(engineVersion);
     writeFileSync(version, '17\n');
     await isRefused(
       `${folder} was made by PostgreSQL 17, and this release has PostgreSQL ${engineVersion}. Nothing was changed. ` +
         'Back it up with the release that made it, and restore the backup into a new DATA_DIR.',
     );
-    writeFileSync(version, mine);
-    // What SQLite leaves of a transaction, and what is no socket at all: neither keeps it from being opened.
+    writeFileSync(version, ownVersion);
+    // Neither a journal that SQLite left nor a regular file in place of the socket prevents the opening.
     writeFileSync(join(env.DATA_DIR, 'lock-journal'), '');
     rmSync(join(env.DATA_DIR, '.s.PGSQL.5432'));
     writeFileSync(join(env.DATA_DIR, '.s.PGSQL.5432'), '');
@@ -127,26 +127,26 @@ onEmbedded('the embedded store (skipped on PostgreSQL, which is not ours to stop
   });
 
   /**
-   * What is there when the process is killed: nothing but a lock, a part of the folder, all of it, a server. One of them
-   * in `npm test`, any; all in `npm run test:deep`.
+   * The state in which the process is killed: a lock alone, a part of the folder, the whole folder, a server. Some
+   * consecutive states are drawn at random; GENERATED_CASES sets their share.
    */
-  const moments: Array<[string, () => boolean]> = [
-    ['it has the lock', () => existsSync(join(env.DATA_DIR, 'lock'))],
-    ['the folder is there', () => existsSync(folder)],
-    ['the folder says its version', () => existsSync(join(folder, 'PG_VERSION'))],
-    ['the folder holds tables', () => existsSync(join(folder, 'base')) && readdirSync(join(folder, 'base')).length > 0],
-    ['it is open', () => existsSync(join(folder, 'postmaster.pid'))],
-    ['it listens', () => existsSync(join(env.DATA_DIR, '.s.PGSQL.5432'))],
-    ['it migrates', () => existsSync(join(env.DATA_DIR, 'migration.lock'))],
+  const states: Array<[string, () => boolean]> = [
+    ['it held the lock', () => existsSync(join(env.DATA_DIR, 'lock'))],
+    ['the folder existed', () => existsSync(folder)],
+    ['the folder had its version', () => existsSync(join(folder, 'PG_VERSION'))],
+    ['the folder held tables', () => existsSync(join(folder, 'base')) && readdirSync(join(folder, 'base')).length > 0],
+    ['it was open', () => existsSync(join(folder, 'postmaster.pid'))],
+    ['it listened', () => existsSync(join(env.DATA_DIR, '.s.PGSQL.5432'))],
+    ['it migrated', () => existsSync(join(env.DATA_DIR, 'migration.lock'))],
   ];
 
-  const count = cases(moments.length);
-  const first = Math.floor(Math.random() * (moments.length - count + 1));
-  test.each(moments.slice(first, first + count))(
-    'it starts again after the first start was killed when %s',
-    async (_when, isSo) => {
+  const count = cases(states.length);
+  const first = Math.floor(Math.random() * (states.length - count + 1));
+  test.each(states.slice(first, first + count))(
+    'starts again after the first start was killed when %s',
+    async (_state, isReached) => {
       const killed = run('main', [], { ...env, PORT: `${await freePort()}` });
-      while (!isSo() && killed.child.exitCode === null) await pause(1);
+      while (!isReached() && killed.child.exitCode === null) await pause(1);
       killed.child.kill('SIGKILL');
       expect((await killed.ended).signal).toBe('SIGKILL');
       const server = await startServer(env);
@@ -160,7 +160,7 @@ onEmbedded('the embedded store (skipped on PostgreSQL, which is not ours to stop
       const server = await startServer({ ...env, LOG_LEVEL: 'silent' });
       await Promise.all(Array.from({ length: 100 }, () => create(server, 'x'.repeat(1000))));
       for (let round = 0; round < 5; round += 1) expect(await names(server, 100)).toHaveLength(100);
-      // The most that it has had in memory (proc(5)).
+      // VmHWM is the peak of its resident memory (proc(5)).
       const status = readFileSync(`/proc/${server.child.pid}/status`, 'utf8');
       const megabytes = Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024;
       expect([start, megabytes < 640]).toEqual([start, true]);
@@ -168,29 +168,26 @@ onEmbedded('the embedded store (skipped on PostgreSQL, which is not ours to stop
     }
   });
 
-  // With workers the engine is the parent's.
-  test.each([1, 2])(
-    'ends the service with it when its engine traps, and loses nothing, with %i workers',
-    async (workers) => {
-      const server = await startServer({ ...env, WORKERS: `${workers}` });
-      await create(server, 'Rex');
-      const guest = new pg.Client({ host: env.DATA_DIR, user: 'postgres', database: 'postgres' });
-      guest.on('error', () => undefined);
-      await guest.connect();
-      // A number is no address: WebAssembly's word is "memory access out of bounds", of which V8 makes an exception by way
-      // of SIGSEGV.
-      await guest.query("create function trap(int) returns int language internal strict as 'textlen'");
-      await expect(guest.query('select trap(2147483000)')).rejects.toThrow('Connection terminated unexpectedly');
-      const { code, stderr } = await server.ended;
-      expect({ code, stderr }).toEqual({ code: 1, stderr: 'animal-store: The embedded store has stopped working.\n' });
-      expect(await names(await startServer(env))).toEqual(['Rex']);
-    },
-  );
+  // With workers the engine runs in the parent process.
+  test.each([1, 2])('ends the service when its engine traps, and loses no data, with %i workers', async (workers) => {
+    const server = await startServer({ ...env, WORKERS: `${workers}` });
+    await create(server, 'Rex');
+    const guest = new pg.Client({ host: env.DATA_DIR, user: 'postgres', database: 'postgres' });
+    guest.on('error', () => undefined);
+    await guest.connect();
+    // The number is no valid address. WebAssembly traps ("memory access out of bounds"), and V8 turns the SIGSEGV
+    // into an exception.
+    await guest.query("create function trap(int) returns int language internal strict as 'textlen'");
+    await expect(guest.query('select trap(2147483000)')).rejects.toThrow('Connection terminated unexpectedly');
+    const { code, stderr } = await server.ended;
+    expect({ code, stderr }).toEqual({ code: 1, stderr: 'animal-store: The embedded store has stopped working.\n' });
+    expect(await names(await startServer(env))).toEqual(['Rex']);
+  });
 });
 
-test('a fault of the process ends it', async () => {
+test('the signal of a fault ends the process', async () => {
   const server = await startServer(env);
   expect(handledBy(server, ['SIGBUS', 'SIGFPE', 'SIGILL', 'SIGTRAP', 'SIGABRT'])).toEqual([]);
-  // V8 has a handler for this one, by which it notices traps.
+  // V8 handles this signal to detect traps.
   expect(await server.stop('SIGSEGV')).toMatchObject({ code: null, signal: 'SIGSEGV' });
 });

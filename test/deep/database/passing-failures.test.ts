@@ -13,24 +13,24 @@ beforeEach(async () => {
 });
 afterEach(() => store.close());
 
-/** On both connections of the pool, whichever is taken next. */
+/** Runs the work on both connections of the pool, because the next request may take either. */
 const onEachConnection = (work: () => Promise<unknown>) => Promise.all([work(), work()]);
 
 (onPostgres ? test : test.skip).each(faces)(
-  'neither a column that changes its type (0A000) nor statements that sessions forget (26000) are noticed, by $name (PostgreSQL only: the embedded store has no sessions)',
+  'clients of $name notice neither a new type of a column (0A000) nor statements that sessions forgot (26000) (PostgreSQL only: the embedded store has no sessions)',
   async (face) => {
     const create = async (name: string) =>
       expect(await face.create(store, { name, categoryId: 5 })).toMatchObject({ data: { name } });
-    const ask = async () => [await face.list(store, {}), await face.find(store, '1')];
+    const read = async () => [await face.list(store, {}), await face.find(store, '1')];
     const forget = () =>
       onEachConnection(() => store.database.orm.em.fork().transactional((em) => em.execute('deallocate all')));
     await create('Rex');
-    const answers = await ask();
-    expect(answers).toEqual([{ data: [expect.objectContaining({ name: 'Rex' })] }, { data: expect.anything() }]);
+    const expected = await read();
+    expect(expected).toEqual([{ data: [expect.objectContaining({ name: 'Rex' })] }, { data: expect.anything() }]);
     await sql(store.database, 'alter table pet alter column name type varchar');
-    expect(await ask()).toEqual(answers);
+    expect(await read()).toEqual(expected);
     await forget();
-    expect(await ask()).toEqual(answers);
+    expect(await read()).toEqual(expected);
     await create('Bella');
     await forget();
     await create('Tom');
@@ -39,16 +39,16 @@ const onEachConnection = (work: () => Promise<unknown>) => Promise.all([work(), 
 );
 
 (ownsSessions ? test : test.skip).each(faces)(
-  'a PostgreSQL that takes no more writes refuses the first creation by $name, and the next one goes to a server that takes them; readiness notices, too (PostgreSQL only, and not through a pooler: whose sessions they are)',
+  'when PostgreSQL becomes read-only, the first creation by $name fails and the next one gets a new connection; readiness recovers, too (PostgreSQL only, and not through a pooler, which owns the sessions)',
   async (face) => {
-    /** As when the server behind an address has become a standby: all sessions that are open now go there. */
+    /** Simulates a server that has become a standby: every open session becomes read-only. */
     async function makeSessionsReadOnly(): Promise<void> {
       const text = `select set_config('default_transaction_read_only', 'on', false), pg_sleep(0.2)`;
-      // The connection of the checks is as old as the pool's.
+      // The readiness checks have their own connection, which stays open as well.
       const { checks } = store.database as unknown as { checks: Pick<Database, 'rows'> };
       await Promise.all([onEachConnection(() => sql(store.database, text)), checks.rows({ name: '', text }, [])]);
     }
-    const ready = async () => (await send(store.origin, { path: '/readyz' })).status;
+    const readiness = async () => (await send(store.origin, { path: '/readyz' })).status;
 
     await makeSessionsReadOnly();
     expect(await face.create(store, { name: 'Rex', categoryId: 5 })).toMatchObject({ status: 503 });
@@ -61,7 +61,7 @@ const onEachConnection = (work: () => Promise<unknown>) => Promise.all([work(), 
     expect(Number((await sql<[string]>(store.database, text))[0]?.[0])).toBeLessThanOrEqual(2);
 
     await makeSessionsReadOnly();
-    expect([await ready(), await ready()]).toEqual([503, 200]);
+    expect([await readiness(), await readiness()]).toEqual([503, 200]);
     expect(await face.create(store, { name: 'Bella', categoryId: 5 })).toHaveProperty('data');
   },
 );

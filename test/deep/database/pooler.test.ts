@@ -40,15 +40,15 @@ where(
       const url = (bouncer ?? postgres).url(database);
       return startServer({ DATABASE_URL: url, BOOTSTRAP_API_KEY: 'a-key-for-the-tests-of-the-poolers', ...env });
     }
-    const pool = async (settings = {}) => {
+    const startPooler = async (settings = {}) => {
       bouncer = await startPgBouncer(postgres, { pool_mode: 'transaction', ...settings });
       return bouncer;
     };
 
-    const said = ({ output }: ServerProcess, text: string) => output.stdout.includes(text);
+    const hasLogged = ({ output }: ServerProcess, text: string) => output.stdout.includes(text);
 
-    /** More at a time than the pooler has connections. */
-    async function useHard(nodes: ServerProcess[]): Promise<void> {
+    /** Sends more concurrent requests than the pooler has connections. */
+    async function sendManyRequests(nodes: ServerProcess[]): Promise<void> {
       const users = Array.from({ length: 200 }, async (_, at) => {
         const node = nodes[at % nodes.length] as ServerProcess;
         const created = await rest(node, '/v1/pets', { method: 'POST', json: { name: `pet ${at}`, categoryId: at } });
@@ -61,53 +61,53 @@ where(
 
     test.each([
       ['with a pooler that swallows session settings', { ignore_startup_parameters: 'options', default_pool_size: 5 }],
-      ['with one in session mode', { pool_mode: 'session', max_client_conn: 200, default_pool_size: 100 }],
-      ['without one, by prepared statements', undefined],
+      ['with a pooler in session mode', { pool_mode: 'session', max_client_conn: 200, default_pool_size: 100 }],
+      ['without a pooler, with prepared statements', undefined],
     ])('%s: two nodes migrate, serve and are ready, without an error', async (_, settings) => {
-      if (settings) await pool(settings);
+      if (settings) await startPooler(settings);
       const nodes = await Promise.all([start(), start()]);
-      // The pools are as small as the pooler's: what counts is how often sessions change hands.
-      await useHard(nodes);
+      // The pools are as small as the pooler's. The load makes sessions change clients often.
+      await sendManyRequests(nodes);
       for (const node of nodes) expect((await send(node.origin, { path: '/readyz' })).status).toBe(200);
       expect(nodes.map(({ output }) => output.stdout).join('')).not.toContain('"err"');
       const prepared = new RegExp(`^${database} LOG:  execute find_pet: `, 'm');
       expect(prepared.test(readFileSync(postgres.log, 'utf8'))).toBe(!settings);
     });
 
-    test('what an operator should set on the role is said once, and no more when it is set', async () => {
-      await pool();
+    test('the log names the settings that the role lacks once, and not at all when the role has them', async () => {
+      await startPooler();
       const text = 'alter role postgres set statement_timeout = 60000","alter role postgres set jit = off';
       const before = await start();
-      await eventually(async () => said(before, text));
+      await eventually(async () => hasLogged(before, text));
       expect(before.output.stdout.split(text)).toHaveLength(2);
       await postgres.query('alter role postgres set statement_timeout = 60000');
       await postgres.query('alter role postgres set jit = off');
       await bouncer?.stop();
-      await pool();
+      await startPooler();
       const after = await start();
-      await useHard([after]);
-      expect(said(after, 'a pooler')).toBe(false);
+      await sendManyRequests([after]);
+      expect(hasLogged(after, 'a pooler')).toBe(false);
       await postgres.query('alter role postgres reset all');
     });
 
-    test('prepared statements that are configured and do not survive are given up at the first error', async () => {
-      await pool({ default_pool_size: 5 });
+    test('configured prepared statements are given up at the first error when the pooler loses them', async () => {
+      await startPooler({ default_pool_size: 5 });
       const server = await start({ DATABASE_PREPARED_STATEMENTS: 'true' });
-      await useHard([server]);
-      await eventually(async () => said(server, 'prepared statements do not survive here'));
+      await sendManyRequests([server]);
+      await eventually(async () => hasLogged(server, 'prepared statements do not survive here'));
     });
 
-    test('a process that starts while the pooler is away learns how to use it when it is back', async () => {
-      const road = new Road(new URL((await pool({ default_pool_size: 2 })).url(database)));
+    test('a process that starts while the pooler is unreachable detects the pooler once it is reachable', async () => {
+      const road = new Road(new URL((await startPooler({ default_pool_size: 2 })).url(database)));
       await road.open();
       road.cut();
       const late = await Database.open(loadConfig({ DATABASE_URL: road.url }).database, modelOf(modules));
       await expect(late.ping()).rejects.toThrow('cannot be reached');
       await road.open();
-      const asked = Array.from({ length: 50 }, (_, at) =>
+      const pending = Array.from({ length: 50 }, (_, at) =>
         late.rows({ name: `n${at % 3}`, text: `select ${at % 3}` }, []),
       );
-      expect(await Promise.all(asked)).toEqual(asked.map((_, at) => [[`${at % 3}`]]));
+      expect(await Promise.all(pending)).toEqual(pending.map((_, at) => [[`${at % 3}`]]));
       await late.close();
       road.cut();
     });

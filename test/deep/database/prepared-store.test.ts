@@ -5,9 +5,9 @@ import { expect, test } from '../../support/jest.ts';
 import { onPostgres, runFile } from '../../support/process.ts';
 
 (onPostgres ? test.skip : test)(
-  'what new embedded stores are copied from is made once, again for other migrations, and not needed; it may be read-only (skipped on PostgreSQL)',
+  'the prepared folder that new embedded stores copy is made once per set of migrations; it may be read-only or missing (skipped on PostgreSQL)',
   async () => {
-    // A build of one's own.
+    // A copy of the build, which the test may change.
     using temporary = mkdtempDisposableSync(join(scratch, 'animal-store-test-'));
     const { path: folder } = temporary;
     const dist = join(folder, 'dist');
@@ -16,7 +16,7 @@ import { onPostgres, runFile } from '../../support/process.ts';
     }
     symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
     const modeOf = (...path: string[]) => statSync(join(folder, ...path)).mode & 0o777;
-    /** By several at once. */
+    /** Runs several preparations at once. */
     const prepare = async (count = 1) => {
       const builds = Array.from({ length: count }, () => runFile(join(dist, 'src/prepare.js'), [], {}).ended);
       for (const ended of await Promise.all(builds)) expect(ended).toMatchObject({ code: 0, stderr: '' });
@@ -28,7 +28,7 @@ import { onPostgres, runFile } from '../../support/process.ts';
       const listed = await runFile(join(dist, 'src/cli.js'), ['keys', 'list', '--json'], { DATA_DIR }).ended;
       expect(listed).toMatchObject({ code: 0, stdout: '[]\n', stderr: '' });
     };
-    // A new store is unpacked and migrated then.
+    // Without a prepared folder a new store is unpacked and migrated.
     await isUsable(join(folder, 'unpacked'));
 
     const first = await prepare(2);
@@ -44,7 +44,7 @@ import { onPostgres, runFile } from '../../support/process.ts';
     const second = await prepare();
     expect(second).not.toBe(first);
 
-    // The copy is its owner's to write, and closed to others.
+    // The owner may write the copy; other users may not open it.
     for (const path of ['', 'base', 'global']) chmodSync(join(folder, second, path), 0o555);
     chmodSync(join(folder, second, 'PG_VERSION'), 0o444);
     await isUsable(join(folder, 'copied'));

@@ -13,40 +13,40 @@ const where = bringsServers && hasPostgres ? describe : describe.skip;
 
 where('reads go to replicas (where PostgreSQL is installed)', () => {
   let primary: TestPostgres;
-  let one: TestPostgres;
-  let two: TestPostgres;
+  let replica1: TestPostgres;
+  let replica2: TestPostgres;
   let server: ServerProcess;
   let database: string;
   let count = 0;
 
   beforeAll(async () => {
     primary = await TestPostgres.start();
-    one = await primary.replica('one');
-    two = await primary.replica('two');
+    replica1 = await primary.replica('one');
+    replica2 = await primary.replica('two');
     await primary.query('create role shop login');
-    // Whatever a role sets: servers are told apart all the same.
+    // The settings of a role must not change how servers are distinguished.
     await primary.query(`alter role shop set timezone = 'Asia/Tokyo'`);
   });
-  afterAll(() => Promise.all([primary, one, two].map((each) => each.remove())));
+  afterAll(() => Promise.all([primary, replica1, replica2].map((each) => each.remove())));
 
   beforeEach(() => {
     count += 1;
     database = `shop_${count}`;
     return primary.query(`create database ${database} owner shop`);
   });
-  /** Servers of one test. */
+  /** Servers of a single test. */
   let others: TestPostgres[] = [];
   afterEach(async () => {
     await killAll();
     await Promise.all(others.map((each) => each.remove()));
     others = [];
   });
-  async function own(starting: Promise<TestPostgres>): Promise<TestPostgres> {
+  async function addServer(starting: Promise<TestPostgres>): Promise<TestPostgres> {
     others.push(await starting);
     return starting;
   }
 
-  /** As a role that may do nothing special. */
+  /** The role has no special rights. */
   const urlOf = (postgres: TestPostgres) => postgres.url(database).replace('postgres@', 'shop@');
   const environment = () => ({ DATABASE_URL: urlOf(primary), BOOTSTRAP_API_KEY: 'a-key-for-the-tests-of-read-nodes' });
 
@@ -54,15 +54,15 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     const nodes = { DATABASE_READ_URLS: urls.join(','), READ_MAX_LAG_MS: '60000' };
     server = await startServer({ ...environment(), ...nodes, ...env });
   }
-  /** Until each of them has answered. */
-  async function start(nodes = [one, two], env: Record<string, string> = {}): Promise<void> {
+  /** Starts the server and waits until each node has answered a read. */
+  async function start(nodes = [replica1, replica2], env: Record<string, string> = {}): Promise<void> {
     await startWith(nodes.map(urlOf), env);
     await readUntil(() => nodes.every(hasAnswered));
   }
 
   const lines = () => linesOf(server.output.stdout);
   const isAbout = (node: TestPostgres, name: unknown) => `${name}`.endsWith(`:${node.port}`);
-  const said = (text: string, about: TestPostgres) =>
+  const hasLogged = (text: string, about: TestPostgres) =>
     lines().some(({ msg, why = '', node }) => `${msg} ${why}`.includes(text) && isAbout(about, node));
   const hasAnswered = (by: TestPostgres) => lines().some(({ status, node }) => status === 200 && isAbout(by, node));
 
@@ -76,7 +76,7 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     });
   }
 
-  /** Meanwhile they get nothing that is new. */
+  /** The nodes apply no changes during the work. */
   async function whileBehind(nodes: TestPostgres[], work: () => Promise<unknown>): Promise<void> {
     await Promise.all(nodes.map((node) => node.set({ recovery_min_apply_delay: '1h' })));
     await work().finally(() => Promise.all(nodes.map((node) => node.set({ recovery_min_apply_delay: 0 }))));
@@ -87,7 +87,7 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
   };
   const addElsewhere = () =>
     primary.query(`insert into pet (name, category_id, status) values ('Rex', 5, 'sold')`, [], database);
-  /** Each creation is found at once by who made it. @param more what else is asked after each */
+  /** Creates pets and finds each one at once. @param more further reads after each creation */
   async function readOwn(count: number, more: () => Promise<unknown> = names): Promise<void> {
     for (let at = 0; at < count; at += 1) {
       const { id } = (await create(`Rex ${at}`)).json;
@@ -96,26 +96,26 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     }
   }
 
-  test('a client reads at once what it has written, though the replicas do not have it', async () => {
+  test('a client reads its creations at once, although the replicas lack them', async () => {
     await start();
     let count = 0;
     const lists = async () => expect(await names()).toHaveLength(++count);
-    await whileBehind([one, two], () => readOwn(20, lists));
+    await whileBehind([replica1, replica2], () => readOwn(20, lists));
     await readsFromReplicas();
     expect(await names()).toHaveLength(20);
   });
 
-  test('a replica that falls too far behind is not used until it has caught up, and the log says so', async () => {
-    await start([one], { READ_MAX_LAG_MS: '1000' });
-    await whileBehind([one], async () => {
+  test('a replica that falls too far behind is not used until it has caught up, and the log reports it', async () => {
+    await start([replica1], { READ_MAX_LAG_MS: '1000' });
+    await whileBehind([replica1], async () => {
       await addElsewhere();
-      await readUntil(() => said('too far behind', one));
+      await readUntil(() => hasLogged('too far behind', replica1));
       expect(await names()).toEqual(['Rex']);
     });
     await readsFromReplicas();
   });
 
-  test('a replica that falls silent delays no request, one that is killed costs none, and both are used again', async () => {
+  test('a silent replica delays no request, a killed one fails none, and both are used again', async () => {
     await start();
     await create('Rex');
     let isOver = false;
@@ -124,20 +124,20 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     });
     const areUsed = (count: number) =>
       readUntil(() => lines().filter(({ msg }) => msg === 'a read node is used').length >= count);
-    one.pause();
-    await readUntil(() => said('is not used', one)).finally(() => one.resume());
+    replica1.pause();
+    await readUntil(() => hasLogged('is not used', replica1)).finally(() => replica1.resume());
     await areUsed(3);
-    await two.kill();
-    await readUntil(() => said('is not used', two));
-    await two.start();
+    await replica2.kill();
+    await readUntil(() => hasLogged('is not used', replica2));
+    await replica2.start();
     await areUsed(4);
     isOver = true;
     await Promise.all(readers);
   });
 
-  test('while this process writes nothing it reads from replicas that are behind, but not who may use it', async () => {
+  test('a process that writes nothing reads pets from replicas that are behind, but keys from the primary', async () => {
     await start();
-    await whileBehind([one, two], async () => {
+    await whileBehind([replica1, replica2], async () => {
       await addElsewhere();
       await readsFromReplicas();
       const { stdout } = await cli(['keys', 'issue', '--name', 'new', '--json'], environment());
@@ -145,12 +145,12 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     });
   });
 
-  test('a creation that had to be sent again, without the name of its statement, counts like any other', async () => {
-    const env = { DATABASE_URL: urlOf(primary), DATABASE_READ_URLS: urlOf(one), DATABASE_POOL_MAX: '2' };
+  test('a client also finds a creation at once that was sent again without the name of its statement', async () => {
+    const env = { DATABASE_URL: urlOf(primary), DATABASE_READ_URLS: urlOf(replica1), DATABASE_POOL_MAX: '2' };
     const store = await startStore({ ...env, READ_MAX_LAG_MS: '60000' }, { database: { env, drop: async () => {} } });
     const add = (name: string) => rest(store, '/v1/pets', { method: 'POST', json: { name, categoryId: 5 } });
     await Promise.all([add('Rex'), sql(store.database, 'select pg_sleep(0.1)')]);
-    // The replica has it, and is in use.
+    // The replica has the first pet, and serves reads.
     await eventually(async () => {
       let server = '';
       await store.database.read({ name: 'one', text: 'select 1' }, [], (name) => {
@@ -158,7 +158,7 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
       });
       return server !== 'primary';
     });
-    await whileBehind([one], async () => {
+    await whileBehind([replica1], async () => {
       await Promise.all([1, 2].map(() => sql(store.database, 'deallocate all')));
       const { id } = (await add('Bella')).json;
       expect((await rest(store, `/v1/pets/${id}`)).json).toMatchObject({ name: 'Bella' });
@@ -166,7 +166,7 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     await store.close();
   });
 
-  test('without a node that answers the primary does, and none keeps the service from starting or ending, with workers too', async () => {
+  test('when no read node answers, the primary serves reads, and the service starts and ends, with workers too', async () => {
     const hole = createServer().listen(0, '127.0.0.1');
     await once(hole, 'listening');
     const silent = (hole.address() as AddressInfo).port;
@@ -179,60 +179,60 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     hole.close();
   });
 
-  test('another database of a replica, a server that fails every read, and a replica that was promoted are left alone; the log says why, once in a while', async () => {
+  test('another database of a replica, a server that fails every read, and a promoted replica are not used; the log gives the reason at intervals', async () => {
     await primary.query(`create database other_${count} template template0`);
-    const foreign = await own(TestPostgres.startForeign());
-    const three = await own(primary.replica('three'));
-    await startWith([one.url(`other_${count}`), foreign.url(), urlOf(three)]);
-    await readUntil(() => hasAnswered(three));
-    await three.promote();
+    const foreign = await addServer(TestPostgres.startForeign());
+    const replica3 = await addServer(primary.replica('three'));
+    await startWith([replica1.url(`other_${count}`), foreign.url(), urlOf(replica3)]);
+    await readUntil(() => hasAnswered(replica3));
+    await replica3.promote();
     await create('Rex');
-    await three.query(`insert into pet (name, category_id, status) values ('not here', 5, 'sold')`, [], database);
+    await replica3.query(`insert into pet (name, category_id, status) values ('not here', 5, 'sold')`, [], database);
     await readUntil(
       () =>
-        said('it is another database', one) &&
-        said('relation "pet" does not exist', foreign) &&
-        said('it has been promoted', three),
+        hasLogged('it is another database', replica1) &&
+        hasLogged('relation "pet" does not exist', foreign) &&
+        hasLogged('it has been promoted', replica3),
     );
     for (let at = 0; at < 200; at += 1) expect(await names()).toEqual(['Rex']);
     expect(lines().filter(({ msg }) => /^a read node/.test(msg)).length).toBeLessThan(20);
   });
 
-  test('sessions that hang, of a server that is well, delay no request', async () => {
-    await start([one]);
+  test('hanging sessions of a healthy replica delay no request', async () => {
+    await start([replica1]);
     const reading = `select pid from pg_stat_activity where datname = '${database}' and application_name = 'animal-store'`;
-    const pids = (await one.query<{ pid: number }>(reading)).map(({ pid }) => pid);
+    const pids = (await replica1.query<{ pid: number }>(reading)).map(({ pid }) => pid);
     expect(pids.length).toBeGreaterThan(0);
     const signal = (name: NodeJS.Signals) => pids.forEach((pid) => void process.kill(pid, name));
     signal('SIGSTOP');
     const isServed = async () => {
       expect((await rest(server, '/v1/pets')).status).toBe(200);
-      await eventually(async () => said('has not answered a read', one));
+      await eventually(async () => hasLogged('has not answered a read', replica1));
     };
     await isServed().finally(() => signal('SIGCONT'));
   });
 
-  test('an address with several replicas behind it is never stale to the writer', async () => {
+  test('an address with several replicas behind it never gives the writer stale pets', async () => {
     let turn = 0;
     const proxy = createServer((near) => {
       turn += 1;
-      const far = connect((turn % 2 ? one : two).port, '127.0.0.1');
+      const far = connect((turn % 2 ? replica1 : replica2).port, '127.0.0.1');
       near.pipe(far).pipe(near);
       near.on('error', () => far.destroy()).on('close', () => far.destroy());
       far.on('error', () => near.destroy());
     }).listen(0, '127.0.0.1');
     await once(proxy, 'listening');
-    await whileBehind([two], async () => {
+    await whileBehind([replica2], async () => {
       await startWith([`postgres://shop@127.0.0.1:${(proxy.address() as AddressInfo).port}/${database}`]);
       await readOwn(30, () => Promise.all(Array.from({ length: 4 }, names)));
     });
     proxy.close();
   });
 
-  test('what a client has seen stays, although one replica is later than the other', async () => {
+  test('a client never loses a pet that it has seen, although one replica is later than the other', async () => {
     await start();
-    await one.set({ recovery_min_apply_delay: '150ms' });
-    await two.set({ recovery_min_apply_delay: '400ms' });
+    await replica1.set({ recovery_min_apply_delay: '150ms' });
+    await replica2.set({ recovery_min_apply_delay: '400ms' });
     let isOver = false;
     const writing = (async () => {
       while (!isOver) {
@@ -250,38 +250,38 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     expect(seen).toBeGreaterThan(10);
     isOver = true;
     await writing;
-    await Promise.all([one, two].map((each) => each.set({ recovery_min_apply_delay: 0 })));
+    await Promise.all([replica1, replica2].map((each) => each.set({ recovery_min_apply_delay: 0 })));
   });
 
-  test('after a creation with an unknown outcome the primary answers, though the replica is not far behind', async () => {
-    await start([one]);
+  test('after a creation with an unknown outcome the primary serves reads, although the lag is permitted', async () => {
+    await start([replica1]);
     const lost = `
       insert into pet (name, category_id, status) values ('Rex', 5, 'sold');
       create function lose() returns trigger language plpgsql as $$ begin raise sqlstate '40003'; end $$;
       create trigger lose before insert on pet execute function lose()`;
-    await whileBehind([one], async () => {
+    await whileBehind([replica1], async () => {
       await primary.query(lost, [], database);
       expect(await create('Rex')).toMatchObject({ status: 503 });
       expect(await names()).toEqual(['Rex']);
     });
   });
 
-  test('a creation that no server could take does not end the reading', async () => {
-    const lonely = await own(TestPostgres.start());
-    const replica = await own(lonely.replica('replica'));
+  test('reads continue after a creation that reaches no server', async () => {
+    const lonely = await addServer(TestPostgres.start());
+    const replica = await addServer(lonely.replica('replica'));
     await lonely.query(`create database ${database}`);
     await startWith([replica.url(database)], { DATABASE_URL: lonely.url(database), READ_MAX_LAG_MS: '3600000' });
     await readUntil(() => hasAnswered(replica));
     await lonely.kill();
-    // It has seen that its connections are gone: none will be given a creation whose outcome nobody knows.
+    // Readiness has detected the broken connections, so the creation is not sent, and its outcome is known.
     for (let at = 0; at < 3; at += 1) await rest(server, '/readyz');
     expect((await create('Rex')).json).toMatchObject({ message: expect.stringContaining('cannot be reached') });
     for (let at = 0; at < 10; at += 1) expect((await rest(server, '/v1/pets')).status).toBe(200);
   });
 
-  test('after a failover a replica that has more of the old primary than the new one is not read', async () => {
-    const old = await own(TestPostgres.start());
-    const [next, ahead] = [await own(old.replica('next')), await own(old.replica('ahead'))];
+  test('after a failover a replica with more changes of the old primary than the new primary has is not read', async () => {
+    const old = await addServer(TestPostgres.start());
+    const [next, ahead] = [await addServer(old.replica('next')), await addServer(old.replica('ahead'))];
     await old.query('create table noise (text text)');
     await next.stop();
     await old.query(`insert into noise select repeat('x', 100) from generate_series(1, 20000)`);
@@ -291,6 +291,6 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     await next.promote();
     await startWith([ahead.url()], { DATABASE_URL: next.url() });
     await readOwn(20);
-    await readUntil(() => said('it has not followed the last promotion', ahead));
+    await readUntil(() => hasLogged('it has not followed the last promotion', ahead));
   });
 });

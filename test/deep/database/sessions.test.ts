@@ -13,7 +13,7 @@ import { startStore } from '../../support/store.ts';
 
 const given = databaseForEach(createEmptyDatabase);
 const onServer = onPostgres ? test : test.skip;
-const startHere = (env: Record<string, string>) =>
+const startOnDatabase = (env: Record<string, string>) =>
   startStore(env, { database: { env: given.env, drop: async () => undefined } });
 
 onServer.each([
@@ -21,23 +21,23 @@ onServer.each([
   ['options=-c+search_path%3Dshop&application_name=shop', 'shop'],
   ['options=-c%20statement_timeout%3D0%20-c%20jit%3Don', 'public'],
   ['statement_timeout=0&query_timeout=1&application_name=shop', 'public'],
-])('?%s in DATABASE_URL counts, but for the time-out and jit=off (PostgreSQL only)', async (options, schema) => {
+])('?%s in DATABASE_URL applies, except time-outs and jit (PostgreSQL only)', async (options, schema) => {
   const session = await openSession(given);
   await session.query('create schema shop');
   const url = new URL(urlOf(given));
   url.search = options;
-  const store = await startHere({ DATABASE_URL: url.href, DATABASE_STATEMENT_TIMEOUT_MS: '4321' });
+  const store = await startOnDatabase({ DATABASE_URL: url.href, DATABASE_STATEMENT_TIMEOUT_MS: '4321' });
   const text = `select current_setting('search_path'), current_setting('statement_timeout'), current_setting('jit')`;
   expect(await sql(store.database, text)).toEqual([[expect.stringContaining(schema), '4321ms', 'off']]);
   expect((await rest(store, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 5 } })).status).toBe(201);
-  // The migrations went there, too.
+  // The migrations used this schema, too.
   expect((await session.query(`select name from ${schema}.pet`)).rows).toEqual([{ name: 'Rex' }]);
   await session.end();
   await store.close();
 });
 
 onServer(
-  'connections that break in transactions are replaced, and readiness waits for none that requests use (PostgreSQL only)',
+  'connections that break in transactions are replaced, and readiness does not wait for one that requests use (PostgreSQL only)',
   async () => {
     const { database } = await openNode(given, [], { DATABASE_POOL_MAX: '2' });
     await database.migrate();
@@ -55,7 +55,7 @@ onServer(
   },
 );
 
-test('a database that was only asked has no connection left when it is closed', async () => {
+test('a database that only answered a ping has no connection left when it is closed', async () => {
   const { database } = await openNode(given);
   await database.ping();
   await database.close();
@@ -64,17 +64,17 @@ test('a database that was only asked has no connection left when it is closed', 
 });
 
 (ownsSessions ? test : test.skip)(
-  'a list that takes too long does not fail those that travel with it (PostgreSQL only: it gives up statements; not through a pooler, where the role says when)',
+  'a list that takes too long does not fail the other lists of its batch (PostgreSQL only, which cancels statements; not through a pooler, where the role sets the time-out)',
   async () => {
-    const store = await startHere({ DATABASE_STATEMENT_TIMEOUT_MS: '1000' });
+    const store = await startOnDatabase({ DATABASE_STATEMENT_TIMEOUT_MS: '1000' });
     const pets = `('Rex', 5, 'available'), ('Bella', 5, 'pending'), ('Tom', 5, 'sold')`;
     await sql(store.database, `insert into pet (name, category_id, status) values ${pets}`);
-    // To read an animal that was sold takes longer than a statement may take.
+    // Reading a sold pet takes longer than a statement may take.
     await sql(store.database, 'alter table pet rename to shelf');
     const isSlow = `case when status = 'sold' then pg_sleep(60) is not null else true end`;
     await sql(store.database, `create view pet as select id, name, category_id, status from shelf where ${isSlow}`);
 
-    // What is asked for in one turn of the event loop travels together.
+    // Reads of one turn of the event loop are one batch.
     const service = new PetService(store.database);
     const check = checker(petQuerySchema);
     const queries = [

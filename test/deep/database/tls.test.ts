@@ -32,7 +32,7 @@ where(
       rmSync(folder, { recursive: true });
     });
 
-    /** An authority of our own, and a certificate for `localhost`, which is not 127.0.0.1. */
+    /** Creates an authority, and a certificate for `localhost`, which is not valid for 127.0.0.1. */
     function certify(): void {
       const openssl = (...args: string[]) => execFileSync('openssl', args, { cwd: folder, stdio: 'ignore' });
       const request = ['req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'];
@@ -50,7 +50,7 @@ where(
       }
     }
 
-    /** Whether the connections to a server are encrypted; or why there are none. */
+    /** Returns whether the connections to a server are encrypted, or why the connection fails. */
     async function connect(postgres: TestPostgres, host: string, search: string): Promise<boolean | string> {
       const url = new URL(postgres.url());
       url.hostname = host;
@@ -80,7 +80,7 @@ where(
       ['secure', '?sslmode=verify-ca&sslrootcert=root.crt', '127.0.0.1', encrypted],
       ['secure', '?sslmode=verify-full&sslrootcert=root.crt', 'localhost', encrypted],
       ['plain', '?sslmode=prefer', '127.0.0.1', open],
-      // Else the service does not start, and says why in a line.
+      // In the cases below the service does not start, and prints the reason in one line.
       ['plain', '?sslmode=require', '127.0.0.1', /does not support SSL/],
       ['secure', '?sslmode=require&sslrootcert=other.crt', '127.0.0.1', /certificate/],
       ['secure', '?sslmode=verify-ca&sslrootcert=other.crt', '127.0.0.1', /certificate/],
@@ -89,8 +89,8 @@ where(
       ['secure', '?sslmode=verify-full&sslrootcert=system', 'localhost', /certificate/],
       ['secure', '?sslmode=verify-ca&sslrootcert=/nowhere.crt', '127.0.0.1', /nowhere/],
     ])('to a %s server with "%s", as %s: %s', async (server, search, host, expected) => {
-      const found = `${await connect({ secure, plain }[server], host, search)}`;
-      expect(found.split('\n')).toEqual([expect.stringMatching(expected)]);
+      const outcome = `${await connect({ secure, plain }[server], host, search)}`;
+      expect(outcome.split('\n')).toEqual([expect.stringMatching(expected)]);
     });
   },
 );

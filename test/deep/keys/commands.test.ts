@@ -5,7 +5,7 @@ import { beforeAll, expect, test } from '../../support/jest.ts';
 import { cli, type Env, eventually, onPostgres, type ServerProcess, startServer } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 
-/** The commands against a service that runs: on the embedded store both have it open. */
+/** The commands run beside a running service. Both open the embedded store. */
 const database = databaseForAll();
 let server: ServerProcess;
 beforeAll(async () => {
@@ -15,7 +15,7 @@ beforeAll(async () => {
 
 const keys = (...args: string[]) => cli(['keys', ...args], database.env);
 
-/** Runs with `--json` and reads what is printed, which must be one line of JSON and nothing else. */
+/** Runs with `--json` and parses the output, which must be one line of JSON and nothing else. */
 async function jsonOf(env: Env, ...args: string[]): Promise<any> {
   const { code, stdout, stderr } = await cli(['keys', ...args, '--json'], env);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -31,7 +31,7 @@ const me = { user: userInfo().username, host: hostname() };
 const hintOf = (secret: string) => `${secret.slice(0, 8)}...`;
 const status = async (secret: string) => (await rest(server, '/v1/pets', { key: secret })).status;
 
-test('with --json the commands print exactly what they promise, the running service obeys, and each change is recorded', async () => {
+test('with --json the commands print exactly the documented members; the running service applies each change, and the history records it', async () => {
   const before = Date.now();
   const flags = ['--name', 'shop frontend', '--scope', 'read', '--expires', '90d'];
   const issued = await jsonOf({ ...database.env, SUDO_USER: 'eve\u001b[2J' }, 'issue', ...flags);
@@ -53,7 +53,7 @@ test('with --json the commands print exactly what they promise, the running serv
   expect({ ...revoked, lastUsedAt: null }).toEqual(after);
   for (const secret of [issued.key, rotated.key]) await eventually(async () => (await status(secret)) === 401);
 
-  // When, which key, by whom, where and through which command.
+  // An event has its time, key, user, host and command.
   const common = { id: expect.any(Number), at: isoDate, key: issued.id, sudoUser: null, ...me };
   const events = await keysJson('history');
   expect(events).toEqual([
@@ -62,13 +62,13 @@ test('with --json the commands print exactly what they promise, the running serv
     { ...common, change: 'revoked', hint: hintOf(rotated.key), command: 'keys revoke' },
   ]);
   for (const { at } of events) expect(Math.abs(Date.parse(at) - before)).toBeLessThan(600_000);
-  // What changes nothing leaves nothing.
+  // A command that changes nothing records no event.
   expect((await keys('revoke', `${issued.id}`)).code).toBe(0);
   expect((await keys('rotate', `${issued.id}`)).code).toBe(1);
   expect(await keysJson('history')).toEqual(events);
 });
 
-test('for people keys and their history are tables, without any secret, and without what a terminal would obey', async () => {
+test('without --json keys and their history are tables, without secrets and without control characters', async () => {
   const { stdout: printed } = await keys('issue', '--name', 'for people', '--scope', 'read');
   const [, id, secret = ''] = /^key (\d+) \(for people, read\): (ask_\w{49})\n$/.exec(printed) ?? [];
   for (const [command, head, line] of [
@@ -91,7 +91,7 @@ test('for people keys and their history are tables, without any secret, and with
   }
 });
 
-test('a key without an end has the expiresAt null, and the scope write; the end may be a date', async () => {
+test('a key that is issued with a name alone has the expiresAt null and the scope write; --expires may be a date', async () => {
   expect(await keysJson('issue', '--name', 'plain')).toMatchObject({ scope: 'write', expiresAt: null });
   for (const date of ['2099-01-31', '2099-01-31T00:00Z']) {
     const expiresAt = '2099-01-31T00:00:00.000Z';
@@ -118,7 +118,7 @@ test.each([
   expect(stderr).not.toMatch(/\n\s+at /);
 });
 
-test('what a key is called is text, whatever it looks like to the shell, to PostgreSQL and to the embedded one', async () => {
+test('the name of a key is plain text, even if the shell, PostgreSQL or the embedded store could interpret it', async () => {
   for (const name of ["'; copy pet from stdin; --", 'käse 🐕 ?; select 1\n$$ \\']) {
     const issued = await keysJson('issue', '--name', name);
     expect(issued).toMatchObject({ name, key });

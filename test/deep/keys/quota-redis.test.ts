@@ -12,12 +12,12 @@ import { onNode, type ServiceNode, startNode, storeForAll } from '../../support/
 
 const store = storeForAll({}, () => stock(store.database, 9));
 const left = ({ headers }: { headers: Record<string, unknown> }) => Number(/r=(\d+)/.exec(`${headers.ratelimit}`)?.[1]);
-const ready = async ({ origin }: ServiceNode) => {
+const readiness = async ({ origin }: ServiceNode) => {
   const { status, text } = await send(origin, { path: '/readyz' });
   return { status, body: JSON.parse(text) };
 };
 const perNode = { status: 200, body: { status: 'ok', quotas: 'per node: Redis cannot be used' } };
-const isShared = async (node: ServiceNode) => JSON.stringify((await ready(node)).body) === '{"status":"ok"}';
+const isShared = async (node: ServiceNode) => JSON.stringify((await readiness(node)).body) === '{"status":"ok"}';
 
 (hasRedis ? describe : describe.skip)('a quota in Redis (skipped without redis-server)', () => {
   let redis: TestRedis;
@@ -32,7 +32,7 @@ const isShared = async (node: ServiceNode) => JSON.stringify((await ready(node))
   });
 
   const env = (quota: number) => ({ QUOTA_PER_MINUTE: `${quota}`, REDIS_URL: redis.url });
-  async function two(quota: number): Promise<[ServiceNode, ServiceNode]> {
+  async function startTwoNodes(quota: number): Promise<[ServiceNode, ServiceNode]> {
     nodes.push(await startNode(store, env(quota)), await startNode(store, env(quota)));
     for (const node of nodes) await eventually(() => isShared(node));
     return nodes as [ServiceNode, ServiceNode];
@@ -40,12 +40,12 @@ const isShared = async (node: ServiceNode) => JSON.stringify((await ready(node))
   const list = (node: ServiceNode) => rest(node, '/v1/pets');
   const query = (node: ServiceNode) => graphqlText(node, { query: '{ pets { id } }' });
 
-  test('is one for all nodes and both faces', async () => {
-    const [one, other] = await two(100);
-    await Promise.all([list(one), query(other), list(other), query(one)]);
-    expect(left(await list(one))).toBe(50);
-    expect(left(await query(other))).toBe(40);
-    for (const call of [list, query, list, query]) expect((await call(other)).status).toBe(200);
+  test('is shared by all nodes and both faces', async () => {
+    const [first, second] = await startTwoNodes(100);
+    await Promise.all([list(first), query(second), list(second), query(first)]);
+    expect(left(await list(first))).toBe(50);
+    expect(left(await query(second))).toBe(40);
+    for (const call of [list, query, list, query]) expect((await call(second)).status).toBe(200);
     for (const call of nodes.flatMap((node) => [() => list(node), () => query(node)])) {
       const refused = await call();
       expect([refused.status, left(refused)]).toEqual([429, 0]);
@@ -53,55 +53,55 @@ const isShared = async (node: ServiceNode) => JSON.stringify((await ready(node))
     }
   });
 
-  test('is not overdrawn by requests that come to all nodes and both faces at once', async () => {
-    const [one] = await two(1000);
+  test('is not exceeded by concurrent requests to all nodes and both faces', async () => {
+    const [first] = await startTwoNodes(1000);
     const calls = [list, query].flatMap((call) => nodes.map((node) => () => call(node)));
-    const answers: Array<{ status: number }> = [];
-    // 40 at once: of more on a busy machine Redis may answer some too late, which each node then counts for itself.
+    const responses: Array<{ status: number }> = [];
+    // 40 at once: on a busy machine Redis would answer some of more too late, and each node would count them itself.
     for (let wave = 1; wave <= 5; wave += 1) {
-      answers.push(...(await Promise.all(Array.from({ length: 10 }, () => calls.map((call) => call())).flat())));
+      responses.push(...(await Promise.all(Array.from({ length: 10 }, () => calls.map((call) => call())).flat())));
     }
-    const served = answers.filter(({ status }) => status === 200).length;
-    // Ten units each. What those that were refused had taken in advance is there again, to the unit.
+    const served = responses.filter(({ status }) => status === 200).length;
+    // Each costs ten units. The units that refused requests had taken in advance are returned exactly.
     expect(served).toBeGreaterThan(0);
     expect(served).toBeLessThanOrEqual(100);
-    expect(answers.filter(({ status }) => status === 429)).toHaveLength(200 - served);
-    expect(left(await list(one))).toBe(Math.max(0, 1000 - 10 * served - 10));
+    expect(responses.filter(({ status }) => status === 429)).toHaveLength(200 - served);
+    expect(left(await list(first))).toBe(Math.max(0, 1000 - 10 * served - 10));
   });
 
   test.each(['gone', 'silent'])(
-    'is counted by each node for itself while Redis is %s, which readiness tells, and together again afterwards',
+    'is counted by each node for itself while Redis is %s, which readiness reports, and shared again afterwards',
     async (how) => {
-      const [one, other] = await two(1000);
-      expect(left(await list(one))).toBe(990);
-      // Whatever waits for Redis then is answered, too.
+      const [first, second] = await startTwoNodes(1000);
+      expect(left(await list(first))).toBe(990);
+      // Requests that are waiting for Redis at that moment are answered, too.
       const { key } = await store.keys.issue({ name: 'another' });
       const waiting = nodes.flatMap((node) =>
         Array.from({ length: 8 }, (_, at) => [list, query][at % 2]?.({ ...node, key })),
       );
       if (how === 'gone') await redis.kill();
       else redis.pause();
-      for (const answer of await Promise.all(waiting)) expect(answer?.status).toBe(200);
+      for (const response of await Promise.all(waiting)) expect(response?.status).toBe(200);
       for (const node of nodes) {
-        const answers = await Promise.all([list(node), query(node), list(node), query(node)]);
-        expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+        const responses = await Promise.all([list(node), query(node), list(node), query(node)]);
+        expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
         expect([left(await list(node)), left(await query(node))]).toEqual([950, 940]);
-        expect(await ready(node)).toEqual(perNode);
+        expect(await readiness(node)).toEqual(perNode);
       }
-      // It keeps no other from starting, serving and closing.
+      // Another node can start, serve and close.
       await onNode(store, env(1000), async (node) => {
         expect([left(await list(node)), left(await query(node))]).toEqual([990, 980]);
-        expect(await ready(node)).toEqual(perNode);
+        expect(await readiness(node)).toEqual(perNode);
       });
       if (how === 'gone') await redis.start();
       else redis.resume();
       for (const node of nodes) await eventually(() => isShared(node));
-      const together = left(await list(one));
-      expect([left(await query(other)), left(await list(other))]).toEqual([together - 10, together - 20]);
+      const together = left(await list(first));
+      expect([left(await query(second)), left(await list(second))]).toEqual([together - 10, together - 20]);
     },
   );
 
-  test('is not asked for in a silent Redis once it is left, not even by fifty operations in one', async () => {
+  test('needs no second command to a silent Redis, not even for fifty fields in a query', async () => {
     let commands = 0;
     const road = new Road(new URL(redis.url), (bytes) => {
       commands += bytes.toString('latin1').match(/\beval(?:sha)?\b/gi)?.length ?? 0;
@@ -113,21 +113,21 @@ const isShared = async (node: ServiceNode) => JSON.stringify((await ready(node))
       redis.pause();
       const before = commands;
       const fifty = Array.from({ length: 50 }, (_, at) => `a${at}: pet(id: 999) { id }`).join(' ');
-      const answer = await graphqlText(node, { query: `{ ${fifty} }` });
-      expect([answer.status, answer.errors, left(answer)]).toEqual([200, undefined, 950]);
+      const response = await graphqlText(node, { query: `{ ${fifty} }` });
+      expect([response.status, response.errors, left(response)]).toEqual([200, undefined, 950]);
       for (let at = 1; at <= 20; at += 1) expect(left(await rest(node, '/v1/pets/999'))).toBe(950 - at);
       expect(commands).toBe(before + 1);
     }).finally(() => road.cut());
   });
 });
 
-describe('a Redis whose answers are no counts', () => {
+describe('a Redis whose responses are no counts', () => {
   test.each([
     ['texts', '$1\r\na\r\n$1\r\nb\r\n'],
     ['counts beyond every number', ':9007199254740993\r\n:60000\r\n'],
-  ])('(%s) is a failed Redis: the node counts for itself, and says so', async (_what, values) => {
-    // Answers what a client asks at first, and every count with these two values.
-    const liar = createServer((socket) => {
+  ])('(%s) counts as failed: the node counts for itself, and readiness reports it', async (_what, values) => {
+    // Answers the first commands of a client, and every count with the two values.
+    const fakeRedis = createServer((socket) => {
       socket
         .on('error', () => undefined)
         .on('data', (data) => {
@@ -137,16 +137,16 @@ describe('a Redis whose answers are no counts', () => {
           }
         });
     });
-    await once(liar.listen(0, '127.0.0.1'), 'listening');
-    const { port } = liar.address() as AddressInfo;
+    await once(fakeRedis.listen(0, '127.0.0.1'), 'listening');
+    const { port } = fakeRedis.address() as AddressInfo;
     const env = { QUOTA_PER_MINUTE: '100', REDIS_URL: `redis://127.0.0.1:${port}` };
     await onNode(store, env, async (node) => {
       for (const remaining of [99, 98]) {
-        const answer = await rest(node, '/v1/pets/999');
-        expect([answer.status, left(answer)]).toEqual([404, remaining]);
+        const response = await rest(node, '/v1/pets/999');
+        expect([response.status, left(response)]).toEqual([404, remaining]);
       }
-      expect(await ready(node)).toEqual(perNode);
+      expect(await readiness(node)).toEqual(perNode);
     });
-    liar.close();
+    fakeRedis.close();
   });
 });

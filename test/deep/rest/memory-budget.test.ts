@@ -7,13 +7,13 @@ import { eventually } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 import { nodeForAll, storeForAll } from '../../support/store.ts';
 
-/** Many large bodies or answers at a time, each of which is allowed; on a node with a low limit for bodies. */
+/** Many concurrent large bodies or responses, each within its limit, on a node with a low limit for bodies. */
 
 const store = storeForAll();
 const node = nodeForAll(store, {
   BODY_LIMIT_BYTES: '100000',
   DATABASE_STATEMENT_TIMEOUT_MS: '60000',
-  // Until the last of many bodies has begun, on a busy machine, too.
+  // On a busy machine the last of many bodies begins late.
   REQUEST_TIMEOUT_MS: '300000',
 });
 const sockets: Socket[] = [];
@@ -26,7 +26,7 @@ const refused = (what: string) => ({
   status: 503,
 });
 
-/** A connection whose client reads no more than it is told to. */
+/** Opens a connection whose client reads only on demand. */
 function open(request: string, body = ''): Socket {
   const socket = connect(Number(new URL(node.origin).port), '127.0.0.1');
   socket.on('error', () => undefined);
@@ -35,7 +35,7 @@ function open(request: string, body = ''): Socket {
   return socket;
 }
 
-/** The status of an answer of which only the beginning is read. */
+/** Reads the status of a response, and not the rest. */
 async function status(socket: Socket): Promise<number> {
   await once(socket, 'readable');
   return Number(/^HTTP\/1\.1 (\d+)/.exec(`${socket.read(12)}`)?.[1]);
@@ -44,7 +44,7 @@ async function status(socket: Socket): Promise<number> {
 const rex = '{"name":"Rex","categoryId":1}';
 const largeBody = rex.padEnd(100_000);
 
-/** A creation whose body is large, and lacks its last byte. The server has begun to read it. */
+/** Sends a creation whose large body lacks its last byte. The server has begun to read it. */
 async function begin(): Promise<Socket> {
   const type = 'Content-Type: application/json\r\nContent-Length: 100000\r\nExpect: 100-continue\r\n\r\n';
   const socket = open('POST /v1/pets', type);
@@ -61,12 +61,12 @@ test.each(['finish', 'leave'])(
     const begun: Socket[] = [];
     while (begun.length < 64) begun.push(await begin());
 
-    const answer = await createLarge();
-    expect([answer.json, answer.headers['retry-after']]).toEqual([refused('bodies'), '1']);
+    const response = await createLarge();
+    expect([response.json, response.headers['retry-after']]).toEqual([refused('bodies'), '1']);
     const query = `{ __typename } #${'x'.repeat(80_000)}`;
     const { errors, status: code, headers } = await graphqlText(node, { query });
-    const { message, ...said } = refused('bodies');
-    expect([code, errors]).toEqual([503, [{ message, extensions: expect.objectContaining(said) }]]);
+    const { message, ...expected } = refused('bodies');
+    expect([code, errors]).toEqual([503, [{ message, extensions: expect.objectContaining(expected) }]]);
     expect(headers['retry-after']).toBe('1');
 
     const body = rex.padEnd(60_000);
@@ -76,11 +76,11 @@ test.each(['finish', 'leave'])(
     else for (const socket of begun) socket.write(' ');
     await eventually(async () => (await createLarge()).status === 201);
     const again = await Promise.all(Array.from({ length: 32 }, createLarge));
-    expect(again.map((one) => one.status)).toEqual(Array(32).fill(201));
+    expect(again.map((created) => created.status)).toEqual(Array(32).fill(201));
   },
 );
 
-test('many small creations at a time in chunks, of unknown size, are no large bodies', async () => {
+test('many concurrent small creations in chunks, of unknown size, do not count as large bodies', async () => {
   const type = 'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n';
   const begun = Array.from({ length: 150 }, () => {
     const socket = open('POST /v1/pets', type);
@@ -91,9 +91,9 @@ test('many small creations at a time in chunks, of unknown size, are no large bo
   expect(new Set(await Promise.all(begun.map(status)))).toEqual(new Set([201]));
 });
 
-test('large answers that clients do not read are bounded; small ones, and creations, are not', async () => {
+test('large responses that clients do not read are bounded; small responses and creations are not', async () => {
   const [first = ''] = await stockNames(store.database, Array(100).fill('\u0001'.repeat(1000)));
-  // 24 MB: far more than fits into the buffers between the two.
+  // 24 MB: far more than the buffers between client and server hold.
   const copies = Array.from({ length: 40 }, (_, n) => `a${n}: name`).join(' ');
   const query = `{ pets(limit: 100, after: "${BigInt(first) - 1n}") { ${copies} } }`;
   const body = JSON.stringify({ query });
@@ -101,8 +101,8 @@ test('large answers that clients do not read are bounded; small ones, and creati
   const statuses = await Promise.all(Array.from({ length: 8 }, () => status(open('POST /graphql', type + body))));
   expect(new Set(statuses)).toEqual(new Set([200, 503]));
 
-  const answer = await graphqlText(node, { query });
-  expect([answer.status, answer.headers['retry-after'], answer.errors?.[0]?.message]).toEqual([
+  const response = await graphqlText(node, { query });
+  expect([response.status, response.headers['retry-after'], response.errors?.[0]?.message]).toEqual([
     503,
     '1',
     refused('answers').message,
