@@ -3,7 +3,7 @@ import { beforeEach, expect, test } from '../../support/jest.ts';
 import { eventually } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 import { storeForAll } from '../../support/store.ts';
-import { barriers, browserForAll, eachLook, inBrowser } from '../support/browser.ts';
+import { barriers, browserForAll, eachDisplay, inBrowser } from '../support/browser.ts';
 import { frameOrigin, sandboxFrame, sandboxScript } from '../support/sandbox.ts';
 
 inBrowser(() => {
@@ -17,7 +17,7 @@ inBrowser(() => {
   const add = (name: string, categoryId: bigint) =>
     rest(store, '/v1/pets', { method: 'POST', json: { name, categoryId } });
 
-  test('/graphql is Apollo Sandbox: with the key that a user fills in, or that of the tab, of which the frame learns nothing', async () => {
+  test('/graphql is Apollo Sandbox: it uses the key that a user fills in, or that of the tab, which the frame never gets', async () => {
     await add('Rex', 9007199254740993n);
     const work = async (page: Page) => {
       const statuses: number[] = [];
@@ -39,16 +39,16 @@ inBrowser(() => {
       });
       expect(await page.getByText('Apollo Sandbox is loading').isVisible()).toBe(false);
 
-      // The frame introspects as soon as it is there, with a placeholder for a key.
+      // The frame introspects as soon as it is loaded, with a placeholder for a key.
       await frame.locator('#schema', { hasText: 'UNAUTHENTICATED' }).waitFor();
       await frame.locator('#headers').fill(JSON.stringify({ Authorization: `Bearer ${store.key}` }));
       await frame.locator('#introspect').click();
       const names = { queryType: { name: 'Query' }, mutationType: { name: 'Mutation' } };
       await frame.locator('#schema', { hasText: JSON.stringify({ schema: { __schema: names } }) }).waitFor();
       await frame.locator('#run').click();
-      const answer = await frame.locator('#response', { hasText: 'Rex' }).textContent();
+      const result = await frame.locator('#response', { hasText: 'Rex' }).textContent();
       const rex = { id: expect.any(String), name: 'Rex', categoryId: '9007199254740993', status: 'available' };
-      expect(JSON.parse(answer ?? '')).toMatchObject({ status: 200, data: { pets: [rex] } });
+      expect(JSON.parse(result ?? '')).toMatchObject({ status: 200, data: { pets: [rex] } });
       expect(statuses).toEqual([401, 200, 200]);
 
       const addresses: string[] = [];
@@ -66,11 +66,11 @@ inBrowser(() => {
     await visit(work, { stubs, isRefused: true });
   });
 
-  test('without internet /graphql says so, and leads to GraphiQL', () =>
+  test('without internet /graphql reports it, and links to GraphiQL', () =>
     visit(
       async (page) => {
         await page.goto('/graphql');
-        await eachLook(page, async () => {
+        await eachDisplay(page, async () => {
           await page.getByRole('heading', { name: 'Apollo Sandbox cannot be loaded' }).waitFor();
           expect(await barriers(page)).toEqual([]);
         });
@@ -78,11 +78,11 @@ inBrowser(() => {
         await page.getByLabel('API key').waitFor();
         expect(page.url()).toBe(`${store.origin}/graphiql`);
       },
-      // The browser reports the script that did not come, and that is all that the page asked for.
-      { complaints: ['Failed to load resource: net::ERR_FAILED'], foreign: [script] },
+      // The browser reports the script that failed to load. The page requested nothing else.
+      { errors: ['Failed to load resource: net::ERR_FAILED'], foreign: [script] },
     ));
 
-  test('/graphiql lists and creates by mouse alone, and shows every id to its last digit', () =>
+  test('/graphiql lists and creates by mouse alone, and shows every id exactly', () =>
     visit(async (page) => {
       await page.goto('/graphiql');
       await page.getByText('Paste an API key to load the schema.').waitFor();
@@ -104,19 +104,19 @@ inBrowser(() => {
       await page.getByRole('button', { name: 'Show History' }).click();
       const history = page.locator('.graphiql-history-items .graphiql-history-item-label');
       expect(await history.allTextContents()).toEqual(['AddPet', 'Pets']);
-      await eachLook(page, (look) => isAccessible(page, look));
+      await eachDisplay(page, (display) => isAccessible(page, display));
       await page.setViewportSize({ width: 1280, height: 900 });
       await history.last().click();
       await execute(page);
       expect(await response(page, 'pets')).toEqual({ data: { pets: [{ ...rex, id: created.data.createPet.id }] } });
 
-      // Of what a browser keeps when it is closed, the key is no part.
+      // A browser does not keep the key when it is closed.
       const kept = await page.evaluate(() => JSON.stringify(Object.entries(localStorage)));
       expect(kept).toContain('AddPet');
       expect(kept).not.toContain(store.key);
     }));
 
-  test('/graphiql builds a query of the fields that a user clicks', async () => {
+  test('/graphiql builds a query from the fields that a user clicks', async () => {
     await add('Rex', 9007199254740993n);
     await visit(async (page) => {
       await openGraphiQL(page);
@@ -124,9 +124,9 @@ inBrowser(() => {
       await page.getByRole('button', { name: 'Show GraphiQL Explorer' }).click();
       const builder = page.locator('.graphiql-explorer-root');
       await builder.locator('[data-arg-name="limit"] input').waitFor();
-      await eachLook(page, async (look) => {
-        const faults = [...(look.endsWith('light') ? [pale] : []), ...builderFaults];
-        expect([look, await barriers(page)]).toEqual([look, faults]);
+      await eachDisplay(page, async (display) => {
+        const faults = [...(display.endsWith('light') ? [pale] : []), ...builderFaults];
+        expect([display, await barriers(page)]).toEqual([display, faults]);
       });
       await page.setViewportSize({ width: 1280, height: 900 });
       for (const field of ['id', 'status']) await builder.locator(`[data-field-name="${field}"]`).click();
@@ -136,7 +136,7 @@ inBrowser(() => {
     });
   });
 
-  test('/graphiql sends a number beyond 2^53 as it was typed, and shows one as it came', () =>
+  test('/graphiql sends and shows a number beyond 2^53 exactly', () =>
     visit(async (page) => {
       await openGraphiQL(page);
       await page.getByLabel('Examples').selectOption('Add an animal');
@@ -153,16 +153,16 @@ inBrowser(() => {
         route.fulfill({ body: '{"data":{"n":9007199254740993}}' }),
       );
       await execute(page);
-      expect(await text(page, '"n"')).toContain('9007199254740993');
+      expect(await responseText(page, '"n"')).toContain('9007199254740993');
     }));
 
-  test('/graphiql tells a wrong key in the words of the service, and forgets a key', () =>
+  test('/graphiql shows the message of the service for a wrong key, and forgets a key', () =>
     visit(
       async (page) => {
         await openGraphiQL(page, 'wrong');
         await page.getByRole('status').getByText('The API key is not valid.').waitFor();
-        // GraphiQL shows the schema's refusal as a response, which would replace that of an operation.
-        await text(page, 'not valid');
+        // GraphiQL shows the refusal of the schema as a response, which would replace that of an operation.
+        await responseText(page, 'not valid');
         await execute(page);
         expect(await response(page, '"status"')).toEqual({
           errors: [{ message: 'The API key is not valid.', extensions: { code: 'UNAUTHENTICATED', status: 401 } }],
@@ -174,7 +174,7 @@ inBrowser(() => {
       { isRefused: true },
     ));
 
-  test('/graphiql follows what is added, live and to the last digit, until it is stopped', () =>
+  test('/graphiql shows new animals live, with exact digits, until it is stopped', () =>
     visit(async (page) => {
       await openGraphiQL(page);
       await page.getByLabel('Examples').selectOption('Follow what is added');
@@ -194,11 +194,11 @@ inBrowser(() => {
 
 const script = 'https://embeddable-sandbox.cdn.apollographql.com/v2/embeddable-sandbox.umd.production.min.js';
 
-/** GraphiQL's own faults: a tab contains the button that selects it, and an entry of the history is named by what it does. */
+/** GraphiQL's own faults: a tab contains the button that selects it, and the name of a history entry is its action. */
 const tabs = expect.stringMatching(/^nested-interactive: <li [^>]*role="tab"/);
 const labels = expect.stringMatching(/^label-content-name-mismatch: <button [^>]*graphiql-history-item-label/);
 
-/** The builder's own faults (`@graphiql/plugin-explorer`): in the light its texts are pale, and two fields lack names. */
+/** The builder's own faults (`@graphiql/plugin-explorer`): pale texts in light, and two fields without names. */
 const pale = expect.stringMatching(/^color-contrast: <input [^>]*placeholder="Query Name"/);
 const builderFaults = [
   expect.stringMatching(/^label: <input type="text" value="5"/),
@@ -206,10 +206,10 @@ const builderFaults = [
   expect.stringMatching(/^select-name: <select style="flex-grow: 2;"> \(1\)$/),
 ];
 
-async function isAccessible(page: Page, look: string): Promise<void> {
-  // The editors are coloured by script, a moment later than the rest.
+async function isAccessible(page: Page, display: string): Promise<void> {
+  // A script colours the editors later than the rest.
   await page
-    .locator(look.endsWith('dark') ? '.monaco-editor.vs-dark' : '.monaco-editor.vs')
+    .locator(display.endsWith('dark') ? '.monaco-editor.vs-dark' : '.monaco-editor.vs')
     .first()
     .waitFor();
   expect(await barriers(page)).toEqual([labels, tabs]);
@@ -222,18 +222,18 @@ async function giveKey(page: Page, key: string): Promise<void> {
 
 const execute = (page: Page) => page.getByRole('button', { name: /^Execute query/ }).click();
 
-/** Replaces what is in an editor. */
-async function paste(page: Page, editor: string, text: string): Promise<void> {
+/** Replaces the text of an editor. */
+async function paste(page: Page, editor: string, responseText: string): Promise<void> {
   await page.getByLabel(editor, { exact: true }).locator('.view-lines').first().click();
   await page.keyboard.press('Control+A');
-  // Not typed: the editor would close what is open.
+  // Pasted and not typed, because the editor closes brackets that are typed.
   await page.context().grantPermissions(['clipboard-write']);
-  await page.evaluate(`navigator.clipboard.writeText(${JSON.stringify(text)})`);
+  await page.evaluate(`navigator.clipboard.writeText(${JSON.stringify(responseText)})`);
   await page.keyboard.press('Control+V');
 }
 
-/** The response as it is shown, as soon as it contains `wanted`. */
-async function text(page: Page, wanted: string): Promise<string> {
+/** Returns the response that the page shows, as soon as it contains `wanted`. */
+async function responseText(page: Page, wanted: string): Promise<string> {
   const shown = page.locator('.result-window .view-lines');
   await shown.filter({ hasText: wanted }).waitFor();
   const lines = await shown.locator('.view-line').evaluateAll((elements) =>
@@ -242,8 +242,8 @@ async function text(page: Page, wanted: string): Promise<string> {
       .sort((one, other) => one.top - other.top)
       .map(({ textContent }) => textContent),
   );
-  // Monaco draws spaces that do not break.
+  // Monaco renders spaces as no-break spaces.
   return lines.join('').replaceAll('\u00a0', ' ');
 }
 
-const response = async (page: Page, wanted: string) => JSON.parse(await text(page, wanted));
+const response = async (page: Page, wanted: string) => JSON.parse(await responseText(page, wanted));

@@ -2,7 +2,7 @@ import type { Locator, Page } from 'playwright-core';
 import { expect, test } from '../../support/jest.ts';
 import { rest } from '../../support/rest.ts';
 import { storeForAll } from '../../support/store.ts';
-import { browserForAll, eachLook, inBrowser, isOpenToAll } from '../support/browser.ts';
+import { browserForAll, eachDisplay, expectAccessible, inBrowser } from '../support/browser.ts';
 
 const greatest = '9223372036854775807';
 
@@ -15,43 +15,43 @@ inBrowser(() => {
     await page.locator('.opblock').nth(3).waitFor();
   }
 
-  test('the front page has no barrier in any look, fits a phone, and loads nothing but its icon and its script', () =>
+  test('the front page has no barrier on any display, fits a phone, and loads only its icon and its scripts', () =>
     visit(async (page) => {
       const requests: string[] = [];
       page.on('request', (request) => requests.push(new URL(request.url()).pathname));
       await page.goto('/');
-      await eachLook(page);
+      await eachDisplay(page);
       const scripts = ['/docs/static/front-page.js', '/docs/static/key.js'];
       expect(requests.filter((path) => path !== '/favicon.ico')).toEqual(['/', ...scripts]);
     }));
 
   test.each(['', '/errors', '/configuration', '/develop'])(
-    'the guide %s has no barrier in any look, fits a phone and loads nothing foreign',
+    'the guide %s has no barrier on any display, fits a phone and loads nothing from other hosts',
     (name) =>
       visit(async (page) => {
         await page.goto(`/guide${name}`);
-        await eachLook(page);
+        await eachDisplay(page);
       }),
   );
 
-  test('the reference: its examples, tried from top to bottom on a new store with a pasted key, all succeed', () =>
+  test('the reference: all examples succeed from top to bottom on a new store with a pasted key', () =>
     visit(async (page) => {
       await openReference(page);
       await authorize(page, store.key);
-      expect(await execute(await opened(page, 'Pets-listPets'), 200)).toBe('[]');
-      const created = await execute(await opened(page, 'Pets-createPet'), 201);
+      expect(await execute(await openOperation(page, 'Pets-listPets'), 200)).toBe('[]');
+      const created = await execute(await openOperation(page, 'Pets-createPet'), 201);
       expect(JSON.parse(created)).toEqual({ id: 1, name: 'Rex', categoryId: 5, status: 'available' });
-      expect(await execute(await opened(page, 'Pets-getPet'), 200)).toBe(created);
-      await eachLook(page);
+      expect(await execute(await openOperation(page, 'Pets-getPet'), 200)).toBe(created);
+      await eachDisplay(page);
       await page.locator('.btn.authorize').click();
-      await isOpenToAll(page)('asking for a key, on a phone in the dark');
+      await expectAccessible(page)('asking for a key, on a phone in the dark');
     }));
 
-  test('the reference: an int64 is exact to the last digit as it is typed, sent, stored and shown', () =>
+  test('the reference: an int64 stays exact when it is typed, sent, stored and shown', () =>
     visit(async (page) => {
       await openReference(page);
       await authorize(page, store.key);
-      const create = await opened(page, 'Pets-createPet');
+      const create = await openOperation(page, 'Pets-createPet');
       await create.locator('textarea').fill(`{"name":"Exact","categoryId":${greatest},"status":"pending"}`);
       const sent = page.waitForRequest((request) => request.method() === 'POST');
       expect(await execute(create, 201)).toContain(`"categoryId": ${greatest}`);
@@ -60,7 +60,7 @@ inBrowser(() => {
       const { json } = await rest(store, '/v1/pets?status=pending');
       expect(json).toMatchObject([{ name: 'Exact', categoryId: 9223372036854775807n }]);
 
-      const list = await opened(page, 'Pets-listPets');
+      const list = await openOperation(page, 'Pets-listPets');
       expect(await execute(list, 200)).toContain(`"categoryId": ${greatest}`);
       await list.locator('tr[data-param-name=after] input').fill(greatest);
       expect(await execute(list, 200)).toBe('[]');
@@ -78,14 +78,14 @@ inBrowser(() => {
         });
       });
       await page.goto('/docs');
-      const create = await opened(page, 'Pets-createPet');
+      const create = await openOperation(page, 'Pets-createPet');
       expect(await create.locator('textarea').inputValue()).toContain(`"categoryId": ${greatest}`);
       expect(await create.locator('.responses-inner').textContent()).toContain(`"categoryId": ${greatest}`);
-      const get = await opened(page, 'Pets-getPet');
+      const get = await openOperation(page, 'Pets-getPet');
       expect(await get.locator('tr[data-param-name=petId] input').inputValue()).toBe(greatest);
     }));
 
-  test('the reference: under our name alone, a link leads to one operation, wrong keys are told, and days of removal are shown', () =>
+  test('the reference: it has our name alone, a link opens one operation, wrong keys are reported, and days of removal are shown', () =>
     visit(
       async (page) => {
         await openReference(page, '/docs#/Pets/listPets');
@@ -94,7 +94,7 @@ inBrowser(() => {
         await authorize(page, 'ask_wrong');
         expect(await execute(list, 401)).toContain('The API key is not valid.');
 
-        const deprecated = await (await opened(page, 'Pets-getPet')).textContent();
+        const deprecated = await (await openOperation(page, 'Pets-getPet')).textContent();
         expect(deprecated).toContain('Get an animal (until 5 December 2030)');
         expect(deprecated).toContain('Warning: Deprecated');
         expect(await page.title()).toBe('REST reference · Animal Store');
@@ -106,18 +106,18 @@ inBrowser(() => {
       { isRefused: true },
     ));
 
-  test('a key given on the front page shows numbers, adds an animal with an exact int64, and serves all pages of the tab', () =>
+  test('a key on the front page shows numbers, adds an animal with an exact int64, and works on all pages of the tab', () =>
     visit(
       async (page) => {
         await page.goto('/');
-        const said = (text: string) => page.locator('#said', { hasText: text }).waitFor();
+        const messageShown = (text: string) => page.locator('#said', { hasText: text }).waitFor();
         for (const [key, text] of [
           ['ask_wrong', 'The API key is not valid.'],
           [store.key, 'The key is valid.'],
         ] as const) {
           await page.getByLabel('API key').fill(key);
           await page.getByRole('button', { name: 'Use key' }).click();
-          await said(text);
+          await messageShown(text);
         }
         const before = Number(await page.locator('#animals').textContent());
         expect(await page.locator('#database').textContent()).toBe('ready');
@@ -126,23 +126,23 @@ inBrowser(() => {
         await page.getByRole('button', { name: 'Create', exact: true }).click();
         await page.locator('#created', { hasText: `"categoryId":${greatest}` }).waitFor();
         await page.locator('#animals', { hasText: `${before + 1}` }).waitFor();
-        await eachLook(page);
+        await eachDisplay(page);
 
         await page.getByRole('link', { name: 'Reference', exact: true }).click();
-        expect(await execute(await opened(page, 'Pets-listPets'), 200)).toContain(`"categoryId": ${greatest}`);
+        expect(await execute(await openOperation(page, 'Pets-listPets'), 200)).toContain(`"categoryId": ${greatest}`);
         await page.goto('/graphiql');
         await page.getByText('The schema is loaded.').waitFor();
         expect(await page.evaluate('JSON.stringify(localStorage)')).not.toContain(store.key);
 
         await page.goto('/');
-        await said('The key is valid.');
+        await messageShown('The key is valid.');
         await page.getByRole('button', { name: 'Forget key' }).click();
         expect(await page.evaluate('JSON.stringify({ ...sessionStorage })')).not.toContain(store.key);
       },
       { isRefused: true },
     ));
 
-  test('the reference: shows whole addresses, samples of what is filled in without the key, and folds headers away', () =>
+  test('the reference: it shows whole addresses, samples of the input without the key, and hides headers', () =>
     visit(async (page) => {
       await openReference(page);
       await authorize(page, store.key);
@@ -164,11 +164,11 @@ inBrowser(() => {
       expect(await header.isVisible()).toBe(true);
     }));
 
-  test('a wrong address is a page with one sentence and the way home', () =>
+  test('a wrong address gets a page with one sentence and a link to the front page', () =>
     visit(
       async (page) => {
         await page.goto('/no/such/page');
-        await eachLook(page);
+        await eachDisplay(page);
         await page.getByRole('link', { name: 'Go to the front page' }).click();
         await page.getByRole('heading', { name: 'Animal Store' }).waitFor();
         expect(page.url()).toBe(`${store.origin}/`);
@@ -176,20 +176,20 @@ inBrowser(() => {
       { isRefused: true },
     ));
 
-  test('the reference: works behind a proxy that strips a prefix, from the front page on', () =>
+  test('the reference: it works behind a proxy that strips a prefix, from the front page on', () =>
     visit(async (page) => {
-      const asked: string[] = [];
+      const paths: string[] = [];
       await page.route(`${store.origin}/**`, (route) => {
         const url = route.request().url();
-        asked.push(new URL(url).pathname);
+        paths.push(new URL(url).pathname);
         return route.continue({ url: url.replace('/behind/', '/') });
       });
       await page.goto('/behind/');
       await page.getByRole('link', { name: 'Reference' }).click();
       await authorize(page, store.key);
-      expect(await execute(await opened(page, 'Pets-listPets'), 200)).toMatch(/^\[/);
-      expect(asked).toContain('/behind/v1/pets');
-      expect(asked.filter((path) => !path.startsWith('/behind/'))).toEqual([]);
+      expect(await execute(await openOperation(page, 'Pets-listPets'), 200)).toMatch(/^\[/);
+      expect(paths).toContain('/behind/v1/pets');
+      expect(paths.filter((path) => !path.startsWith('/behind/'))).toEqual([]);
     }));
 });
 
@@ -203,15 +203,15 @@ async function authorize(page: Page, key: string): Promise<void> {
   await dialog.locator('.btn-done').click();
 }
 
-async function opened(page: Page, id: string): Promise<Locator> {
+async function openOperation(page: Page, id: string): Promise<Locator> {
   const operation = page.locator(`#operations-${id}`);
   await operation.locator('.opblock-summary-control').click();
   return operation;
 }
 
-/** Sends the request of an operation as it is filled in. @returns the body of the answer, as the page shows it */
+/** Sends the request of an operation with its input. @returns the body of the response, as the page shows it */
 async function execute(operation: Locator, status = 0): Promise<string> {
-  const response = operation.page().waitForResponse((one) => /\/v1\/(?!openapi)/.test(one.url()));
+  const response = operation.page().waitForResponse((candidate) => /\/v1\/(?!openapi)/.test(candidate.url()));
   await operation.locator('.execute').click();
   await response;
   const live = operation.locator('.live-responses-table tbody');

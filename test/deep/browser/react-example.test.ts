@@ -7,7 +7,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from '../../support/jes
 import { eventually, freePort, killAll, runFile } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 import { type Store, startStore } from '../../support/store.ts';
-import { browserForAll, eachLook, inBrowser } from '../support/browser.ts';
+import { browserForAll, eachDisplay, inBrowser } from '../support/browser.ts';
 
 const vite = resolve('examples/react/node_modules/vite/bin/vite.js');
 const categoryId = 9007199254740993n;
@@ -38,7 +38,7 @@ inBrowser(() => {
     await page.getByRole('button', { name: 'Open the store' }).click();
   };
 
-  test('examples/react lists by status and page, and adds an animal to its last digit', () =>
+  test('examples/react lists by status and page, and adds an animal with an exact int64', () =>
     visit(async (page) => {
       for (let at = 1; at <= 21; at++) await add(`Rex ${at}`, at % 2 ? 'available' : 'sold');
       await page.goto('/');
@@ -74,7 +74,7 @@ inBrowser(() => {
       expect(await rows.last().textContent()).toBe(`Adaavailableid ${ada.id} · category 9223372036854775807`);
       expect(await page.getByRole('status').textContent()).toBe(`Ada was added with the id ${ada.id}.`);
 
-      // Another attempt at something else, and back at the list after a reload, as the tab knows the key.
+      // A refused input shows an error. A reload shows the list again, because the tab keeps the key.
       await page.getByLabel('Name').fill('x'.repeat(10_001));
       await page.getByLabel('Category').fill('1');
       await page.getByRole('button', { name: 'Add' }).click();
@@ -82,17 +82,17 @@ inBrowser(() => {
       await page.reload();
       await rows.nth(19).waitFor();
 
-      await eachLook(page);
+      await eachDisplay(page);
     }));
 
-  test('examples/react tells what is wrong with a key, and takes another', () =>
+  test('examples/react shows why a key is refused, and accepts another', () =>
     visit(
       async (page) => {
         await page.goto('/');
-        await eachLook(page);
+        await eachDisplay(page);
         await openStore(page, 'wrong');
         expect(await page.getByRole('alert').textContent()).toBe('The API key is not valid.UNAUTHENTICATED');
-        await eachLook(page);
+        await eachDisplay(page);
         await page.getByRole('button', { name: 'Forget the key' }).click();
         await openStore(page, store.key);
         await page.getByText('No animals here yet.').waitFor();
@@ -100,7 +100,7 @@ inBrowser(() => {
       { isRefused: true },
     ));
 
-  test('the typed client is a module as it is, exact, on a page of another origin', () =>
+  test('the typed client works unbundled as a module, with exact digits, on a page of another origin', () =>
     visit(async (page) => {
       await page.route('/client/**', async (route) => {
         const path = new URL(route.request().url()).pathname.replace('/client/', '');
@@ -111,9 +111,9 @@ inBrowser(() => {
       const load = "import { AnimalStore } from '/client/index.js'; globalThis.AnimalStore = AnimalStore;";
       await page.addScriptTag({ type: 'module', content: load });
       await page.waitForFunction('globalThis.AnimalStore');
-      // Routes keep the browser's cache off.
+      // Routes disable the browser's cache.
       await page.unrouteAll();
-      const shown = await page.evaluate(
+      const result = await page.evaluate(
         async ([url, key]) => {
           const { AnimalStore } = globalThis as unknown as typeof import('animal-store-client');
           const store = new AnimalStore({ url: `${url}`, key: `${key}` });
@@ -123,7 +123,7 @@ inBrowser(() => {
           const added: string[] = [];
           for await (const { name } of store.added({ after: 0 })) if (added.push(name) === 3) break;
           const { pets } = await store.graphql<{ pets: Array<{ categoryId: string }> }>('{ pets { categoryId } }');
-          // The same animals from the browser's cache, now with a page after them.
+          // The browser's cache has the same animals, but now a page follows them.
           const { next: none } = await store.page({ limit: 3 });
           await store.create({ name: 'd', categoryId: 1 });
           const { items, next } = await store.page({ limit: 3 });
@@ -132,7 +132,7 @@ inBrowser(() => {
         },
         [store.origin, store.key],
       );
-      expect(shown).toEqual({
+      expect(result).toEqual({
         walked: ['a', 'b', 'c'].map((name) => `${name} 9223372036854775807`),
         added: ['a', 'b', 'c'],
         categoryId: '9223372036854775807',

@@ -17,7 +17,7 @@ async function create(name: string, categoryId: string): Promise<void> {
   if (status !== 201) throw new Error(`The creation of ${name} got ${status}.`);
 }
 
-const shown = (page: Page, text: string) =>
+const untilShown = (page: Page, text: string) =>
   page.locator('.result-window .view-lines').filter({ hasText: text }).waitFor();
 
 async function openGraphiQL(page: Page, example?: string): Promise<void> {
@@ -38,14 +38,14 @@ const pictures: Record<string, (page: Page) => Promise<unknown>> = {
   },
   graphiql: async (page) => {
     await openGraphiQL(page);
-    await shown(page, 'Rex');
+    await untilShown(page, 'Rex');
   },
   'live-list': async (page) => {
     await openGraphiQL(page, 'Follow what is added');
     await page.getByRole('button', { name: /^Stop query/ }).waitFor();
     await page.waitForTimeout(1000);
     await create('Kim', '9223372036854775807');
-    await shown(page, 'Kim');
+    await untilShown(page, 'Kim');
   },
 };
 

@@ -4,14 +4,14 @@ import { lexer, type Tokens } from 'marked';
 /** A fenced block of a page. */
 export interface Block {
   page: string;
-  /** Of its fence, for messages. */
+  /** The line of its fence, for messages. */
   line: number;
-  /** What stands behind the fence. */
+  /** The word after the fence. */
   language: string;
   text: string;
 }
 
-/** What a reader is sent to: every command and snippet in them is run or checked. */
+/** The pages for readers. Every command and snippet in them is run or checked. */
 export const pages = [
   'README.md',
   'SECURITY.md',
@@ -23,7 +23,7 @@ export const pages = [
   'bench/README.md',
 ];
 
-/** Of a page; those within lists and quotes are not. */
+/** The blocks of a page, without those in lists and quotes. */
 export function blocksOf(page: string): Block[] {
   let line = 1;
   const tokens = lexer(readFileSync(page, 'utf8')) as Tokens.Code[];
@@ -34,6 +34,6 @@ export function blocksOf(page: string): Block[] {
   });
 }
 
-/** What a test of a block is called. */
+/** The name of the test of a block. */
 export const nameOf = ({ page, line, language, text }: Block) =>
   `${page}:${line} ${language || 'output'}: ${text.trim().split('\n', 1)[0]}`;

@@ -1,72 +1,72 @@
 const ofExamples = 'test/deep/examples/programs.test.ts takes it from the page and runs it';
-const ofClient = 'test/deep/examples/programs.test.ts takes it from the page and has it compiled';
+const ofClient = 'test/deep/examples/programs.test.ts takes it from the page and compiles it';
 
-/** Blocks that are not run here, by page, why, and how they begin. A page's new block is run, or has to be listed. */
+/** Blocks that the tests do not run, by page, with the reason and their beginnings. Every other block is run. */
 export const exceptions: Array<[page: string, reason: string, ...beginnings: string[]]> = [
-  ['README.md', 'CI installs so; test/operations/program.test.ts starts on an empty folder', 'npm ci && npm start'],
-  ['README.md', 'it is what runs this', 'npm ci && npm test'],
+  ['README.md', 'CI installs it; test/operations/program.test.ts starts on an empty folder', 'npm ci && npm start'],
+  ['README.md', 'it runs this test', 'npm ci && npm test'],
   ['README.md', 'needs a PostgreSQL: CI runs the suite on one, test/keys the commands', 'export DATABASE_URL='],
   [
     'README.md',
-    'needs Docker; test/deep/operations/container.test.ts holds the files to the service',
+    'needs Docker; test/deep/operations/container.test.ts compares the files with the service',
     'POSTGRES_PASSWORD=... docker compose up',
   ],
   ['CONTRIBUTING.md', 'runs for ever', 'npm ci && npm run dev'],
-  ['CONTRIBUTING.md', 'CI has its short round; the whole takes half an hour', 'npm run drill '],
+  ['CONTRIBUTING.md', 'CI runs a short round; a whole one takes half an hour', 'npm run drill '],
   ['bench/README.md', 'needs a PostgreSQL, and 25 minutes; npm run check has its types', 'export BENCH_DATABASE_URL='],
   ['clients/typescript/README.md', ofExamples, 'npm run --silent build', 'mkdir shop && cd shop'],
   ['clients/typescript/README.md', ofClient, 'for await (const pet of store.pets(', 'const list = new AnimalStore('],
   ['clients/typescript/README.md', ofClient, 'for await (const pet of store.added(', 'const { createPet } =', 'try {'],
   [
     'docs/add-a-module.md',
-    'test/modules/toys.test.ts compares it with what runs',
+    'test/modules/toys.test.ts compares it with the code that runs',
     'const toyTable = defineEntity({',
     'open({ database }) {',
   ],
   [
     'docs/add-a-module.md',
-    'test/modules/visits.test.ts compares it with what runs',
+    'test/modules/visits.test.ts compares it with the code that runs',
     '#transaction<Result>(work',
     'async list(query',
     "const one = '/visits/",
   ],
   [
     'docs/add-a-module.md',
-    'a change to the sources; the test hands the same list over',
+    'a change to the sources; the test passes the same list',
     'cp -r test/modules/toys src/toys',
     'import { toysModule }',
   ],
   [
     'docs/clients.md',
-    'needs @tanstack/react-query; test/deep/clients/typescript.test.ts has what the client promises',
+    'needs @tanstack/react-query; test/deep/clients/typescript.test.ts tests the client',
     'import { useInfiniteQuery, useQueryClient }',
     'import { QueryClient }',
   ],
   [
     'docs/assistants.md',
-    'needs an assistant; test/deep/clients/mcp.test.ts has the official client',
+    'needs an assistant; test/deep/clients/mcp.test.ts uses the official client',
     'claude mcp add --transport http animal-store',
   ],
   [
     'docs/deploy.md',
-    'needs Docker; test/deep/operations/container.test.ts and proxy.test.ts hold the files to the service',
+    'needs Docker; test/deep/operations/container.test.ts and proxy.test.ts compare the files with the service',
     'export POSTGRES_PASSWORD=$(openssl rand -hex 32)',
     'docker compose build',
   ],
   [
     'docs/deploy.md',
-    'needs a cluster; test/deep/operations/manifests.test.ts checks what is applied',
+    'needs a cluster; test/deep/operations/manifests.test.ts checks the manifests',
     'kubectl create secret generic animal-store',
   ],
   ['docs/deploy.md', 'test/deep/operations/monitoring.test.ts does it', 'cd operations/prometheus'],
-  ['docs/develop.md', 'runs for ever, or is what runs this', 'npm run dev '],
-  ['docs/develop.md', 'needs Citus; CI does it where it is', 'TEST_CITUS=8 '],
+  ['docs/develop.md', 'runs for ever, or runs this test', 'npm run dev '],
+  ['docs/develop.md', 'needs Citus; CI runs it where Citus is installed', 'TEST_CITUS=8 '],
   [
     'docs/live.md',
     'needs @apollo/client; test/deep/clients/live.test.ts follows and continues in the same way',
     'import { ApolloClient, gql, HttpLink, InMemoryCache }',
   ],
-  ['docs/logs.md', 'people and machines of an example; test/deep/keys/commands.test.ts has the columns', 'id  at '],
+  ['docs/logs.md', 'users and hosts of an example; test/deep/keys/commands.test.ts checks the columns', 'id  at '],
   ['docs/move.md', 'needs a PostgreSQL; test/deep/operations/promote.test.ts does it', 'createdb store '],
   ['docs/move.md', "needs a PostgreSQL; PostgreSQL's own tools", 'pg_dump --format=custom'],
   [
@@ -76,10 +76,10 @@ export const exceptions: Array<[page: string, reason: string, ...beginnings: str
   ],
   [
     'docs/runbook.md',
-    'to be typed at a fault; test/deep/operations/monitoring.test.ts checks queries and metrics',
+    'for use during a fault; test/deep/operations/monitoring.test.ts checks queries and metrics',
     'curl -s http://127.0.0.1:9464/readyz ',
   ],
-  ['docs/graphql.md', 'of another subgraph; examples/federation/visits.js has it', 'type Visit {'],
+  ['docs/graphql.md', 'a type of another subgraph; examples/federation/visits.js has it', 'type Visit {'],
   [
     'docs/scale.md',
     'needs Citus; test/deep/database/citus.test.ts does it',
@@ -91,10 +91,10 @@ export const exceptions: Array<[page: string, reason: string, ...beginnings: str
   ['examples/mcp/README.md', ofExamples, 'python3 tools.py'],
   ['examples/node/README.md', ofExamples, 'npm run --silent build --prefix ../../clients/typescript'],
   ['examples/python/README.md', ofExamples, 'python3 pets.py'],
-  ['examples/federation/README.md', 'test/deep/examples/federation.test.ts runs these', 'node visits.js & node super'],
-  ['examples/federation/README.md', 'for a gateway; test/deep/examples/federation.test.ts asks for both', '{'],
+  ['examples/federation/README.md', 'test/deep/examples/federation.test.ts runs them', 'node visits.js & node super'],
+  ['examples/federation/README.md', 'for a gateway; test/deep/examples/federation.test.ts queries both', '{'],
   ['examples/react/README.md', 'runs for ever; test/deep/browser/react-example.test.ts', 'npm run dev'],
 ];
 
-/** Programs that not every machine has: their blocks are skipped without them. CI has them. */
+/** Programs that some machines lack: blocks that need them are skipped there. CI has them. */
 export const optional = ['curl', 'jq'];

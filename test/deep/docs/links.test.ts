@@ -5,7 +5,7 @@ import { getHeadingList, gfmHeadingId } from 'marked-gfm-heading-id';
 import { expect, test } from '../../support/jest.ts';
 import { pages } from './blocks.ts';
 
-/** Links between the pages, to their headings, and to files of the repository; and files that are only named. */
+/** Links between pages, to headings and to files of the repository, and the names of files in the text. */
 
 const linked = [...pages, 'CHANGELOG.md'];
 const texts = new Map(linked.map((page) => [page, readFileSync(page, 'utf8')]));
@@ -27,30 +27,30 @@ const linksOf = (page: string) =>
       return { target, file: path ? normalize(join(dirname(page), path)) : page, anchor };
     });
 
-test.each(linked)('every link of %s leads somewhere', (page) => {
+test.each(linked)('every link of %s has a target', (page) => {
   const broken = linksOf(page).filter(
     ({ file, anchor }) => !existsSync(file) || (anchor !== undefined && !anchorsOf(file).includes(anchor)),
   );
   expect(broken).toEqual([]);
 });
 
-/** Files in examples that a reader is to make, or that are made while it runs. */
-const ofReaders = /^(?:dist|src\/toys|node_modules)\/|^src\/\*|\.\.\.|\*/;
+/** Files in examples that a reader creates, or that a program creates when it runs. */
+const createdByReaders = /^(?:dist|src\/toys|node_modules)\/|^src\/\*|\.\.\.|\*/;
 
-test.each(linked)('every file of the repository that %s names is there', (page) => {
+test.each(linked)('every file of the repository that %s names exists', (page) => {
   const named = [
     ...prose(page).matchAll(/`((?:src|test|docs|schema|migrations|operations|drills|bench|dist)\/[\w./*-]+)`/g),
   ];
   const missing = named
     .map(([, path = '']) => path)
-    .filter((path) => !ofReaders.test(path) && !existsSync(path) && !existsSync(`${path}.ts`));
+    .filter((path) => !createdByReaders.test(path) && !existsSync(path) && !existsSync(`${path}.ts`));
   expect(missing).toEqual([]);
 });
 
 const { scripts } = JSON.parse(readFileSync('package.json', 'utf8'));
 
 test.each(pages.filter((page) => page !== 'examples/react/README.md'))(
-  'every npm script that %s names is there',
+  'every npm script that %s names exists',
   (page) => {
     const named = [...readFileSync(page, 'utf8').matchAll(/\bnpm run (?:--silent )?([a-z][\w:]*)/g)];
     const missing = named.map(([, name = '']) => name).filter((name) => !(name in scripts));
@@ -58,12 +58,12 @@ test.each(pages.filter((page) => page !== 'examples/react/README.md'))(
   },
 );
 
-test('README.md leads to every page, those of an example by way of examples/README.md', () => {
+test('README.md links to every page, or examples/README.md does', () => {
   const reached = ['README.md', 'examples/README.md'].flatMap(linksOf).map(({ file }) => file);
   expect(pages.filter((page) => page !== 'README.md' && !reached.includes(page))).toEqual([]);
 });
 
-test('docs/develop.md names source files by names that only one has, with functions that it has', () => {
+test('docs/develop.md names source files by unique names, with functions that exist in them', () => {
   const sources = globSync(['src/**/*.ts', 'packages/*/src/**/*.ts']);
   const wrong: string[] = [];
   for (const [, name = '', functions = ''] of prose('docs/develop.md').matchAll(/`([\w.-]+\.ts)`((?:, `#?\w+`)*)/g)) {

@@ -18,18 +18,18 @@ import {
 } from '../../support/process.ts';
 import { areShown, type Command, isShown } from './commands.ts';
 
-/** Where the pages say that the service is. */
+/** The addresses of the service in the pages. */
 const shown = { service: '127.0.0.1:4000', operations: '127.0.0.1:9464' };
 
-/** A folder of the test itself, in the reader's. */
+/** A folder of the test itself, in the folder of the reader. */
 const ours = '.session';
 
-/** A reader at a new store: a folder like the repository's, shells in it, and the service beside it. */
+/** A reader with a new store: a folder like that of the repository, shells in it, and a running service. */
 export class Session {
   #blocks = 0;
-  /** By the last command or program that has ended. */
+  /** The output of the last command or program that has ended. */
   #printed = '';
-  /** What goes on, in a terminal of its own. */
+  /** A command that continues, as in a second terminal. */
   #stream: Running | undefined;
   readonly #state: string;
 
@@ -63,14 +63,14 @@ export class Session {
     return new Session(folder, key, server, operations, database);
   }
 
-  /** The next page begins as the first one did: with a key, no animals, and a new shell. */
+  /** Restores the state of the beginning for the next page: a key, no animals, and a new shell. */
   async turnPage(): Promise<void> {
     await this.#endStream();
-    for (const text of anew) await sql(this.database, text);
+    for (const text of resetStatements) await sql(this.database, text);
     await rm(this.#state, { force: true });
   }
 
-  /** What a reader would type: addresses and keys are those of this service. */
+  /** The text that a reader would type, with the addresses and the key of this service. */
   #typed(text: string): string {
     return this.#placed(text).replaceAll('ask_...', this.key);
   }
@@ -81,9 +81,9 @@ export class Session {
   }
 
   /**
-   * Runs commands one after the other in one shell. `curl -N` alone is left to go on.
+   * Runs commands one after the other in one shell. A block that begins with `curl -N` continues in the background.
    *
-   * @throws Error that says which one did not do what the page says
+   * @throws Error that names the command whose result differs from the page
    */
   async run(commands: Command[]): Promise<void> {
     const [first] = commands;
@@ -100,44 +100,44 @@ export class Session {
     this.#printed = await readFile(`${place}-${commands.length - 1}.out`, 'utf8');
   }
 
-  /** A command that goes on until the page is turned, in a terminal of its own. */
+  /** Starts a command that runs until the next page, as in a second terminal. */
   async #follow({ text }: Command): Promise<void> {
     const place = join(this.folder, ours, `block-${++this.#blocks}`);
     await this.#write(place, `export STEP=${place}\n${this.#typed(text)}`);
     this.#stream = this.#command(['bash', place]);
   }
 
-  /** Variables of one block are there in the next, as in a reader's shell. */
+  /** The next block has the variables of the one before, as in a shell of a reader. */
   #write(place: string, script: string): Promise<void> {
     return writeFile(place, `set -aeuo pipefail\n[ ! -e ${this.#state} ] || . ${this.#state}\n${script}`);
   }
 
-  /** Runs a program of the page until it ends, or has printed what the page shows. */
+  /** Runs a program of the page until it ends, or its output matches the page. */
   async runFile(text: string, ending: 'mjs' | 'mts', shown: string | undefined): Promise<void> {
     const file = join(this.folder, `block-${++this.#blocks}.${ending}`);
     await writeFile(file, this.#typed(text));
     const { child, output, ended } = this.#command([process.execPath, file]);
     let end: Ended | undefined;
-    ended.then((its) => (end = its));
+    ended.then((result) => (end = result));
     await eventually(async () => end !== undefined || (shown !== undefined && isShown(shown, output.stdout)));
-    if (end && end.code !== 0) throw new Error(`It ended with ${end.code}: ${end.stderr}`);
+    if (end && end.code !== 0) throw new Error(`The program ended with ${end.code}: ${end.stderr}`);
     child.kill();
     this.#printed = (await ended).stdout;
-    if (shown !== undefined) compared(shown, this.#printed);
+    if (shown !== undefined) assertShown(shown, this.#printed);
   }
 
-  /** Compares with what was printed last; where a command goes on, with all that it prints in the end. */
-  async shows(text: string): Promise<void> {
+  /** Compares a text with the last output, or with the growing output of a command that continues. */
+  async expectOutput(text: string): Promise<void> {
     const stream = this.#stream;
-    if (!stream) return compared(text, this.#printed);
+    if (!stream) return assertShown(text, this.#printed);
     await eventually(async () => {
-      compared(text, stream.output.stdout);
+      assertShown(text, stream.output.stdout);
       return true;
     });
   }
 
-  /** Asks GraphQL, which must answer without errors. */
-  async ask(query: string, variables: object): Promise<void> {
+  /** Sends a GraphQL query, whose response must have no errors. */
+  async query(query: string, variables: object): Promise<void> {
     const { text, errors } = await graphqlText({ ...this.server, key: this.key }, { query, variables });
     if (errors) throw new Error(text);
     this.#printed = text;
@@ -159,28 +159,28 @@ export class Session {
   #command(command: string[]): Running {
     const path = [join(this.folder, ours), resolve('node_modules/.bin'), process.env.PATH].join(':');
     const env = { PATH: path, HOME: this.folder, KEY: this.key, NODE_COMPILE_CACHE: resolve('dist/compile-cache') };
-    // With its own clock, which ends what it has started, too.
+    // `timeout` also ends the processes that the command has started.
     return runCommand(['timeout', '60', 'env', '-C', this.folder, ...command], env);
   }
 
   async #compare({ text, status, output }: Command, step: string, code: number | null, stderr: string): Promise<void> {
     const read = (name: string) => readFile(`${step}.${name}`, 'utf8').catch(() => undefined);
-    const [printed, complaints] = [await read('out'), await read('err')];
+    const [printed, errors] = [await read('out'), await read('err')];
     if (printed === undefined) throw new Error(`The shell ended with ${code} before:\n${text}\n${stderr}`);
-    const fail = (what: string) => new Error(`${what}\n${text}\nprinted:\n${printed}\n${complaints}`);
+    const fail = (message: string) => new Error(`${message}\n${text}\nprinted:\n${printed}\n${errors}`);
     const statuses = [...((await read('headers')) ?? '').matchAll(/^HTTP\/\S+ (\d{3})/gm)];
-    const got = Number(statuses.at(-1)?.[1]);
-    if (status !== undefined && got !== status) throw fail(`The page says ${status}, and it is ${got}:`);
-    if (status === undefined && got >= 400 && !output?.startsWith('HTTP/'))
-      throw fail(`Without a word of the page it is ${got}:`);
+    const actual = Number(statuses.at(-1)?.[1]);
+    if (status !== undefined && actual !== status) throw fail(`The page shows ${status}, but it is ${actual}:`);
+    if (status === undefined && actual >= 400 && !output?.startsWith('HTTP/'))
+      throw fail(`The page shows no status, but it is ${actual}:`);
     if (output === undefined) return;
-    const told = this.#placed(output);
-    const isThere = printed.startsWith('HTTP/') ? areShown(told, printed) : isShown(told, printed);
-    if (!isThere) throw fail(`The page says:\n${output}\nof:`);
+    const expected = this.#placed(output);
+    const isExpected = printed.startsWith('HTTP/') ? areShown(expected, printed) : isShown(expected, printed);
+    if (!isExpected) throw fail(`The page shows:\n${output}\nfor:`);
   }
 }
 
-const anew = [
+const resetStatements = [
   'delete from idempotency_key',
   'delete from deprecated_call',
   'delete from pet',
@@ -190,16 +190,16 @@ const anew = [
   'delete from key_event where id > 1',
 ];
 
-/** Keeps the status, which the pages say, and complains of what cannot be asked at all. */
+/** Stores the status, which the pages show, and prints an error when a request fails. */
 const curl = '#!/bin/sh\nexec /usr/bin/curl -sS -D "$STEP.headers" "$@"\n';
 
-function compared(shown: string, printed: string): void {
-  if (!isShown(shown, printed)) throw new Error(`The page shows:\n${shown}\nand it is:\n${printed}`);
+function assertShown(shown: string, printed: string): void {
+  if (!isShown(shown, printed)) throw new Error(`The page shows:\n${shown}\nbut the output is:\n${printed}`);
 }
 
 /**
- * What npm does with the scripts of package.json that are the program, without a look at its build. The service runs
- * already, and the typed client has been built by npm test.
+ * Runs the scripts of package.json that are the program like npm, but does not check its build. The service runs
+ * already, and `npm test` has built the typed client.
  */
 async function npm(): Promise<string> {
   const { scripts } = JSON.parse(await readFile('package.json', 'utf8')) as { scripts: Record<string, string> };

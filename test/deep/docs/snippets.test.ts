@@ -9,8 +9,8 @@ import { exceptions, optional } from './exceptions.ts';
 import { Session } from './session.ts';
 
 /**
- * Every fenced block of the pages is run, in the order of its page, on a new store of that page, or checked by what its
- * language allows. What cannot be run here is listed in exceptions.ts, with the reason.
+ * Every fenced block of the pages is run, in the order of its page, on a new store of that page, or checked as far as
+ * its language allows. exceptions.ts lists the blocks that cannot run here, with the reason.
  */
 
 const schema = buildSchema(readFileSync('schema/schema.graphql', 'utf8'));
@@ -24,10 +24,10 @@ const missing = optional.filter((program) => !folders.some((folder) => existsSyn
 const needs = ({ language, text }: Block) =>
   language === 'sh' ? missing.filter((program) => new RegExp(`\\b${program} `).test(text)) : [];
 
-/** Languages of what is looked at, and not run. */
+/** Checks of languages that are not run. */
 const parsed: Record<string, (text: string) => unknown> = {
   json: JSON.parse,
-  // GitHub draws it; a file that it names is looked for by links.test.ts.
+  // GitHub renders it; links.test.ts checks the files that it names.
   mermaid: (text) => expect(text).toMatch(/^flowchart (?:TB|LR)\n/),
   yaml: (text) => parseAllDocuments(text).flatMap(({ errors }) => errors.map((error) => expect(error).toBeUndefined())),
 };
@@ -60,18 +60,18 @@ onEmbedded.each(pages.map((page) => [page, blocksOf(page)] as const))('%s', (_pa
         expect(validate(schema, parse(text))).toEqual([]);
         const next = blocks[at + 1];
         const variables = next?.language === 'json' ? JSON.parse(next.text) : {};
-        await reader.ask(text, variables);
-      } else if (language === '') await reader.shows(text);
+        await reader.query(text, variables);
+      } else if (language === '') await reader.expectOutput(text);
       else {
         const check = parsed[language];
-        if (!check) throw new Error(`Nobody knows how to check ${language}: list it in exceptions.ts, or say how.`);
+        if (!check) throw new Error(`There is no check for ${language}: add one, or list the block in exceptions.ts.`);
         check(text);
       }
     });
   }
 });
 
-test.each(exceptions)('what is listed of %s as not run is there: %s', (page, _why, ...beginnings) => {
+test.each(exceptions)('the blocks of %s that are listed as not run exist: %s', (page, _why, ...beginnings) => {
   const texts = blocksOf(page).map(({ text }) => text);
   expect(beginnings.filter((start) => !texts.some((text) => text.startsWith(start)))).toEqual([]);
 });

@@ -19,8 +19,8 @@ const run = promisify(execFile);
 const running: Running[] = [];
 let supergraph: string;
 
-/** Runs a program of the example. @returns the address that it prints */
-async function started(program: string, args: string[] = []): Promise<string> {
+/** Starts a program of the example. @returns the address that it prints */
+async function startProgram(program: string, args: string[] = []): Promise<string> {
   const process = runFile(`${folder}/${program}`, args, { PORT: '0', NODE_ENV: 'production' });
   running.push(process);
   const addressOf = () => /: (http:\/\/\S+)/.exec(process.output.stdout)?.[1];
@@ -33,7 +33,7 @@ async function started(program: string, args: string[] = []): Promise<string> {
 
 beforeAll(async () => {
   await rest(store, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId } });
-  const VISITS_URL = await started('visits.js');
+  const VISITS_URL = await startProgram('visits.js');
   supergraph = join(await newFolder(), 'supergraph.graphql');
   const env = { KEY: store.key, ANIMALS_URL: `${store.origin}/graphql`, VISITS_URL };
   await run(process.execPath, [`${folder}/supergraph.js`, supergraph], { env });
@@ -52,20 +52,20 @@ test('the supergraph has the animals of the store, and the fields of both subgra
 describe.each(['apollo.js', 'hive.js'])('behind %s', (program) => {
   let gateway: string;
   beforeAll(async () => {
-    gateway = await started(program, [supergraph]);
+    gateway = await startProgram(program, [supergraph]);
   });
 
-  async function ask(query: string, variables = {}, key: string | null = store.key) {
+  async function execute(query: string, variables = {}, key: string | null = store.key) {
     const headers = { 'content-type': 'application/json', ...(key && { authorization: `Bearer ${key}` }) };
     const response = await fetch(gateway, { method: 'POST', headers, body: toJson({ query, variables }) });
     return (await response.json()) as { data?: unknown; errors?: Array<{ extensions: { code?: string } }> };
   }
 
-  test('an animal of another subgraph is found in the store by its id; null where there is none', async () => {
+  test('the store finds an animal of another subgraph by its id, or null for an unknown id', async () => {
     const pet = { id: '1', name: 'Rex', categoryId: `${categoryId}`, status: 'available' };
     for (let time = 1; time <= 3; time += 1) {
-      // Hive Gateway adds an error to the one that does not exist, and Apollo Gateway an extension.
-      const { data } = await ask('{ visits { reason pet { id name categoryId status } } }');
+      // For the unknown animal Hive Gateway adds an error, and Apollo Gateway an extension.
+      const { data } = await execute('{ visits { reason pet { id name categoryId status } } }');
       expect(data).toEqual({
         visits: [
           { reason: 'vaccination', pet },
@@ -77,21 +77,21 @@ describe.each(['apollo.js', 'hive.js'])('behind %s', (program) => {
 
   test('an animal of the store has the fields of another subgraph', async () => {
     const rex = { name: 'Rex', visits: [{ reason: 'vaccination' }] };
-    expect(await ask('{ pets(limit: 1) { name visits { reason } } }')).toEqual({ data: { pets: [rex] } });
+    expect(await execute('{ pets(limit: 1) { name visits { reason } } }')).toEqual({ data: { pets: [rex] } });
     const query = '{ petsConnection(first: 1) { edges { node { name visits { reason } } } pageInfo { startCursor } } }';
     const petsConnection = { edges: [{ node: rex }], pageInfo: { startCursor: '1' } };
-    expect(await ask(query)).toEqual({ data: { petsConnection } });
+    expect(await execute(query)).toEqual({ data: { petsConnection } });
   });
 
-  test("ids beyond 2^53 are exact to the store and back; the client's key decides what it may do", async () => {
+  test('ids beyond 2^53 stay exact in both directions; the key of the client decides its rights', async () => {
     const query =
       'mutation Add($id: ID!) { createPet(input: { name: "Tom", categoryId: $id }) { categoryId visits { reason } } }';
     const created = { data: { createPet: { categoryId: '9223372036854775807', visits: [] } } };
-    expect(await ask(query, { id: '9223372036854775807' })).toEqual(created);
+    expect(await execute(query, { id: '9223372036854775807' })).toEqual(created);
     const { key: reader } = await store.keys.issue({ name: 'reader', scope: KeyScope.read });
-    const refused = await ask(query, { id: '1' }, reader);
+    const refused = await execute(query, { id: '1' }, reader);
     expect(refused.errors?.[0]?.extensions.code).toBe('FORBIDDEN');
-    const { errors } = await ask('{ pets { name } }', {}, null);
+    const { errors } = await execute('{ pets { name } }', {}, null);
     expect(errors?.[0]?.extensions.code).toBe('UNAUTHENTICATED');
   });
 });

@@ -13,7 +13,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '../../s
 import { rest } from '../../support/rest.ts';
 import { storeForAll } from '../../support/store.ts';
 
-/** examples/, as their pages say, with the service. */
+/** The programs of examples/, run with the commands of their pages against the service. */
 
 const store = storeForAll({ MCP: 'true' });
 beforeEach(() => store.empty());
@@ -39,10 +39,10 @@ const shell = (commands: string, cwd: string, env: Record<string, string> = {}):
     (failure) => failure,
   );
 
-/** Runs what the page of an example says, in its folder. */
+/** Runs the commands of the page of an example, in its folder. */
 async function example(name: string, env: Record<string, string> = {}): Promise<Ended> {
   const [commands = ''] = await commandsOf(`examples/${name}/README.md`);
-  // `npm test` has built the client, which others use while this runs.
+  // `npm test` has built the client, which other tests use at the same time.
   return shell(commands.replace(/^npm run --silent build .*\n/m, ''), `examples/${name}`, {
     STORE_URL: store.origin,
     KEY: store.key,
@@ -50,24 +50,24 @@ async function example(name: string, env: Record<string, string> = {}): Promise<
   });
 }
 
-/** Works with a server in front of the service. */
-async function inFront(answer: RequestListener, work: (origin: string) => Promise<void>): Promise<void> {
-  const front = createServer(answer).listen(0, '127.0.0.1');
+/** Runs the work with a server in front of the service. */
+async function withServerInFront(listener: RequestListener, work: (origin: string) => Promise<void>): Promise<void> {
+  const front = createServer(listener).listen(0, '127.0.0.1');
   await once(front, 'listening');
   await work(`http://127.0.0.1:${(front.address() as AddressInfo).port}`).finally(() => front.close());
 }
 
-/** Carries out every other POST, beginning with the first, and loses its answer. */
-function losing(): RequestListener {
+/** Forwards all requests, but loses the responses to every other POST, from the first on. */
+function losingListener(): RequestListener {
   let posts = 0;
   return async (request, response) => {
     const { method = '', url: path = '', headers } = request;
     const body = method === 'POST' ? await text(request) : undefined;
     const { host, connection, 'transfer-encoding': _, ...kept } = headers;
-    const answer = await send(store.origin, { method, path, headers: kept as Record<string, string>, body });
+    const forwarded = await send(store.origin, { method, path, headers: kept as Record<string, string>, body });
     const isLost = method === 'POST' && ++posts % 2 === 1;
     if (isLost) response.writeHead(503).end();
-    else response.writeHead(answer.status, answer.headers).end(answer.text);
+    else response.writeHead(forwarded.status, forwarded.headers).end(forwarded.text);
   };
 }
 
@@ -99,7 +99,7 @@ ${b} b 1 available
 ${rex} Rex ${categoryId} available
 `,
   ],
-])('%s adds animals, and lists them page by page, with the last digit', async (name, shown) => {
+])('%s adds animals, and lists them page by page, with exact digits', async (name, shown) => {
   for (const name of ['a', 'b']) await rest(store, '/v1/pets', { method: 'POST', json: { name, categoryId: 1 } });
   const { stdout, stderr } = await example(name);
   const pets = await listed();
@@ -112,8 +112,8 @@ const byClient = (id: number | undefined) => `added Rex with the id ${id} in the
 by GraphQL: id ${id}, category ${categoryId}
 `;
 
-test.each(['node', 'python', 'curl'])('%s sends again what got lost, and adds it once', async (name) => {
-  await inFront(losing(), async (origin) => {
+test.each(['node', 'python', 'curl'])('%s sends a lost creation again, and adds the animal once', async (name) => {
+  await withServerInFront(losingListener(), async (origin) => {
     expect(await example(name, { STORE_URL: origin })).toMatchObject({ code: 0 });
   });
   const added = (await listed()).map(({ name }: { name: string }) => name);
@@ -124,34 +124,34 @@ const invalid = 'The API key is not valid.';
 test.each([
   ...['node', 'python', 'mcp'].map((name) => [name, 1, '', `UNAUTHENTICATED: ${invalid}\n`] as const),
   ['curl', 22, `- added by REST\n{"code":"UNAUTHENTICATED","message":"${invalid}","status":401}`, expect.any(String)],
-] as const)('%s says what is wrong with a key', async (name, code, stdout, stderr) => {
+] as const)('%s reports why a key is refused', async (name, code, stdout, stderr) => {
   expect(await example(name, { KEY: 'wrong' })).toMatchObject({ code, stdout, stderr });
 });
 
 describe.each(['node', 'python'])('%s', (name) => {
-  test('walks more than a page', async () => {
+  test('reads more than a page', async () => {
     await stock(store.database, 101);
     expect((await example(name)).stdout).toContain('\n102 available by REST\n');
   });
 
   test.each([
-    ['Retry-After is a date that is too far', 503, { 'retry-after': 'Wed, 21 Oct 2099 07:28:00 GMT' }],
-    ['the page of something else answers', 200, {}],
-  ])('asks once, and says what it got, where %s', async (_, status, headers) => {
-    let asked = 0;
-    const answer: RequestListener = (_, response) => {
-      asked++;
+    ['Retry-After is too late a date', 503, { 'retry-after': 'Wed, 21 Oct 2099 07:28:00 GMT' }],
+    ['the response is a page of HTML', 200, {}],
+  ])('sends one request, and reports the response, when %s', async (_, status, headers) => {
+    let requestCount = 0;
+    const listener: RequestListener = (_, response) => {
+      requestCount++;
       response.writeHead(status, headers).end('<h1>Welcome</h1>');
     };
-    await inFront(answer, async (origin) => {
+    await withServerInFront(listener, async (origin) => {
       const stderr = expect.stringMatching(/^UNEXPECTED_ANSWER: The answer /);
       expect(await example(name, { STORE_URL: origin })).toMatchObject({ code: 1, stderr });
     });
-    expect(asked).toBe(1);
+    expect(requestCount).toBe(1);
   });
 });
 
-test.each(['rest.http', 'graphql.http'])('http/%s has requests that answer as their titles say', async (file) => {
+test.each(['rest.http', 'graphql.http'])('http/%s has requests whose responses match their titles', async (file) => {
   const text = await readFile(`examples/http/${file}`, 'utf8');
   const [head = '', ...requests] = text.replace('ask_...', store.key).split(/^### /m);
   const variables = new Map(Array.from(head.matchAll(/^@(\w+) = (.*)$/gm), ([, name = '', value]) => [name, value]));
@@ -166,9 +166,9 @@ test.each(['rest.http', 'graphql.http'])('http/%s has requests that answer as th
     const [method = '', url = ''] = line.split(' ');
     const pairs = headers.map((header) => header.split(': ') as [string, string]);
     const init = { method, headers: pairs, ...(method === 'POST' && { body: body.join('\n\n') }) };
-    const answer = await fetch(url, init);
-    const problem = answer.status === 200 && /"errors"/.test(await answer.text()) ? ', with errors' : '';
-    statuses.push(`${title.replace(/\(\d+\)/, `(${answer.status}${problem})`)}`);
+    const response = await fetch(url, init);
+    const problem = response.status === 200 && /"errors"/.test(await response.text()) ? ', with errors' : '';
+    statuses.push(`${title.replace(/\(\d+\)/, `(${response.status}${problem})`)}`);
   }
   expect(statuses).toEqual(requests.map((request) => request.split('\n', 1)[0]));
 });
@@ -177,7 +177,7 @@ describe('the package of the typed client', () => {
   let folder: string;
   let sources: string;
   const offline = { npm_config_offline: 'true', npm_config_audit: 'false', npm_config_update_notifier: 'false' };
-  // What a clone has of it, before anything was built.
+  // The files of a clone that has not been built.
   const files = '.ci/release .gitignore .npmrc CHANGELOG.md package.json schema/openapi.json tsconfig.json';
   beforeAll(async () => {
     folder = await newFolder();
@@ -194,14 +194,14 @@ describe('the package of the typed client', () => {
     ['.', 'npm pack ./clients/typescript/dist'],
     ['clients/typescript', 'npm pack --ignore-scripts=false'],
     ['clients/typescript', 'npm publish --dry-run'],
-  ])('is not made empty in %s by %s', async (where, command) => {
+  ])('is not created empty in %s by %s', async (where, command) => {
     const { code, stderr } = await shell(command, join(sources, where), offline);
     expect(code).not.toBe(0);
     expect(stderr).toContain('npm error');
     expect((await readdir(join(sources, where))).filter((name) => name.endsWith('.tgz'))).toEqual([]);
   });
 
-  test('is made, installed and used as its page says', async () => {
+  test('is created, installed and used by the commands of its page', async () => {
     const here = (commands = '') =>
       commands.replaceAll('/tmp', folder).replace('http://127.0.0.1:4000', store.origin).replace('ask_...', store.key);
     const [pack, first] = await commandsOf('clients/typescript/README.md');
@@ -219,14 +219,14 @@ describe('the package of the typed client', () => {
 `);
   });
 
-  test('has what it needs and nothing else', async () => {
+  test('contains the files that it needs and no others', async () => {
     const files = await readdir(join(folder, 'shop/node_modules/animal-store-client'), { recursive: true });
     const kinds = files.map((path) => path.replace(/^.*\.(js|d\.ts)$/, '*.$1'));
     expect([...new Set(kinds)].sort()).toEqual(['*.d.ts', '*.js', 'LICENSE', 'README.md', 'generated', 'package.json']);
   });
 
   describe('in a release', () => {
-    /** A program that is not run to publish: it says what it was asked for. */
+    /** A program that runs, but only records its arguments instead of publishing. */
     const recorded = (name: string, kept: string) => `#!/bin/sh
 ${kept ? `[ "$1" = ${kept} ] || exec /usr/bin/env PATH="$REST" ${name} "$@"` : ''}
 echo "${name} $*" >>"$RECORD"
@@ -251,7 +251,7 @@ echo "${name} $*" >>"$RECORD"
       return shell(`.ci/release ${args.join(' ')}`, sources, env);
     };
 
-    test('stands against it what does not fit together, and nothing leaves the machine', async () => {
+    test('is refused when its parts do not match, and publishes nothing', async () => {
       const manifest = join(sources, 'clients/typescript/publish.json');
       const text = await readFile(manifest, 'utf8');
       await writeFile(manifest, text.replace('"1.0.0"', '"0.9.0"'));
@@ -265,7 +265,7 @@ echo "${name} $*" >>"$RECORD"
       expect((await release('--force')).code).toBe(2);
     });
 
-    test('goes out, once, when all is ready and it is said', async () => {
+    test('publishes once, when all is ready and --publish is given', async () => {
       const changelog = join(sources, 'CHANGELOG.md');
       const text = await readFile(changelog, 'utf8');
       await writeFile(changelog, text.replace('## Unreleased', '## 1.0.0 - 2026-11-22'));
@@ -288,7 +288,7 @@ echo "${name} $*" >>"$RECORD"
     });
   });
 
-  test('the TypeScript of its page has the types that the page says', async () => {
+  test('the TypeScript of its page compiles with the types of the package', async () => {
     const page = await readFile('clients/typescript/README.md', 'utf8');
     const snippets = Array.from(page.matchAll(/```ts\n(.*?)```/gs), ([, snippet]) => `{\n${snippet}}`);
     const file = join(folder, 'shop/page.mts');
@@ -298,7 +298,7 @@ echo "${name} $*" >>"$RECORD"
     expect(compiled.stdout).toBe('');
   });
 
-  test('an engine that would round is told at once what is needed', async () => {
+  test('an engine that would round fails at once with the required versions', async () => {
     const program = `delete JSON.rawJSON;
       const { AnimalStore } = await import('animal-store-client');
       new AnimalStore({ url: 'http://127.0.0.1', key: 'k' });`;
@@ -321,9 +321,9 @@ for await (const pet of store.added()) pet.id satisfies bigint;
 const textual = new AnimalStore({ url: '', key: '', ids: 'string' });
 for await (const pet of textual.added({ after: '5' })) pet.id satisfies string;
 (await textual.page()).next satisfies string | undefined;
-// @ts-expect-error Its ids are text.
+// @ts-expect-error Its ids are strings.
 (await textual.create({ name: 'Rex', categoryId: '5' })).id satisfies bigint;
-// @ts-expect-error There is no such status.
+// @ts-expect-error The status is unknown.
 store.pets({ status: 'gone' });
 // @ts-expect-error Its variables are required.
 store.graphql(CreatePetDocument);

@@ -17,7 +17,7 @@ import {
   isObjectType,
 } from 'graphql';
 
-/** By type: values that it takes, then values that it, or the service, refuses. */
+/** By type: valid values, then values that the type or the service refuses. */
 const literals: Record<string, [string[], string[]]> = {
   Int: [
     ['1', '3', '20', '100'],
@@ -41,7 +41,7 @@ type Text = fc.Arbitrary<string>;
 
 const random = (text: Text | string): Text => (typeof text === 'string' ? fc.constant(text) : text);
 const anyOf = (texts: string): Text => fc.constantFrom(...texts.split(' '));
-/** One of `odds` is the other. */
+/** `other` in one of `odds` cases. */
 const oneIn = (odds: number, usual: Text | string, other: Text | string): Text =>
   fc.oneof({ weight: odds - 1, arbitrary: random(usual) }, { weight: 1, arbitrary: random(other) });
 /** A template with random parts. */
@@ -51,13 +51,13 @@ const text = (strings: TemplateStringsArray, ...parts: Array<Text | string>): Te
 const anyLiteral = anyOf('null 1 "x" {} [] [[1]] $nobody RED {a:1} 1e400');
 
 /**
- * Random GraphQL documents for a schema, with every construct of the language: mostly valid ones, or, unless they may be
- * faulty, nearly always.
+ * Random GraphQL documents for a schema, with every construct of the language. Most are valid; without `mayBeFaulty`
+ * nearly all are.
  *
- * @param odds how rare is rare: one in so many
+ * @param odds a rare construct occurs once in so many cases
  */
 export function documents(schema: GraphQLSchema, { odds = 12, mayBeFaulty = true } = {}): Text {
-  /** The types of variables, by the names that they get. */
+  /** The types of the variables, by their names. */
   const typeOf = new Map<string, GraphQLInputType>();
   const known = new Map<string, Text>();
   const rarely = (usual: Text | string, other: Text | string) => oneIn(odds, usual, other);
@@ -100,7 +100,7 @@ export function documents(schema: GraphQLSchema, { odds = 12, mayBeFaulty = true
   }
 
   function selectionsOf(type: GraphQLObjectType, depth: number): Text {
-    const fields = fc.oneof(...Object.values(type.getFields()).map((one) => field(one, depth)));
+    const fields = fc.oneof(...Object.values(type.getFields()).map((definition) => field(definition, depth)));
     const inline = text`...${oneIn(3, ` on ${type.name}`, '')}${directives} ${selections(type, depth + 1)}`;
     const spread = oneIn(3, inline, text`...On${type.name}${directives}`);
     const selection = rarely(rarely(fields, faulty('__typename', 'nothing')), spread);
@@ -111,7 +111,7 @@ export function documents(schema: GraphQLSchema, { odds = 12, mayBeFaulty = true
   function field({ name, args, type }: GraphQLField<unknown, unknown>, depth: number): Text {
     const result = getNamedType(type);
     const inner = isObjectType(result) ? selections(result, depth + 1) : '';
-    // The same field with other arguments needs another name. The document replaces each # by a number of its own.
+    // A field with other arguments needs another name. The document replaces each # by a unique number.
     const alias = rarely('a#', anyOf('id name __proto__ then a'));
     const named = fc.tuple(given(args), alias, rarely('', alias)).map(([texts, needed, unneeded]) => {
       const own = texts ? needed : unneeded;
@@ -144,7 +144,7 @@ export function documents(schema: GraphQLSchema, { odds = 12, mayBeFaulty = true
     })
     .map(({ operations, first, fragments, defaults, extra, separator }) => {
       const spread = new Set(spreadIn(operations.join()));
-      // A fragment may spread others: they are visited, too.
+      // A fragment may spread others, which the loop visits, too.
       for (const name of spread) for (const other of spreadIn(fragments[name])) spread.add(other);
       const written = Array.from(spread, (name) => fragments[name]);
       const texts = operations.map(([kind, selected], at) => {

@@ -4,46 +4,46 @@ import { heapUsed } from '../../support/heap.ts';
 import { expect, test } from '../../support/jest.ts';
 import type { Store } from '../../support/store.ts';
 
-/** FUZZ_REQUESTS (21000; a tenth in `npm test`) in all and FUZZ_SEED (random) come from the environment. */
+/** FUZZ_REQUESTS (21000 in all; a tenth in `npm test`) and FUZZ_SEED (random) come from the environment. */
 const total = cases(21_000, 'FUZZ_REQUESTS');
 const seed = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 export interface Fuzz<Request> {
   name: string;
-  /** Which part of all requests this is. */
+  /** The share of all requests. */
   share: number;
   request: fc.Arbitrary<Request>;
-  /** Sends it and checks what comes back. @returns what that was, to be counted. @throws Error when it is not the contract's */
+  /** Sends a request, checks the response. @returns outcomes to count. @throws Error for a violation of the contract */
   send(request: Request, store: Store): Promise<string[]>;
   show(request: Request): string;
 }
 
-/** How much the heap may have grown over the run, after a collection: caches have their bounds, leaks have none. */
+/** How many bytes the heap may grow in a run, after a collection. Caches have bounds, leaks have none. */
 const allowedGrowth = 96 * 1024 * 1024;
 
-/** Defines the test that sends random requests, many at once, to one running service and checks every answer. */
+/** Defines the test that sends random requests, many at once, to a running service and checks every response. */
 export function fuzz<Request>(store: Store, { name, share, request, send, show }: Fuzz<Request>): void {
   const wanted = Math.ceil(total * share);
 
-  test(`${wanted} ${name} are answered by the contract, FUZZ_SEED=${seed}`, async () => {
+  test(`${wanted} ${name} get responses of the contract, FUZZ_SEED=${seed}`, async () => {
     const outcomes: Record<string, number> = {};
     let sent = 0;
     let warm = 0;
     const batches = fc.array(request, { minLength: 1, maxLength: 40, size: 'max' });
     const property = fc.asyncProperty(batches, async (batch) => {
       sent += batch.length;
-      const answers = await Promise.all(
-        batch.map((one) =>
-          send(one, store).catch((error: Error) => {
-            throw new Error(`${error.message}\n  of ${show(one)}`, { cause: error });
+      const results = await Promise.all(
+        batch.map((request) =>
+          send(request, store).catch((error: Error) => {
+            throw new Error(`${error.message}\n  of ${show(request)}`, { cause: error });
           }),
         ),
       );
-      for (const outcome of answers.flat()) outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+      for (const outcome of results.flat()) outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
       // The first half fills the caches.
       if (warm === 0 && sent >= wanted / 2) warm = heapUsed();
     });
-    // A batch has some fifteen requests. Its own report would show bodies of megabytes.
+    // A batch has some fifteen requests. The report of fast-check would show bodies of megabytes.
     const { failed, errorInstance } = await fc.check(property, { seed, numRuns: Math.ceil(wanted / 14) });
     if (failed)
       throw new Error(`after ${sent} requests: ${(errorInstance as Error).message}`, { cause: errorInstance });

@@ -70,7 +70,7 @@ const request = fc
     return { ...request, path: target.startsWith('http:') ? target.replaceAll('#', '') : target };
   });
 
-// Some requests never end; they shall not hold up the others.
+// Some requests never end. They must not delay the others.
 fuzz(storeForAll({ REQUEST_TIMEOUT_MS: '3000' }), {
   name: 'REST requests',
   share: 0.45,
@@ -81,7 +81,7 @@ fuzz(storeForAll({ REQUEST_TIMEOUT_MS: '3000' }), {
     const type: Record<string, string> = request.body === undefined ? {} : { 'content-type': 'application/json' };
     const sent = { ...request, headers: { ...credentials, ...type, ...request.headers } };
     const response = await send(store.origin, sent).catch((error: NodeJS.ErrnoException) => {
-      // What is no HTTP request has no method either: it is refused with a body, for which a client's HEAD is not ready.
+      // Bytes that are no HTTP request get a response with a body, which a client does not expect after HEAD.
       if (sent.method === 'HEAD' && error.code?.startsWith('HPE_')) return undefined;
       throw error;
     });

@@ -14,7 +14,7 @@ const fragments = fc.constantFrom(
 
 const cut = fc.record({ at: fc.nat(400), length: fc.nat(20), put: fc.oneof(numbers, fragments, fc.string()) });
 
-/** The text with pieces cut out and others put in. */
+/** The text with pieces replaced by others. */
 export function mutated(text: fc.Arbitrary<string>): fc.Arbitrary<string> {
   return fc.tuple(text, fc.array(cut, { minLength: 1, maxLength: 3 })).map(([whole, cuts]) =>
     cuts.reduce((now, { at, length, put }) => {
@@ -24,7 +24,7 @@ export function mutated(text: fc.Arbitrary<string>): fc.Arbitrary<string> {
   );
 }
 
-/** Any JSON value; `hard` numbers are written as they are. */
+/** Any JSON value; the numbers keep their digits. */
 export const anyJson = fc.oneof(
   { weight: 3, arbitrary: fc.json({ maxDepth: 3 }) },
   { weight: 2, arbitrary: numbers },
@@ -46,7 +46,7 @@ const members = fc.record(
 /** NewPet as JSON, its members valid or not. */
 export const newPetJson = members.map(toJson);
 
-/** Anything, what is known to be hard above all. */
+/** Any value; most are known to be difficult. */
 export const value = fc.oneof(
   fc.constantFrom<unknown[]>(...[1, 20, 101, 9007199254740993n, 2n ** 63n], null, true),
   fc.constantFrom('1', 'sold', 'lost', '\ud800', 'a\u0000'),
@@ -65,7 +65,7 @@ const input = mostly(
 const int = mostly(fc.integer({ min: 1, max: 100 }));
 const text = mostly(fc.oneof(fc.string(), int64.map(String)));
 const [yes, no] = [mostly(fc.boolean()), mostly(fc.constant(undefined))];
-/** Values named after their types, as `DocumentWriter` declares its variables. */
+/** Values named after their types, as `documents` declares its variables. */
 export const variables = fc.record(
   {
     ...{ vInt: int, vID: id, vIDx: id, vString: text, vStringx: text, vBooleanx: yes },
@@ -107,9 +107,9 @@ const headers = fc.record(
   },
   { requiredKeys: [] },
 );
-// A few at a time: all at once would always be refused for the first.
+// A few at a time: with all at once the first would always be refused.
 const pickedHeaders = fc.oneof({ weight: 2, arbitrary: fc.constant([]) }, fc.array(fc.nat(20), { maxLength: 3 }));
-/** None, or a few of those that servers are known to stumble over. */
+/** No header, or a few that are known to be difficult for servers. */
 export const someHeaders = fc.tuple(headers, pickedHeaders).map(([all, picked]) => {
   const entries = Object.entries(all);
   return Object.fromEntries(picked.flatMap((index) => (entries[index] ? [entries[index]] : [])));

@@ -3,8 +3,8 @@ import { expect, test } from '../../support/jest.ts';
 import { storeForAll } from '../../support/store.ts';
 
 /**
- * graphql-http's audits of the GraphQL-over-HTTP specification: a suite that we did not write. They are of the draft of
- * 2023, which had no 422: what the edition of September 2026 changed is listed here, and held by statuses.test.ts.
+ * graphql-http's audits of the GraphQL-over-HTTP specification, which we did not write. They test the draft of 2023,
+ * which had no 422. `changed` lists the rules that the edition of September 2026 changed; statuses.test.ts tests them.
  */
 const changed = new Map([
   ['423L', 'MAY use 400 status code on missing {query} parameter'],
@@ -24,11 +24,11 @@ test.each(audits.map(({ id, name, fn }) => [name, id, fn] as const))('%s (%s)', 
   expect(result.status === 'ok' ? '' : result.reason).toBe(expected);
 });
 
-test('the suite is whole', () => {
+test('the suite is complete', () => {
   expect(audits.length).toBeGreaterThanOrEqual(60);
 });
 
-/** Adds what the service wants of every client: a key. By GET too it is enough (14.26). */
+/** Adds the key that the service requires. It is enough for GET, too (14.26). */
 function fetchWithKey(url: string, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);
   headers.set('authorization', `Bearer ${store.key}`);

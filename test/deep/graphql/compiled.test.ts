@@ -14,8 +14,8 @@ import { documents } from '../fuzz/documents.ts';
 import { variables } from '../fuzz/values.ts';
 
 /**
- * A compiled operation answers what graphql-js answers, to the byte. Two stores are asked the same, one that
- * compiles and one that interprets, so that even the ids of created animals must agree. Everything is sent three times:
+ * A compiled operation has the same response as in graphql-js, to the byte. A store that compiles and one that
+ * interprets get the same requests, so that even ids of created animals must agree. Each request is sent three times:
  * interpreted the first time, compiled the second, from the cache the third; and then with other variables.
  *
  * DIFFERENTIAL_DOCUMENTS (3000; a tenth in `npm test`) and DIFFERENTIAL_SEED (random) come from the environment.
@@ -29,27 +29,27 @@ beforeAll(async () => {
   for (const { database } of [compiled, interpreted]) await stock(database, 4);
 });
 
-async function answer(store: Store, body: string): Promise<string> {
+async function respond(store: Store, body: string): Promise<string> {
   const { status, headers, text } = await graphqlText(store, body);
   return `${status} ${headers['content-type']} ${text}`;
 }
 
-/** @returns what the interpreting store answered */
+/** @returns the response of the interpreting store */
 async function assertEqual(request: object, times = 3): Promise<string> {
   const body = toJson(request);
-  let right = '';
+  let response = '';
   for (let time = 1; time <= times; time += 1) {
-    const [expected, found] = await Promise.all([answer(interpreted, body), answer(compiled, body)]);
-    expect({ time, answer: found }).toEqual({ time, answer: expected });
-    right = expected;
+    const [expected, actual] = await Promise.all([respond(interpreted, body), respond(compiled, body)]);
+    expect({ time, response: actual }).toEqual({ time, response: expected });
+    response = expected;
   }
-  return right;
+  return response;
 }
 
 const onPet = 'fragment P on Pet { name status }';
 const onQuery = 'fragment Q on Query { pets(limit: 1) { id } }';
 
-describe('conditions, fragments and variables are answered alike', () => {
+describe('conditions, fragments and variables have equal responses', () => {
   test.each([
     `query($a: Boolean!) { pets(limit: 1) { id ...P @include(if: $a) ...P } } ${onPet}`,
     `query($a: Boolean!) { pets(limit: 1) { id ...P ...P @include(if: $a) } } ${onPet}`,
@@ -70,14 +70,14 @@ describe('conditions, fragments and variables are answered alike', () => {
   });
 });
 
-test('what comes after a failed mutation does not happen', async () => {
+test('fields after a failed mutation are not executed', async () => {
   const create = (name: string) => `createPet(input: { name: "${name}", categoryId: 1 }) { id }`;
   await assertEqual({ query: `mutation { a: ${create('\\u0000')} b: ${create('b')} }` });
-  // The next id tells.
+  // The next id shows whether the second creation ran.
   await assertEqual({ query: `mutation { ${create('c')} }` });
 });
 
-test('variables that bear the names of inherited members', async () => {
+test('variables with the names of inherited members have equal responses', async () => {
   for (const name of ['toString', 'constructor', 'valueOf', 'hasOwnProperty', '__proto__']) {
     const query = `query($${name}: Int) { pets(limit: $${name}) { id } }`;
     for (const given of [{}, { [name]: 2 }]) await assertEqual({ query, variables: given });
@@ -88,16 +88,16 @@ test('variables that bear the names of inherited members', async () => {
 test.each([
   ['a document with one operation', '{ __typename }'],
   ['a document with several', 'query A { __typename } query B { __typename }'],
-])('nothing is kept of an operationName of 1 MB that names none, in %s', async (_what, query) => {
-  const ask = async (operationName: string) => {
+])('the service keeps nothing of an unknown operationName of 1 MB, in %s', async (_what, query) => {
+  const execute = async (operationName: string) => {
     const { errors, text } = await graphqlText(compiled, { query, operationName });
     expect(errors?.map(({ extensions }) => extensions)).toEqual([{ code: 'BAD_USER_INPUT', status: 400 }]);
     expect(errors?.[0]?.message).toMatch(/^Unknown operation named "/);
     expect(text.length).toBeLessThan(2000);
   };
-  for (let at = 0; at < 5; at += 1) await ask(`${at}`.padEnd(1_000_000, 'x'));
+  for (let at = 0; at < 5; at += 1) await execute(`${at}`.padEnd(1_000_000, 'x'));
   const before = heapUsed();
-  for (let at = 5; at < 105; at += 1) await ask(`${at}`.padEnd(1_000_000, 'x'));
+  for (let at = 5; at < 105; at += 1) await execute(`${at}`.padEnd(1_000_000, 'x'));
   // 100 MB were sent.
   expect((heapUsed() - before) / 1024 / 1024).toBeLessThan(40);
 });
@@ -107,7 +107,7 @@ test.each([
   [false, getIntrospectionQuery()],
   [false, '{ ...F } fragment F on Query { ... { __type(name: "Pet") { fields { name } } } }'],
   [false, 'query A { __typename } query B { __typename }'],
-])('it is %s that this is compiled: %s', (expected, text) => {
+])('it is %s that this document is compiled: %s', (expected, text) => {
   const document = parse(text);
   const node = getOperationAST(document, 'A') ?? (document.definitions[0] as OperationDefinitionNode);
   expect(isSuitable({ document, node, type: node.operation, hasDirectives: false } as Operation)).toBe(expected);
@@ -122,7 +122,7 @@ const document = fc.oneof(
 );
 const operationName = fc.constantFrom('Operation0', 'Operation1', '', 'Nobody', null);
 
-test(`${wanted} random documents are answered alike, compiled and interpreted, DIFFERENTIAL_SEED=${seed}`, async () => {
+test(`${wanted} random documents have equal responses, compiled and interpreted, DIFFERENTIAL_SEED=${seed}`, async () => {
   const counts = { documents: 0, conditional: 0, withData: 0, refused: 0 };
   await fc.assert(
     fc.asyncProperty(document, variables, variables, operationName, async (query, first, second, name) => {
@@ -132,10 +132,10 @@ test(`${wanted} random documents are answered alike, compiled and interpreted, D
         [first, 3],
         [second, 1],
       ] as const) {
-        const right = await assertEqual({ query, variables: given, ...named }, times);
+        const response = await assertEqual({ query, variables: given, ...named }, times);
         if (/@(?:skip|include)/.test(query)) counts.conditional += 1;
-        if (/"data":\{/.test(right)) counts.withData += 1;
-        if (!right.includes('"data"')) counts.refused += 1;
+        if (/"data":\{/.test(response)) counts.withData += 1;
+        if (!response.includes('"data"')) counts.refused += 1;
       }
     }),
     { numRuns: wanted, seed, endOnFailure: false },

@@ -7,7 +7,7 @@ import { send } from '../../support/http.ts';
 import { expect, test } from '../../support/jest.ts';
 import { onNode, storeForAll } from '../../support/store.ts';
 
-/** The explorers as responses; what they do in a browser is in `test/deep/browser/explorer.test.ts`. */
+/** The responses of the explorers; `test/deep/browser/explorer.test.ts` tests them in a browser. */
 
 const store = storeForAll();
 
@@ -19,11 +19,11 @@ const file = (name: string) => expect.stringMatching(new RegExp(`^graphiql/[0-9a
 const policyOf = ({ headers }: { headers: Record<string, unknown> }) =>
   `${headers['content-security-policy']}`.split(';');
 
-test('Sandbox may load what it needs from Apollo, and its page runs nothing but its own script', async () => {
-  const answer = await visit();
-  const [, start = ''] = /<script type="module">(.*?)<\/script>/s.exec(answer.text) ?? [];
-  const [, style = ''] = /<style>(.*?)<\/style>/s.exec(answer.text) ?? [];
-  expect(policyOf(answer)).toEqual([
+test('Sandbox may load its script and frame from Apollo, and its page runs no other script but its own', async () => {
+  const response = await visit();
+  const [, start = ''] = /<script type="module">(.*?)<\/script>/s.exec(response.text) ?? [];
+  const [, style = ''] = /<style>(.*?)<\/style>/s.exec(response.text) ?? [];
+  expect(policyOf(response)).toEqual([
     "default-src 'none'",
     `script-src ${hashOf(start)} https://embeddable-sandbox.cdn.apollographql.com/v2/embeddable-sandbox.umd.production.min.js`,
     `style-src ${hashOf(style)}`,
@@ -36,10 +36,10 @@ test('Sandbox may load what it needs from Apollo, and its page runs nothing but 
   ]);
 });
 
-test('GraphiQL is served by this service alone, at addresses that a proxy may prefix', async () => {
-  const answer = await send(store.origin, { path: '/graphiql' });
-  expect(answer.headers).toMatchObject({ 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-cache' });
-  expect(policyOf(answer)).toEqual([
+test('GraphiQL loads only from this service, at addresses that a proxy may prefix', async () => {
+  const response = await send(store.origin, { path: '/graphiql' });
+  expect(response.headers).toMatchObject({ 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-cache' });
+  expect(policyOf(response)).toEqual([
     "default-src 'none'",
     "script-src 'self'",
     "worker-src 'self'",
@@ -51,11 +51,11 @@ test('GraphiQL is served by this service alone, at addresses that a proxy may pr
     "form-action 'none'",
     "frame-ancestors 'none'",
   ]);
-  const addresses = [...answer.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, address]) => address);
+  const addresses = [...response.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, address]) => address);
   expect(addresses).toEqual(['favicon.ico', 'docs/static/theme.css', file('page.css'), file('page.js')]);
 });
 
-test('what GraphiQL loads is kept for ever, compressed for clients that can read it, and all there is', async () => {
+test('the files of GraphiQL are cached for ever, compressed for clients that support it; other files do not exist', async () => {
   const { text } = await send(store.origin, { path: '/graphiql' });
   const [, folder] = /src="graphiql\/(\w+)\/page\.js"/.exec(text) ?? [];
   const get = (path: string, headers = {}) => send(store.origin, { path: `/graphiql/${path}`, headers });
@@ -69,8 +69,8 @@ test('what GraphiQL loads is kept for ever, compressed for clients that can read
     vary: 'accept-encoding',
     'x-content-type-options': 'nosniff',
   });
-  const known = { 'accept-encoding': 'br', 'if-none-match': `${headers.etag}` };
-  expect((await get(`${folder}/page.js`, known)).status).toBe(304);
+  const cached = { 'accept-encoding': 'br', 'if-none-match': `${headers.etag}` };
+  expect((await get(`${folder}/page.js`, cached)).status).toBe(304);
   expect((await get(`${folder}/graphql.worker.js`)).headers['content-encoding']).toBeUndefined();
 
   for (const path of ['', 'other.js', '..%2f..%2fsrc%2fmain.js', '../../src/main.js', '%2e%2e/%2e%2e/src/main.js']) {
@@ -78,7 +78,7 @@ test('what GraphiQL loads is kept for ever, compressed for clients that can read
   }
 });
 
-test('with EXPLORER=false there are none, and introspection stays, which is apart from them', async () => {
+test('with EXPLORER=false there are no explorers; introspection is independent of them', async () => {
   await onNode(store, { EXPLORER: 'false' }, async (node) => {
     const message = 'An API key is required: Authorization: Bearer <API_KEY>.';
     const { status, headers, text } = await visit(node.origin);
@@ -102,7 +102,7 @@ test('with EXPLORER=false there are none, and introspection stays, which is apar
   });
 });
 
-test('every example works on a new store, in the document of Sandbox and in one of its own', async () => {
+test('every example works on a new store, in the document of Sandbox and in its own document', async () => {
   const { text } = await send(store.origin, { path: '/graphiql' });
   const [, listed = ''] = /id="examples">(.+)<\/script>/.exec(text) ?? [];
   const examples: Example[] = JSON.parse(listed);
@@ -111,14 +111,14 @@ test('every example works on a new store, in the document of Sandbox and in one 
   for (const { title, document, variables } of examples.filter(
     ({ document }) => !document.startsWith('subscription'),
   )) {
-    const answer = await graphqlText(store, { query: document, variables });
-    expect([title, answer.status, answer.errors]).toEqual([title, 200, undefined]);
+    const response = await graphqlText(store, { query: document, variables });
+    expect([title, response.status, response.errors]).toEqual([title, 200, undefined]);
   }
   // Sandbox sends its whole document with the name of one operation.
   const [, options = ''] = /id="options">(.+)<\/script>/.exec((await visit()).text) ?? [];
   const { document: query, variables } = JSON.parse(options).initialState;
   const added = await graphqlText(store, { query, variables, operationName: 'AddPet' });
   expect(added.data).toMatchObject({ createPet: { categoryId: '9007199254740993' } });
-  // It follows a list over multipart HTTP.
+  // Sandbox subscribes by multipart HTTP.
   expect(query).toContain('subscription PetAdded');
 });

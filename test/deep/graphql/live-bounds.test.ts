@@ -16,7 +16,7 @@ afterEach(async () => {
   else await store.empty();
   store = plain;
 });
-const following = async (...[variables, more]: Parameters<typeof follow> extends [unknown, ...infer R] ? R : never) => {
+const subscribe = async (...[variables, more]: Parameters<typeof follow> extends [unknown, ...infer R] ? R : never) => {
   const stream = await follow(store, variables, more);
   open.push(stream);
   return stream;
@@ -29,9 +29,9 @@ const complete: SeenEvent = { event: 'complete', id: undefined, data: '' };
 test.each([
   ['revoked', (id: number) => store.keys.revoke(id)],
   ['expired', (id: number) => sql(store.database, 'update api_key set expires_at = now() where id = $1', [id])],
-])('a key that is %s ends its subscriptions, with the reason, and no others', async (what, end) => {
+])('a key that is %s ends its subscriptions with the reason, but no others', async (what, end) => {
   const { id, key } = await store.keys.issue({ name: what, scope: 'read' });
-  const [ended, other] = [await following({}, { key }), await following()];
+  const [ended, other] = [await subscribe({}, { key }), await subscribe()];
   await end(id);
   expect(await ended.ended).toBe('whole');
   const error = { message: 'The API key is not valid.', extensions: { code: 'UNAUTHENTICATED', status: 401 } };
@@ -42,10 +42,10 @@ test.each([
 });
 
 describe('a limit', () => {
-  test('of subscriptions holds for a key, whose other clients are told when to come again', async () => {
+  test('of subscriptions holds for a key; further clients get Retry-After', async () => {
     store = await startStore({ SUBSCRIPTIONS_PER_KEY: '2' });
-    const [first] = [await following(), await following()];
-    const third = await following();
+    const [first] = [await subscribe(), await subscribe()];
+    const third = await subscribe();
     expect([third.status, third.headers['retry-after'], failure(third)]).toEqual([
       429,
       '5',
@@ -55,15 +55,15 @@ describe('a limit', () => {
       },
     ]);
     const { key } = await store.keys.issue({ name: 'other' });
-    expect(await following({}, { key })).toMatchObject({ status: 200 });
+    expect(await subscribe({}, { key })).toMatchObject({ status: 200 });
     first?.close();
-    await eventually(async () => (await following()).status === 200);
+    await eventually(async () => (await subscribe()).status === 200);
   });
 
   test('of subscriptions holds for the process', async () => {
     store = await startStore({ SUBSCRIPTIONS_MAX: '1' });
-    await following();
-    const second = await following();
+    await subscribe();
+    const second = await subscribe();
     expect([second.status, second.headers['retry-after'], failure(second).extensions.code]).toEqual([
       503,
       '1',
@@ -71,18 +71,18 @@ describe('a limit', () => {
     ]);
   });
 
-  test('of its life cuts a subscription off in the middle, so that its client resumes', async () => {
+  test('of life cuts a subscription off without an end, so that its client resumes', async () => {
     store = await startStore({ SUBSCRIPTION_LIFE_MS: '100' });
-    const stream = await following();
+    const stream = await subscribe();
     expect([await stream.ended, stream.events]).toEqual(['cut', []]);
     await eventually(async () => store.app.subscriptions.count === 0);
   });
 });
 
-test('a quota is charged one for the start and one for each animal; when it is spent the subscription says so and ends', async () => {
+test('the start and each animal of a subscription cost a unit of the quota; an exhausted quota ends it with the reason', async () => {
   store = await startStore({ QUOTA_PER_MINUTE: '5' });
-  const stream = await following({ after: '0' });
-  // Each creation by a key of its own, whose quota it is.
+  const stream = await subscribe({ after: '0' });
+  // Each creation has its own key, so that it uses another quota.
   for (const [at, name] of ['a', 'b', 'c', 'd'].entries()) {
     await create(name, (await store.keys.issue({ name })).key);
     await stream.until(at + 1);
@@ -94,28 +94,28 @@ test('a quota is charged one for the start and one for each animal; when it is s
   const error = { message: 'This key has used its 5 units of this minute.', extensions };
   expect(stream.events.slice(-2)).toEqual([{ event: 'next', id: undefined, data: { errors: [error] } }, complete]);
 
-  const again = await following({ after: '0' });
+  const again = await subscribe({ after: '0' });
   expect([again.status, again.headers['retry-after']]).toEqual([429, expect.any(String)]);
 });
 
 describe('a client that does not read', () => {
-  test('holds a page and no queue, has everything when it reads on, and is cut off when too much is unread', async () => {
+  test('has no queue beyond a page, gets everything when it reads on, and is cut off when too much is unread', async () => {
     store = await startStore();
     const count = 15_000;
-    const slow = await following({ after: '0' });
+    const slow = await subscribe({ after: '0' });
     slow.outgoing.socket?.pause();
     const names = `select lpad(n::text, 900, 'x'), 1, 'available' from generate_series(1, $1::int) n`;
     await sql(store.database, `insert into pet (name, category_id, status) ${names}`, [`${count}`]);
-    const quick = await following({ after: '0' });
+    const quick = await subscribe({ after: '0' });
     await quick.until(count);
-    // The kernel takes less than all of these fourteen megabytes.
+    // The buffers of the kernel are smaller than these fourteen megabytes.
     expect(store.app.subscriptions.delivered).toBeLessThan(2 * count);
     slow.outgoing.socket?.resume();
     await slow.until(count);
     expect(seen(slow)).toEqual(Array.from({ length: count }, (_, at) => `${at + 1}`.padStart(900, 'x')));
 
-    // With answers that nobody has read either, 64 MiB are used up.
-    const unread = await following({ after: '0' });
+    // Other unread responses use up the 64 MiB.
+    const unread = await subscribe({ after: '0' });
     unread.outgoing.socket?.pause();
     store.app.unsent.recount(0, 64 * 1024 * 1024);
     await eventually(async () => store.app.subscriptions.count === 2);
@@ -123,9 +123,9 @@ describe('a client that does not read', () => {
     expect(await unread.ended).toBe('cut');
   });
 
-  test('and goes is forgotten', async () => {
-    // A machine that is still busy with the test before refuses it.
-    await eventually(async () => (await following()).status === 200);
+  test('and disconnects has no subscription left', async () => {
+    // A machine that is still busy with the test before refuses subscriptions.
+    await eventually(async () => (await subscribe()).status === 200);
     const { outgoing } = open.at(-1) as Stream;
     outgoing.socket?.pause();
     expect(store.app.subscriptions.count).toBe(1);
@@ -134,7 +134,7 @@ describe('a client that does not read', () => {
   });
 });
 
-test('a client that leaves while its subscription is opened leaves none behind', async () => {
+test('a client that disconnects while its subscription opens has no subscription left', async () => {
   const { port } = new URL(store.origin);
   const body = JSON.stringify({ query: 'subscription { petAdded { id } }' });
   const headers = `Host: store.example\r\nAuthorization: Bearer ${store.key}\r\nContent-Type: application/json\r\n`;

@@ -12,13 +12,13 @@ const list = 'query List($limit: Int) { pets(limit: $limit) { id } }';
 const find = 'query Find { pet(id: "1") { id } }';
 const create = 'mutation Create { createPet(input: { name: "x", categoryId: 1 }) { id } }';
 const sha256 = (text: string) => hash('sha256', text);
-/** As codegen's client preset writes it: SHA-1 by default. */
+/** The hash of codegen's client preset: SHA-1 by default. */
 const sha1 = (text: string) => hash('sha1', text);
 const persisted = (sha256Hash: unknown) => ({ persistedQuery: { version: 1, sha256Hash } });
 
 let folder: string;
 let node: ServiceNode;
-// Before the store is.
+// Registered first, so that the node closes before the store.
 afterAll(async () => {
   await node.close();
   rmSync(folder, { recursive: true });
@@ -42,11 +42,11 @@ async function get(parameters: Record<string, unknown>) {
   return { status, ...JSON.parse(text) };
 }
 
-/** By POST, as often as until it is compiled and kept, and by GET. */
-async function asked(request: Record<string, unknown>) {
-  const answers = [await get(request)];
-  for (let time = 0; time < 3; time += 1) answers.push(await graphqlText(node, request));
-  return answers;
+/** Sends a request by GET, and by POST until it is compiled and cached. */
+async function responsesTo(request: Record<string, unknown>) {
+  const responses = [await get(request)];
+  for (let time = 0; time < 3; time += 1) responses.push(await graphqlText(node, request));
+  return responses;
 }
 
 const variables = { limit: 1 };
@@ -64,8 +64,8 @@ test.each<[string, object, Record<string, unknown>]>([
   ['an operation name', one, { documentId: sha1(list), operationName: 'List', variables }],
   ['the identifier of the manifest', animal, { documentId: `sha256:${sha256(find)}` }],
   ['the hash of that alone', animal, { documentId: sha256(find) }],
-])('a trusted document is run by %s, with POST and GET', async (_how, expected, request) => {
-  for (const answer of await asked(request)) expect(answer).toMatchObject(expected);
+])('a trusted document runs by %s, with POST and GET', async (_how, expected, request) => {
+  for (const response of await responsesTo(request)) expect(response).toMatchObject(expected);
 });
 
 const refusedWith = (message: string) => ({
@@ -76,11 +76,11 @@ const refusedWith = (message: string) => ({
 test('a text and a documentId must be the same document', async () => {
   const refused = refusedWith('`query` and `documentId` are different documents: send one of them.');
   for (const documentId of [`sha256:${sha256(create)}`, sha256('nothing'), 5]) {
-    for (const answer of await asked({ query: list, documentId })) expect(answer).toMatchObject(refused);
+    for (const response of await responsesTo({ query: list, documentId })) expect(response).toMatchObject(refused);
   }
 });
 
-test('without registered documents it is said so', async () => {
+test('without registered documents the error names the setting', async () => {
   const message = 'No documents are registered here (TRUSTED_DOCUMENTS): send the text as `query`.';
   const errors = [{ message, extensions: { code: 'PERSISTED_QUERY_NOT_SUPPORTED', status: 400 } }];
   expect(await graphqlText(store, { documentId: `sha256:${sha256(list)}` })).toMatchObject({ status: 400, errors });
@@ -91,16 +91,16 @@ test.each<[string, Record<string, unknown>]>([
   ['introspection', { query: '{ __schema { queryType { name } } }' }],
   ['a trusted hash and another text', { documentId: sha1(list), query: '{ pets { id } }' }],
   ["Apollo's trusted hash and another text", { extensions: persisted(sha256(list)), query: '{ pets { id } }' }],
-  ['a hash that is not there', { documentId: sha256('{ pets { id } }') }],
+  ['an unknown hash', { documentId: sha256('{ pets { id } }') }],
   ['an identifier in capital letters', { documentId: `sha256:${sha256(list).toUpperCase()}` }],
   ['another kind of identifier', { documentId: `x-sha256:${sha256(list)}` }],
   ['the prefix before another hash', { documentId: `sha256:${sha1(list)}` }],
-  ['a name of every object', { documentId: '__proto__' }],
+  ['the name of an inherited member', { documentId: '__proto__' }],
   ['nothing', { variables }],
   ['an empty text', { query: '' }],
 ])('%s is refused, with POST and GET', async (_what, request) => {
   const refused = refusedWith('Only operations that were registered beforehand are run here.');
-  for (const answer of await asked(request)) expect(answer).toMatchObject(refused);
+  for (const response of await responsesTo(request)) expect(response).toMatchObject(refused);
 });
 
 test.each<[string, number, string]>([
@@ -117,14 +117,14 @@ test.each<[string, number, string]>([
   expect({ status, code: errors?.[0]?.extensions.code }).toEqual({ status: expected, code });
 });
 
-test('a trusted mutation is still none for GET, and a key is still needed', async () => {
+test('a trusted mutation is refused by GET, and a trusted document without a key', async () => {
   for (const documentId of [sha256(create), `sha256:${sha256(create)}`]) {
     expect(await get({ documentId })).toMatchObject({ status: 405 });
   }
   expect((await graphqlText(node, { documentId: sha1(list) }, null)).status).toBe(401);
 });
 
-/** `test/deep/operations/start-failure.test.ts` has what the process makes of it. */
+/** `test/deep/operations/start-failure.test.ts` tests the output of the process. */
 test.each<[string, string | undefined, RegExp]>([
   ['missing', undefined, /cannot be read: ENOENT/],
   ['no JSON', 'query { pets { id } }', /is not a manifest: a JSON object of hash -> document/],
@@ -136,8 +136,8 @@ test.each<[string, string | undefined, RegExp]>([
   const path = join(folder, `${what.replaceAll(' ', '-')}.json`);
   if (text !== undefined) writeFileSync(path, text);
   const started = startNode(store, { TRUSTED_DOCUMENTS: path }).then(() => 'started');
-  const told = await started.catch((error: Error) => error.message);
-  expect(told).toMatch(/^.*TRUSTED_DOCUMENTS.*$/);
-  expect(told).toContain(path);
-  expect(told).toMatch(message);
+  const output = await started.catch((error: Error) => error.message);
+  expect(output).toMatch(/^.*TRUSTED_DOCUMENTS.*$/);
+  expect(output).toContain(path);
+  expect(output).toMatch(message);
 });

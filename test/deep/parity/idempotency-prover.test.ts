@@ -13,8 +13,8 @@ import { type ServiceNode, startNode, storeForAll } from '../../support/store.ts
 
 /**
  * Random creations with few keys, by two clients, through both faces of two nodes, many at once, against a model. Some
- * clients leave before their answer, some answers of the database are lost: who has a key sends again until he is
- * answered. IDEMPOTENCY_RUNS and IDEMPOTENCY_SEED come from the environment.
+ * clients disconnect before the response, and some responses of the database are lost. A client with a key sends again
+ * until it gets a response. IDEMPOTENCY_RUNS and IDEMPOTENCY_SEED come from the environment.
  */
 const runs = cases(200, 'IDEMPOTENCY_RUNS');
 const seed = Number(process.env.IDEMPOTENCY_SEED ?? Math.floor(Math.random() * 2 ** 31));
@@ -35,7 +35,7 @@ const creation = fc.record({
 type Creation = typeof creation extends fc.Arbitrary<infer One> ? One : never;
 const burst = fc.record({
   creations: fc.array(creation, { minLength: 1, maxLength: 16 }),
-  /** How many answers of the database are lost. */
+  /** The number of lost responses of the database. */
   lost: fc.nat({ max: 2 }),
 });
 
@@ -47,14 +47,14 @@ const store = storeForAll({}, async () => {
 });
 afterAll(() => Promise.all(nodes.map((node) => node.close())));
 
-test(`of all with a key one is created, in each of ${runs} histories, IDEMPOTENCY_SEED=${seed}`, async () => {
+test(`all creations with a key create one animal, in each of ${runs} histories, IDEMPOTENCY_SEED=${seed}`, async () => {
   let number = 0;
   const ids = [0n];
   const property = fc.asyncProperty(fc.array(burst, { minLength: 1, maxLength: 4 }), async (bursts) => {
     const history = new History(`history-${++number}`);
     const last = ids.at(-1);
     for (const { creations, lost } of bursts) {
-      // Of one without a key nobody could say what has become.
+      // The outcome of a lost creation without a key is unknown.
       const known = lost > 0 ? creations.filter(({ key }) => key !== null) : creations;
       const newcomers = await whileLosing(lost, () => history.play(known, lost > 0));
       for (const id of newcomers.sort((a, b) => (a < b ? -1 : 1))) {
@@ -70,31 +70,31 @@ test(`of all with a key one is created, in each of ${runs} histories, IDEMPOTENC
 
 class History {
   readonly #name: string;
-  /** What was created under the names of each client. */
+  /** The outcomes of creations, by client and key. */
   readonly #created = new Map<string, Created['outcome']>();
 
   constructor(name: string) {
     this.#name = name;
   }
 
-  /** Sends all at once, and compares the answers. @returns the ids of what was not there before */
+  /** Sends all creations at once, and compares the responses. @returns the ids of new animals */
   async play(creations: Creation[], isLost: boolean): Promise<bigint[]> {
-    const answers = await Promise.all(creations.map((creation) => this.#answerTo(creation)));
+    const responses = await Promise.all(creations.map((creation) => this.#answerTo(creation)));
     const groups = Map.groupBy(creations.keys(), (at) => {
       const { client, key } = creations[at] as Creation;
       return key === null ? `alone ${at}` : `${client} ${key.replaceAll('"', '')}`;
     });
     return [...groups].flatMap(([name, places]) => {
       const known = this.#created.get(name);
-      const first = known ?? places.map((at) => answers[at]?.outcome).find((outcome) => outcome?.id !== undefined);
+      const first = known ?? places.map((at) => responses[at]?.outcome).find((outcome) => outcome?.id !== undefined);
       for (const at of places) {
         const { input } = creations[at] as Creation;
         const isSame = shown(inputs[input] ?? {}) === shown(first ?? {});
         const reused = expect.objectContaining({ code: 'IDEMPOTENCY_KEY_REUSED', status: 422 });
-        expect(answers[at]?.outcome).toEqual(isSame ? first : reused);
+        expect(responses[at]?.outcome).toEqual(isSame ? first : reused);
       }
-      const fresh = places.filter((at) => answers[at]?.outcome.id !== undefined && !answers[at]?.replayed).length;
-      // Who had no answer is told at his next request that it was there.
+      const fresh = places.filter((at) => responses[at]?.outcome.id !== undefined && !responses[at]?.replayed).length;
+      // A client that missed its response gets it as a replay to its next request.
       const mayHaveMissed = isLost || places.some((at) => creations[at]?.isAbandoned);
       expect([known ? 0 : 1, ...(mayHaveMissed ? [0] : [])]).toContain(fresh);
       if (known) return [];
@@ -109,18 +109,18 @@ class History {
     const newPet = inputs[input] as object;
     if (creation.once && isAbandoned) await abandon(service, newPet, creation);
     for (;;) {
-      const answer = await face.create(service, newPet, creation);
-      if (answer.outcome.status !== 503 || !answer.retryAfter) return answer;
+      const response = await face.create(service, newPet, creation);
+      if (response.outcome.status !== 503 || !response.retryAfter) return response;
     }
   }
 }
 
-/** The animal without its id, as the faces show it. */
+/** The animal without its id, in the form of the faces. */
 function shown({ name, categoryId, status = 'available' }: Record<string, unknown>): string {
   return JSON.stringify([name, `${categoryId}`, status]);
 }
 
-/** Sends a creation, and is gone before the answer. */
+/** Sends a creation, and disconnects before the response. */
 async function abandon({ origin }: ServiceNode, newPet: object, { once, key }: { once?: string; key?: string }) {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headerOf(once) };
   const outgoing = request(`${origin}/v1/pets`, { method: 'POST', headers, agent: false });
@@ -129,7 +129,7 @@ async function abandon({ origin }: ServiceNode, newPet: object, { once, key }: {
   outgoing.destroy();
 }
 
-/** Meanwhile so many statements that insert are carried out, and nobody is told. */
+/** During the work the responses to `count` executed insertions are lost. */
 function whileLosing<Result>(count: number, work: () => Promise<Result>): Promise<Result> {
   let left = count;
   const lose = (rows: Database['rows']) => async (statement: Statement, values: unknown[]) => {

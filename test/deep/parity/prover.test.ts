@@ -7,8 +7,8 @@ import { storeForAll } from '../../support/store.ts';
 
 /**
  * The parity prover: random histories, each call through a random face, against a model of the specification.
- * PROVER_RUNS (1000; a tenth in `npm test`) and PROVER_SEED (random) come from the environment; a failure prints the
- * shortest history that shows it.
+ * PROVER_RUNS (1000; a tenth in `npm test`) and PROVER_SEED (random) come from the environment. A failure prints the
+ * shortest history that causes it.
  */
 const runs = cases(1000, 'PROVER_RUNS');
 const seed = Number(process.env.PROVER_SEED ?? Math.floor(Math.random() * 2 ** 31));

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect } from '../../support/jest.ts';
 
-/** Debian's Chromium, or the one that CHROMIUM names. */
+/** CHROMIUM, or the Chromium of Debian. */
 const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
 /** A group of tests in a real browser. */
@@ -24,55 +24,55 @@ export interface Stub {
   body: string;
 }
 
-/** What is not as it must be on every page. */
-interface Unusual {
-  /** Answers of other hosts, by the beginning of an address. There are no others. */
+/** Exceptions to the rules for every page. */
+interface Exceptions {
+  /** Responses of other hosts, by the prefix of an address. Requests for other addresses fail. */
   stubs?: Record<string, Stub>;
   /** Errors of scripts, of the console, and of the content security policy. */
-  complaints?: string[];
+  errors?: string[];
   /** Whether the service refuses a key, which the browser reports as an error. */
   isRefused?: boolean;
-  /** Addresses outside the service that the page asks for in vain. */
+  /** Addresses of other hosts that the page requests. The requests fail. */
   foreign?: string[];
 }
 
-/** A browser for the tests of a group. @returns a function that opens a page, and in the end holds it to `unusual` */
+/** Starts a browser for a group of tests. @returns a function that opens a page, and checks it in the end */
 export function browserForAll(service: { origin: string }) {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launch();
   });
   afterAll(() => browser?.close());
-  return async (work: (page: Page) => Promise<void>, unusual: Unusual = {}): Promise<void> => {
-    const { stubs = {}, complaints = [], isRefused = false, foreign = [] } = unusual;
+  return async (work: (page: Page) => Promise<void>, exceptions: Exceptions = {}): Promise<void> => {
+    const { stubs = {}, errors = [], isRefused = false, foreign = [] } = exceptions;
     const page = await browser.newPage({ baseURL: service.origin });
-    const seen = { complaints: [] as string[], foreign: [] as string[] };
-    const complain = (text: string) => {
-      if (!isRefused || !text.includes('401')) seen.complaints.push(text);
+    const found = { errors: [] as string[], foreign: [] as string[] };
+    const addError = (text: string) => {
+      if (!isRefused || !text.includes('401')) found.errors.push(text);
     };
-    page.on('pageerror', (error) => complain(error.message));
-    page.on('console', (message) => message.type() === 'error' && complain(message.text()));
+    page.on('pageerror', (error) => addError(error.message));
+    page.on('console', (message) => message.type() === 'error' && addError(message.text()));
     await page.route(
       (url) => url.origin !== service.origin,
       async (route) => {
         const address = route.request().url();
         const [, stub] = Object.entries(stubs).find(([prefix]) => address.startsWith(prefix)) ?? [];
         if (stub) return route.fulfill(stub);
-        seen.foreign.push(address);
+        found.foreign.push(address);
         return route.abort();
       },
     );
     await work(page);
-    expect(seen).toEqual({ complaints, foreign });
+    expect(found).toEqual({ errors, foreign });
     await page.close();
   };
 }
 
 const axe = fileURLToPath(import.meta.resolve('axe-core/axe.min.js'));
 
-/** What axe-core finds serious or critical on a page, each with the first place. None is as it must be. */
+/** The serious and critical violations that axe-core finds on a page, each with its first element. */
 export async function barriers(page: Page): Promise<string[]> {
-  // Not a script element: the page's policy would forbid it.
+  // The page's policy would forbid a script element.
   await page.evaluate(readFileSync(axe, 'utf8'));
   const violations = await page.evaluate(async () => (await (globalThis as unknown as WithAxe).axe.run()).violations);
   return violations
@@ -85,21 +85,21 @@ interface WithAxe {
 }
 
 /** Both colours, both widths. */
-const looks = [
-  { look: 'wide and light', colorScheme: 'light', width: 1280, height: 900 },
-  { look: 'a phone, dark', colorScheme: 'dark', width: 390, height: 844 },
+const displays = [
+  { display: 'wide and light', colorScheme: 'light', width: 1280, height: 900 },
+  { display: 'a phone, dark', colorScheme: 'dark', width: 390, height: 844 },
 ] as const;
 
-/** Shows the page in each look. Unless `check` says otherwise there must be no barrier, and nothing wider than the window. */
-export async function eachLook(page: Page, check = isOpenToAll(page)): Promise<void> {
-  for (const { look, colorScheme, width, height } of looks) {
+/** Checks the page on each display. By default it must have no barrier, and nothing wider than the window. */
+export async function eachDisplay(page: Page, check = expectAccessible(page)): Promise<void> {
+  for (const { display, colorScheme, width, height } of displays) {
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize({ width, height });
-    await check(look);
+    await check(display);
   }
 }
 
-export const isOpenToAll = (page: Page) => async (look: string) => {
+export const expectAccessible = (page: Page) => async (display: string) => {
   const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
-  expect([look, await barriers(page), overflow]).toEqual([look, [], 0]);
+  expect([display, await barriers(page), overflow]).toEqual([display, [], 0]);
 };

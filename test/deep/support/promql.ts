@@ -7,17 +7,17 @@ export interface Use {
 }
 
 /**
- * What a query names, by the grammar of Prometheus' own user interface. Labels of `by`, `on` and the like count for all
- * metrics inside of the expression that has them.
+ * The metrics of a query, by the grammar of Prometheus' own user interface. Labels of `by`, `on` and the like count for
+ * all metrics inside their expression.
  *
- * @throws Error when it is no query
+ * @throws Error when the query is invalid
  */
 export function usesOf(query: string): Use[] {
   const uses: Array<Use & { from: number }> = [];
   const groups: Array<{ label: string; from: number; to: number }> = [];
   parser.parse(query).iterate({
     enter: ({ name, from, to, type, node }) => {
-      if (type.isError) throw new Error(`No query, at ${from}: ${query}`);
+      if (type.isError) throw new Error(`Invalid query at ${from}: ${query}`);
       const text = query.slice(from, to);
       if (name === 'Identifier') uses.push({ metric: text, labels: [], from });
       if (name !== 'LabelName') return;

@@ -4,10 +4,10 @@ import type { Stub } from './browser.ts';
 
 const require = createRequire(import.meta.url);
 
-/** The address of Apollo's frame, which does all that a user sees. It is the only part that tests cannot have. */
+/** The address of Apollo's frame, which shows the whole user interface. It is the only part that tests must replace. */
 export const frameOrigin = 'https://sandbox.embed.apollographql.com';
 
-/** Apollo's script as its servers give it: the package `@apollo/sandbox` for browsers, under its global name. */
+/** Apollo's script as its servers deliver it: the package `@apollo/sandbox` for browsers, with its global name. */
 export async function sandboxScript(): Promise<Stub> {
   const { outputFiles } = await build({
     entryPoints: [require.resolve('@apollo/sandbox/EmbeddedSandbox.production.min.cjs')],
@@ -23,9 +23,9 @@ export async function sandboxScript(): Promise<Stub> {
 }
 
 /**
- * Stands in for the frame: it speaks the messages that `@apollo/sandbox` sends and understands, and treats headers as
- * Apollo documents it. `defaultHeaders` are in a field for the user to edit, and go with introspection when
- * `sendOperationHeadersInIntrospection` is set; `sharedHeaders` go with everything, and nobody can edit them.
+ * Replaces the frame. It exchanges the messages of `@apollo/sandbox`, and treats headers as Apollo documents them. The
+ * user can edit `defaultHeaders`; introspection sends them when `sendOperationHeadersInIntrospection` is set. Every
+ * request sends `sharedHeaders`, which the user cannot edit.
  */
 export const sandboxFrame: Stub = {
   contentType: 'text/html',

@@ -3,16 +3,16 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 
-/** A value out of a file, and the type that it must have. */
+/** A value from a file, and the type that it must have. */
 export interface Claim {
   value: unknown;
-  /** An expression of TypeScript that `imports` make known. */
+  /** A type expression of TypeScript. `imports` declares its names. */
   type: string;
 }
 
 /**
- * Enumerations as the texts that JSON has for them, and dates, too. Without it no value out of a file is of a type that
- * has an enumeration.
+ * Replaces enumerations, and dates, by their text in JSON. Otherwise no value from a file has a type with an
+ * enumeration.
  */
 const plain = `type Plain<T> = T extends string ? \`\${T}\` : T extends (infer E)[] ? Plain<E>[]
   : T extends number | boolean | null | undefined ? T : { [K in keyof T]: Plain<T[K]> };`;
@@ -20,10 +20,10 @@ const plain = `type Plain<T> = T extends string ? \`\${T}\` : T extends (infer E
 let files = 0;
 
 /**
- * Whether values are of types that packages declare. As literals in a program, so that the compiler also finds members
- * that the type does not have, which no validator of JSON does unless the schema forbids them.
+ * Checks values against types that packages declare. The values are literals in a program, so that the compiler also
+ * finds unknown members. A validator of JSON finds those only where the schema forbids them.
  *
- * @returns what the compiler says; empty when all is well
+ * @returns the output of the compiler; empty when all values have their types
  */
 export async function mistyped(imports: string, claims: Claim[]): Promise<string> {
   const file = join(import.meta.dirname, `typed-${process.pid}-${++files}.ts`);
