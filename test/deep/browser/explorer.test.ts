@@ -239,7 +239,7 @@ async function responseText(page: Page, wanted: string): Promise<string> {
   const lines = await shown.locator('.view-line').evaluateAll((elements) =>
     elements
       .map(({ style, textContent }) => ({ top: Number.parseInt(style.top, 10), textContent }))
-      .sort((one, other) => one.top - other.top)
+      .sort((a, b) => a.top - b.top)
       .map(({ textContent }) => textContent),
   );
   // Monaco renders spaces as no-break spaces.

@@ -67,7 +67,7 @@ inBrowser(() => {
       expect(await list.locator('.request-url').textContent()).toContain(`after=${greatest}`);
     }));
 
-  test('the reference: an int64 is exact in an example of the document', () =>
+  test('the reference: an int64 in an example of the document stays exact', () =>
     visit(async (page) => {
       await page.route('**/v1/openapi.json', async (route) => {
         const document = await (await route.fetch()).text();
@@ -85,7 +85,7 @@ inBrowser(() => {
       expect(await get.locator('tr[data-param-name=petId] input').inputValue()).toBe(greatest);
     }));
 
-  test('the reference: it has our name alone, a link opens one operation, wrong keys are reported, and days of removal are shown', () =>
+  test('the reference: it names this service alone, a link opens one operation, wrong keys are reported, and days of removal are shown', () =>
     visit(
       async (page) => {
         await openReference(page, '/docs#/Pets/listPets');

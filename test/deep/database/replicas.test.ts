@@ -145,7 +145,7 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     });
   });
 
-  test('a client also finds a creation at once that was sent again without the name of its statement', async () => {
+  test('a client also finds a creation at once when it was sent again without the name of its statement', async () => {
     const env = { DATABASE_URL: urlOf(primary), DATABASE_READ_URLS: urlOf(replica1), DATABASE_POOL_MAX: '2' };
     const store = await startStore({ ...env, READ_MAX_LAG_MS: '60000' }, { database: { env, drop: async () => {} } });
     const add = (name: string) => rest(store, '/v1/pets', { method: 'POST', json: { name, categoryId: 5 } });

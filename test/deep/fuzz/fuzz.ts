@@ -13,7 +13,7 @@ export interface Fuzz<Request> {
   /** The share of all requests. */
   share: number;
   request: fc.Arbitrary<Request>;
-  /** Sends a request, checks the response. @returns outcomes to count. @throws Error for a violation of the contract */
+  /** Sends a request and checks the response. @returns outcomes to count. @throws Error when it breaks the contract */
   send(request: Request, store: Store): Promise<string[]>;
   show(request: Request): string;
 }

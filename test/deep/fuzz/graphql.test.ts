@@ -86,7 +86,7 @@ const parameters = fc.record(
 );
 const got = fc
   .record({ search: parameters, headers, method: fc.constantFrom('GET', 'GET', 'HEAD') })
-  // Requests of bytes cover longer request lines.
+  // The byte-level requests cover longer request lines.
   .map(({ search, ...request }) => ({ ...request, path: `/graphql?${new URLSearchParams(search)}`.slice(0, 12_000) }));
 
 fuzz(storeForAll(), {

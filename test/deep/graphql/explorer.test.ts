@@ -19,7 +19,7 @@ const file = (name: string) => expect.stringMatching(new RegExp(`^graphiql/[0-9a
 const policyOf = ({ headers }: { headers: Record<string, unknown> }) =>
   `${headers['content-security-policy']}`.split(';');
 
-test('Sandbox may load its script and frame from Apollo, and its page runs no other script but its own', async () => {
+test('Sandbox may load its script and frame from Apollo, and its page runs only its own script', async () => {
   const response = await visit();
   const [, start = ''] = /<script type="module">(.*?)<\/script>/s.exec(response.text) ?? [];
   const [, style = ''] = /<style>(.*?)<\/style>/s.exec(response.text) ?? [];

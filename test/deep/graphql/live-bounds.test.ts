@@ -71,7 +71,7 @@ describe('a limit', () => {
     ]);
   });
 
-  test('of life cuts a subscription off without an end, so that its client resumes', async () => {
+  test('of life cuts a subscription off without a complete event, so that its client resumes', async () => {
     store = await startStore({ SUBSCRIPTION_LIFE_MS: '100' });
     const stream = await subscribe();
     expect([await stream.ended, stream.events]).toEqual(['cut', []]);

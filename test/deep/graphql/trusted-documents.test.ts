@@ -50,18 +50,18 @@ async function responsesTo(request: Record<string, unknown>) {
 }
 
 const variables = { limit: 1 };
-const one = { status: 200, data: { pets: [{ id: '1' }] } };
+const pets = { status: 200, data: { pets: [{ id: '1' }] } };
 const animal = { status: 200, data: { pet: { id: '1' } } };
 
 test.each<[string, object, Record<string, unknown>]>([
-  ['the hash of the manifest as documentId', one, { documentId: sha1(list), variables }],
-  ['its SHA-256 as documentId', one, { documentId: sha256(list), variables }],
-  ['the same as a document identifier', one, { documentId: `sha256:${sha256(list)}`, variables }],
-  ["the SHA-256 as Apollo's clients send it", one, { extensions: persisted(sha256(list)), variables }],
-  ['the exact text', one, { query: list, variables }],
-  ['text and hash', one, { query: list, documentId: sha1(list), extensions: persisted(sha256(list)), variables }],
-  ['text and identifier', one, { query: list, documentId: `sha256:${sha256(list)}`, variables }],
-  ['an operation name', one, { documentId: sha1(list), operationName: 'List', variables }],
+  ['the hash of the manifest as documentId', pets, { documentId: sha1(list), variables }],
+  ['its SHA-256 as documentId', pets, { documentId: sha256(list), variables }],
+  ['the same as a document identifier', pets, { documentId: `sha256:${sha256(list)}`, variables }],
+  ["the SHA-256 as Apollo's clients send it", pets, { extensions: persisted(sha256(list)), variables }],
+  ['the exact text', pets, { query: list, variables }],
+  ['text and hash', pets, { query: list, documentId: sha1(list), extensions: persisted(sha256(list)), variables }],
+  ['text and identifier', pets, { query: list, documentId: `sha256:${sha256(list)}`, variables }],
+  ['an operation name', pets, { documentId: sha1(list), operationName: 'List', variables }],
   ['the identifier of the manifest', animal, { documentId: `sha256:${sha256(find)}` }],
   ['the hash of that alone', animal, { documentId: sha256(find) }],
 ])('a trusted document runs by %s, with POST and GET', async (_how, expected, request) => {

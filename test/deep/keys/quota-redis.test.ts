@@ -57,7 +57,7 @@ const isShared = async (node: ServiceNode) => JSON.stringify((await readiness(no
     const [first] = await startTwoNodes(1000);
     const calls = [list, query].flatMap((call) => nodes.map((node) => () => call(node)));
     const responses: Array<{ status: number }> = [];
-    // 40 at once: on a busy machine Redis would answer some of more too late, and each node would count them itself.
+    // 40 at once: of more requests a busy Redis may answer some too late, and each node would count those itself.
     for (let wave = 1; wave <= 5; wave += 1) {
       responses.push(...(await Promise.all(Array.from({ length: 10 }, () => calls.map((call) => call())).flat())));
     }
