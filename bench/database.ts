@@ -22,7 +22,7 @@ export class BenchDatabase {
     const url = new URL(serverUrl);
     url.pathname = `/${name}`;
     this.url = url.href;
-    // The service sets `jit` off as well (packages/postgres/src/options.ts), so the plans are the same.
+    // The service sets `jit` off as well (src/database/options.ts), so the plans are the same.
     this.client = new pg.Client({ connectionString: this.url, options: '-c jit=off' });
     this.#server = server;
     this.#name = name;

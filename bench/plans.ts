@@ -1,7 +1,7 @@
 import { MikroORM } from '@mikro-orm/postgresql';
 import type pg from 'pg';
-import { Batches } from '../packages/postgres/src/batches.ts';
-import type { Database } from '../packages/postgres/src/database.ts';
+import { Batches } from '../src/database/batches.ts';
+import type { Database } from '../src/database/database.ts';
 import { type Pet, PetEntity } from '../src/pets/pet.entity.ts';
 import type { NewPet } from '../src/pets/pet.schemas.ts';
 import { Records } from '../src/storage/records/records.ts';

@@ -9,11 +9,18 @@ const dist = join(root, 'dist');
 /** Its modification time is the start of the last successful build. */
 const stamp = join(dist, '.built');
 const compiler = join(root, 'node_modules/.bin/tsc');
+const packages = existsSync(join(root, 'packages'))
+  ? readdirSync(join(root, 'packages'), { withFileTypes: true }).filter((one) => one.isDirectory())
+  : [];
+/** The folders with sources, and where their output goes. */
+const folders = [
+  ...['src', 'migrations'].map((name) => ({ from: name, to: `dist/${name}` })),
+  ...packages.map(({ name }) => ({ from: `packages/${name}/src`, to: `packages/${name}/dist` })),
+];
 /** The sources of the build. */
 const inputs = [
-  'src',
-  'packages',
-  'migrations',
+  ...folders.map(({ from }) => from),
+  ...packages.flatMap(({ name }) => [`packages/${name}/package.json`, `packages/${name}/tsconfig.json`]),
   'explorer/dist',
   'tsconfig.json',
   'node_modules/.package-lock.json',
@@ -52,10 +59,9 @@ export async function ensureBuilt() {
 async function build() {
   const began = Date.now();
   process.stderr.write('animal-store: compiling\n');
-  const options = ['--incremental', '--noEmitOnError', '--tsBuildInfoFile', join(dist, '.tsbuildinfo')];
   // The compiler would not write a removed file again.
-  if (!existsSync(stamp)) rmSync(join(dist, '.tsbuildinfo'), { force: true });
-  if (!(await run(compiler, '-p', root, ...options))) return failed('the sources do not compile');
+  const force = existsSync(stamp) ? [] : ['--force'];
+  if (!(await run(compiler, '-b', root, '--incremental', ...force))) return failed('the sources do not compile');
   removeOrphans();
   if (!(await run(join(dist, 'src/prepare.js')))) return failed('the build has failed');
   writeFileSync(stamp, '');
@@ -68,10 +74,10 @@ async function build() {
 
 /** Removes the output of sources that were removed. */
 function removeOrphans() {
-  for (const folder of ['src', 'packages', 'migrations'].filter((name) => existsSync(join(dist, name)))) {
-    for (const name of readdirSync(join(dist, folder), { recursive: true, encoding: 'utf8' })) {
-      const [, stem] = /^(.*)\.js(?:\.map)?$/.exec(name) ?? [];
-      if (stem && !existsSync(join(root, folder, `${stem}.ts`))) rmSync(join(dist, folder, name));
+  for (const { from, to } of folders.filter((folder) => existsSync(join(root, folder.to)))) {
+    for (const name of readdirSync(join(root, to), { recursive: true, encoding: 'utf8' })) {
+      const [, stem] = /^(.*)\.(?:js(?:\.map)?|d\.ts)$/.exec(name) ?? [];
+      if (stem && !existsSync(join(root, from, `${stem}.ts`))) rmSync(join(root, to, name));
     }
   }
 }

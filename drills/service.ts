@@ -64,7 +64,7 @@ export async function runCommand(args: string[], env: Env): Promise<string> {
 
 /** Describes which of these variables the build does not know; a drill may be newer than the build. */
 export async function missingVariables(...names: string[]): Promise<string | undefined> {
-  const { variables } = await import(resolve('dist/src/config.js'));
+  const { variables } = await import(resolve('dist/src/config/config.js'));
   const unknown = names.filter((name) => !(name in variables));
   return unknown.length === 0 ? undefined : `this build has no ${unknown.join(', ')}`;
 }

@@ -2,13 +2,13 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
-import { runProgram, withExamples } from '../packages/command-line/src/program.ts';
-import type { Variable } from '../packages/environment/src/environment.ts';
 import { backupCommands } from './commands/backup.commands.ts';
 import { dataCommands } from './commands/data.ts';
 import { keyCommands } from './commands/keys.ts';
 import { doctorCommand, migrateCommand, schemaCommand } from './commands/maintenance.ts';
-import { variables } from './config.ts';
+import { runProgram, withExamples } from './commands/program.ts';
+import { variables } from './config/config.ts';
+import type { Variable } from './config/variables.ts';
 import { startFailure } from './start-failure.ts';
 import { assertNode, releasedVersion } from './version.ts';
 

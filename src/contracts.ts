@@ -1,10 +1,10 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { printSchema } from 'graphql';
-import { Database } from '../packages/postgres/src/database.ts';
 import { toOpenApi30 } from './api/rest/openapi.ts';
 import { buildApp } from './app.ts';
-import { loadConfig, variables } from './config.ts';
+import { loadConfig, variables } from './config/config.ts';
+import { Database } from './database/database.ts';
 import { modelOf } from './mikro-orm.config.ts';
 import type { Module } from './module.ts';
 

@@ -1,5 +1,5 @@
 import type { Span } from '@opentelemetry/api';
-import type { Deadline as DatabaseDeadline } from '../packages/postgres/src/database.ts';
+import type { Deadline as DatabaseDeadline } from './database/database.ts';
 
 /** The spans of a traced request. */
 export interface RequestTrace {

@@ -1,4 +1,4 @@
-import { DatabaseUnavailable } from '../packages/postgres/src/postgres-errors.ts';
+import { DatabaseUnavailable } from './database/postgres-errors.ts';
 
 /** Error codes of both REST and GraphQL, with their HTTP status. */
 const common = {

@@ -1,9 +1,9 @@
 import cluster from 'node:cluster';
 import { availableParallelism } from 'node:os';
+import { ClusterWorker } from '@animal-store/cluster/worker';
+import { LogOutput } from '@animal-store/log/log-output';
 import closeWithGrace from 'close-with-grace';
-import { ClusterWorker } from '../packages/cluster/src/worker.ts';
-import { LogOutput } from '../packages/log/src/log-output.ts';
-import { loadConfig } from './config.ts';
+import { loadConfig } from './config/config.ts';
 import { Log, type LogSettings } from './runtime/log/log.ts';
 import { startFailure } from './start-failure.ts';
 import { assertNode } from './version.ts';

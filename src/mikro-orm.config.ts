@@ -1,11 +1,11 @@
 import { CreateDeprecatedCall } from '../migrations/2026_11_20_130000_create_deprecated_call.ts';
 import { CreateIdempotencyKey } from '../migrations/2026_11_22_120000_create_idempotency_key.ts';
 import { CreateKeyEvent } from '../migrations/2026_11_22_130000_create_key_event.ts';
-import { type Model, ormOptionsFor } from '../packages/postgres/src/database.ts';
 import { DeprecatedCall } from './access/deprecations/usage.ts';
 import { IdempotencyKey } from './access/idempotency/expiry.ts';
 import { ApiKey, KeyEvent } from './access/keys/api-key.entity.ts';
-import { loadConfig } from './config.ts';
+import { loadConfig } from './config/config.ts';
+import { type Model, ormOptionsFor } from './database/database.ts';
 import type { Module } from './module.ts';
 import { modules } from './modules.ts';
 

@@ -1,9 +1,9 @@
 import type { EntityName, MigrationObject } from '@mikro-orm/core';
 import type { TObject } from 'typebox';
-import type { Database } from '../packages/postgres/src/database.ts';
 import type { References } from './api/graphql/schema.ts';
 import type { Routes } from './api/http/input.ts';
 import type { Example } from './api/pages/explorers.ts';
+import type { Database } from './database/database.ts';
 import type { Deadline } from './deadline.ts';
 import type { Checked } from './storage/input/check.ts';
 import type { Int64 } from './storage/input/int64.ts';

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { preparedFolder, prepareFolder } from '../packages/embedded-postgres/src/prepared-folder.ts';
+import { preparedFolder, prepareFolder } from '@animal-store/pglite-server/prepared-folder';
 
 /** A migrated store without rows, from which new embedded stores are copied. The last step of the build creates it. */
 const prepared = () => {
@@ -31,8 +31,8 @@ const withoutTemplates = [
 async function migrate(dataDir: string): Promise<void> {
   // Imported here, because most builds need no new store.
   const [{ loadConfig }, { Database }, { modelOf }, { modules }] = await Promise.all([
-    import('./config.ts'),
-    import('../packages/postgres/src/database.ts'),
+    import('./config/config.ts'),
+    import('./database/database.ts'),
     import('./mikro-orm.config.ts'),
     import('./modules.ts'),
   ]);

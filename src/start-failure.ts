@@ -1,4 +1,4 @@
-import { isUnmigrated } from '../packages/postgres/src/postgres-errors.ts';
+import { isUnmigrated } from './database/postgres-errors.ts';
 import { storeErrorOf } from './errors.ts';
 
 /** Why the service did not start, in one readable line (an invalid configuration has a line for every mistake). */

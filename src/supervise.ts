@@ -1,5 +1,5 @@
+import { Workers } from '@animal-store/cluster';
 import { RateLimiterClusterMaster } from 'rate-limiter-flexible';
-import { Workers } from '../packages/cluster/src/workers.ts';
 import { StoreError, tryAgain } from './errors.ts';
 import { announce, openDatabase, openOperations, openTelemetry, type ProcessOptions, type Service } from './serve.ts';
 

@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyRequest, preValidationHookHandler, RouteOptions } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import type { TObject } from 'typebox';
-import { windowSeconds } from '../../packages/rate-limits/src/limiter.ts';
-import type { Quota, QuotaState, ReturnUnusedUnits } from '../../packages/rate-limits/src/quota.ts';
 import { StoreError } from '../errors.ts';
 import { mostItems } from '../storage/input/page.ts';
+import { windowSeconds } from './limits/limiter.ts';
+import type { Quota, QuotaState, ReturnUnusedUnits } from './limits/quota.ts';
 
 /**
  * `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-11). `qu` allows registered units only, and

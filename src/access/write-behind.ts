@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
-import { DatabaseUnavailable } from '../../packages/postgres/src/postgres-errors.ts';
+import { DatabaseUnavailable } from '../database/postgres-errors.ts';
 import { storeErrorOf } from '../errors.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { json, Progress, show, table, withExamples } from '../../packages/command-line/src/program.ts';
-import type { Contents } from '../../packages/postgres/src/tables.ts';
+import type { Contents } from '../backup/tables.ts';
+import { json, Progress, show, table, withExamples } from './program.ts';
 
 interface Flags {
   force?: boolean;
@@ -48,7 +48,7 @@ export function backupCommands(program: Command): void {
     .option(...json)
     .action(async (url: string, flags: Flags) => {
       const { configuredStore } = await import('./context.ts');
-      const { promote } = await import('../../packages/postgres/src/promote.ts');
+      const { promote } = await import('../backup/promote.ts');
       const others = { DATABASE_DIRECT_URL: '', DATABASE_READ_URLS: '' };
       const source = await configuredStore({ ...others, DATABASE_URL: '' });
       const target = await configuredStore({ ...others, DATABASE_URL: url });
@@ -74,7 +74,7 @@ async function embeddedStore(remedy: string) {
 }
 
 async function warn(contents: Contents[]): Promise<void> {
-  const { warningsOf } = await import('../../packages/postgres/src/tables.ts');
+  const { warningsOf } = await import('../backup/tables.ts');
   for (const warning of warningsOf(contents)) process.stderr.write(`animal-store: ${warning}\n`);
 }
 

@@ -1,8 +1,8 @@
-import { Database, type DatabaseOptions, type Model } from '../../packages/postgres/src/database.ts';
-import { isUnmigrated } from '../../packages/postgres/src/postgres-errors.ts';
 import { DeprecatedCall } from '../access/deprecations/usage.ts';
 import { ApiKey, KeyEvent } from '../access/keys/api-key.entity.ts';
-import { type Config, loadConfig } from '../config.ts';
+import { type Config, loadConfig } from '../config/config.ts';
+import { Database, type DatabaseOptions, type Model } from '../database/database.ts';
+import { isUnmigrated } from '../database/postgres-errors.ts';
 import { preparedStore } from '../prepared-store.ts';
 
 /** The configured store, with the tables of all modules. @param env overrides variables */

@@ -1,17 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import {
-  exitCodes,
-  interruption,
-  json,
-  Progress,
-  printable,
-  show,
-  whole,
-  withExamples,
-} from '../../packages/command-line/src/program.ts';
-import { type FormatName, formatOf, formats, type Line } from '../../packages/item-files/src/formats.ts';
 import type { Collection, PickOne } from '../module.ts';
 import { type Int64, int64FromText } from '../storage/input/int64.ts';
+import { type FormatName, formatOf, formats, type Line } from './formats.ts';
+import { exitCodes, interruption, json, Progress, printable, show, whole, withExamples } from './program.ts';
 import type { Imported, TransferObserver } from './transfer.ts';
 
 interface Flags {

@@ -1,7 +1,7 @@
 import { existsSync, statfsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { Database } from '../../packages/postgres/src/database.ts';
-import { loadConfig } from '../config.ts';
+import { loadConfig } from '../config/config.ts';
+import { Database } from '../database/database.ts';
 import { startFailure } from '../start-failure.ts';
 import { configuredStore } from './context.ts';
 

@@ -1,17 +1,9 @@
 import { Command, Option } from 'commander';
-import {
-  duration,
-  json,
-  momentFrom,
-  show,
-  table,
-  whole,
-  withExamples,
-} from '../../packages/command-line/src/program.ts';
-import type { Database } from '../../packages/postgres/src/database.ts';
 import type { DeprecatedCall } from '../access/deprecations/usage.ts';
 import type { ApiKey, KeyEvent, KeyScope } from '../access/keys/api-key.entity.ts';
 import type { ApiKeyService, IssuedKey } from '../access/keys/api-key.service.ts';
+import type { Database } from '../database/database.ts';
+import { duration, json, momentFrom, show, table, whole, withExamples } from './program.ts';
 
 interface Flags {
   name: string;

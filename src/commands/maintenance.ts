@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { exitCodes, json, show } from '../../packages/command-line/src/program.ts';
+import { exitCodes, json, show } from './program.ts';
 
 interface Flags {
   json?: boolean;

@@ -3,10 +3,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { assertFree, linesOf, writeWhole } from '../../packages/item-files/src/files.ts';
-import { backup, restore } from '../../packages/postgres/src/backup.ts';
-import type { DatabaseOptions, Model } from '../../packages/postgres/src/database.ts';
-import type { Contents, OnRows } from '../../packages/postgres/src/tables.ts';
+import { backup, restore } from '../backup/backup.ts';
+import type { Contents, OnRows } from '../backup/tables.ts';
+import type { DatabaseOptions, Model } from '../database/database.ts';
+import { assertFree, linesOf, writeWhole } from './files.ts';
 
 /** Writes the embedded store to a file, which gets its name when it is complete. @param file `-` for standard output */
 export async function backupTo(

@@ -3,16 +3,16 @@ import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { addAbortSignal, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { exact } from '@animal-store/exact-json';
 import { Type } from 'typebox';
-import { exact } from '../../packages/exact-json/src/exact-json.ts';
-import { assertFree, writeWhole } from '../../packages/item-files/src/files.ts';
-import { columnsOf, type Format, type Line } from '../../packages/item-files/src/formats.ts';
-import { isDataError } from '../../packages/postgres/src/postgres-errors.ts';
+import { isDataError } from '../database/postgres-errors.ts';
 import { StoreError } from '../errors.ts';
 import type { Collection } from '../module.ts';
 import { checker } from '../storage/input/check.ts';
 import type { Int64 } from '../storage/input/int64.ts';
 import { pageLimit, pageQueryMembers } from '../storage/input/page.ts';
+import { assertFree, writeWhole } from './files.ts';
+import { columnsOf, type Format, type Line } from './formats.ts';
 
 /** Observes a transfer, and may abort it. */
 export interface TransferObserver {

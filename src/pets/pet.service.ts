@@ -1,4 +1,4 @@
-import type { Database } from '../../packages/postgres/src/database.ts';
+import type { Database } from '../database/database.ts';
 import type { Deadline } from '../deadline.ts';
 import type { Int64 } from '../storage/input/int64.ts';
 import type { Page, Total } from '../storage/input/page.ts';

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { variables } from '../../src/config.ts';
+import { variables } from '../../src/config/config.ts';
 import { sql } from '../support/database-access.ts';
 import { databaseForEach } from '../support/each.ts';
 import { send } from '../support/http.ts';

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { DatabaseUnavailable } from '../../packages/postgres/src/postgres-errors.ts';
 import type { IssuedKey, NewKey } from '../../src/access/keys/api-key.service.ts';
 import { Authenticator } from '../../src/access/keys/authenticator.ts';
 import { createSecret } from '../../src/access/keys/secret.ts';
+import { DatabaseUnavailable } from '../../src/database/postgres-errors.ts';
 import { sql, statementsOf } from '../support/database-access.ts';
 import { faces } from '../support/faces.ts';
 import { withClock } from '../support/guesses.ts';

@@ -3,7 +3,7 @@ import { Args, Ctx, FieldResolver, Int, Resolver, Root } from 'type-graphql';
 import type { GraphQLContext } from '../../src/api/graphql/operation.ts';
 import { ListArgs } from '../../src/api/graphql/types.ts';
 import { buildApp } from '../../src/app.ts';
-import { loadConfig } from '../../src/config.ts';
+import { loadConfig } from '../../src/config/config.ts';
 import type { Module } from '../../src/module.ts';
 import { petQuerySchema } from '../../src/pets/pet.schemas.ts';
 import { PetService } from '../../src/pets/pet.service.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
-import { loadConfig, variables } from '../../src/config.ts';
+import { loadConfig, variables } from '../../src/config/config.ts';
 import { expect, test } from '../support/jest.ts';
 
 const example = readFileSync('.env.example', 'utf8');

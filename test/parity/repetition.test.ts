@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import Fastify from 'fastify';
-import { late } from '../../packages/postgres/src/postgres-errors.ts';
 import { idempotencyKeyExpiry, removeExpiredKeys } from '../../src/access/idempotency/expiry.ts';
+import { late } from '../../src/database/postgres-errors.ts';
 import { type Created, creators } from '../support/creations.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { sql, whileWritesWait } from '../support/database-access.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { late, outcomeUnknown } from '../../packages/postgres/src/postgres-errors.ts';
 import { DeprecationUsage } from '../../src/access/deprecations/usage.ts';
+import { late, outcomeUnknown } from '../../src/database/postgres-errors.ts';
 import { sql, whileReadsFail } from '../support/database-access.ts';
 import type { HttpResponse } from '../support/http.ts';
 import { expect, test } from '../support/jest.ts';

@@ -1,8 +1,8 @@
 import { cpSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { openEmbeddedPostgres } from '@animal-store/pglite-server';
 import type pg from 'pg';
-import { openEmbeddedPostgres } from '../../packages/embedded-postgres/src/postgres.ts';
 import { newFolder } from './folder.ts';
 import { afterEach, beforeEach } from './jest.ts';
 import { cli, killAll, startServer } from './process.ts';

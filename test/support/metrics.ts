@@ -1,4 +1,4 @@
-import { Redactor } from '../../packages/log/src/redactor.ts';
+import { Redactor } from '@animal-store/log/redactor';
 import { Telemetry } from '../../src/runtime/telemetry/telemetry.ts';
 import { send } from './http.ts';
 import { bootstrapKey, type Env, freePort, type ServerProcess, type StartOptions, startServer } from './process.ts';

@@ -1,9 +1,9 @@
 import type { ApolloServerPlugin } from '@apollo/server';
 import type { FastifyInstance } from 'fastify';
-import { Database } from '../../packages/postgres/src/database.ts';
 import { ApiKeyService } from '../../src/access/keys/api-key.service.ts';
 import { type AppOptions, buildApp } from '../../src/app.ts';
-import { type Config, loadConfig } from '../../src/config.ts';
+import { type Config, loadConfig } from '../../src/config/config.ts';
+import { Database } from '../../src/database/database.ts';
 import { modelOf } from '../../src/mikro-orm.config.ts';
 import type { Module } from '../../src/module.ts';
 import { modules } from '../../src/modules.ts';

@@ -1,7 +1,7 @@
 import cluster from 'node:cluster';
 import { createServer } from 'node:http';
-import { ClusterWorker } from '../src/worker.ts';
-import { Workers } from '../src/workers.ts';
+import { Workers } from '@animal-store/cluster';
+import { ClusterWorker } from '@animal-store/cluster/worker';
 
 /** A parent that messages control, and workers that respond with their number and state. */
 if (cluster.isPrimary) {

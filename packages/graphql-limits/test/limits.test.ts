@@ -1,4 +1,6 @@
-import type * as jest from '@jest/globals';
+import { assertCosts, estimateOf } from '@animal-store/graphql-limits/cost';
+import { operationLimits, unconditionalSubscriptions } from '@animal-store/graphql-limits/limits';
+import { expect, test } from '@jest/globals';
 import {
   buildSchema,
   type GraphQLObjectType,
@@ -9,11 +11,6 @@ import {
   specifiedRules,
   validate,
 } from 'graphql';
-import { assertCosts, estimateOf } from '../src/cost.ts';
-import { operationLimits, unconditionalSubscriptions } from '../src/limits.ts';
-
-// `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
-const { expect, test } = globalThis as unknown as typeof jest;
 
 /** Limits and costs with graphql-js alone; test/graphql/limits.test.ts has them in the service. */
 

@@ -52,7 +52,7 @@ export function subgraph<Context extends object>(
   const entities = names.map((name) => {
     const type = schema.getType(name);
     if (isObjectType(type) && type.getFields().id) return type;
-    throw new Error(`A module finds ${name} by id (references), and there is no GraphQL type of this name with an id.`);
+    throw new Error(`References name ${name}, and there is no GraphQL type of this name with an id.`);
   });
   const sdl = sdlOf(schema, names, options.shareable);
   const Service = new GraphQLObjectType({

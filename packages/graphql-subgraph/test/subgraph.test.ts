@@ -1,9 +1,6 @@
-import type * as jest from '@jest/globals';
+import { type SubgraphOptions, subgraph } from '@animal-store/graphql-subgraph';
+import { expect, test } from '@jest/globals';
 import { buildSchema, graphql, printSchema } from 'graphql';
-import { type SubgraphOptions, subgraph } from '../src/subgraph.ts';
-
-// `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
-const { expect, test } = globalThis as unknown as typeof jest;
 
 const schema = buildSchema('type Query { toys: [Toy!]! } type Toy { id: ID! name: String } type PageInfo { end: ID }');
 
@@ -84,6 +81,6 @@ test('a representation without a type is refused, and so is a reference without 
   expect(data).toBeUndefined();
   expect(errors?.[0]?.message).toContain('A representation must be an object with `__typename`');
   expect(() => subgraphWith({ references: { Car: async () => null } })).toThrow(
-    'A module finds Car by id (references), and there is no GraphQL type of this name with an id.',
+    'References name Car, and there is no GraphQL type of this name with an id.',
   );
 });

@@ -1,5 +1,5 @@
 import { defineEntity, p } from '@mikro-orm/core';
-import type { Database, Statement } from '../../../packages/postgres/src/database.ts';
+import type { Database, Statement } from '../../database/database.ts';
 import type { KeyObserver } from '../../runtime/telemetry/observers.ts';
 import type { Caller } from '../keys/authenticator.ts';
 import { WriteBehind } from '../write-behind.ts';

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { defineEntity, p } from '@mikro-orm/core';
 import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
-import type { Database, Statement } from '../../../packages/postgres/src/database.ts';
+import type { Database, Statement } from '../../database/database.ts';
 import { logPostponed } from '../write-behind.ts';
 
 const idempotencyKeyTable = defineEntity({

@@ -1,6 +1,6 @@
 import { hostname, userInfo } from 'node:os';
 import { type EntityManager, LockMode } from '@mikro-orm/core';
-import type { Database } from '../../../packages/postgres/src/database.ts';
+import type { Database } from '../../database/database.ts';
 import { StoreError } from '../../errors.ts';
 import { ApiKey, KeyChange, KeyEvent, KeyScope } from './api-key.entity.ts';
 import { createSecret, hashSecret, hintOf } from './secret.ts';

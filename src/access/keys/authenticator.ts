@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
-import type { Batches, Database, Statement } from '../../../packages/postgres/src/database.ts';
-import type { FailureLimit } from '../../../packages/rate-limits/src/failure-limit.ts';
+import type { Batches, Database, Statement } from '../../database/database.ts';
 import { type Deadline, noDeadline } from '../../deadline.ts';
 import { StoreError } from '../../errors.ts';
 import type { KeyObserver } from '../../runtime/telemetry/observers.ts';
+import type { FailureLimit } from '../limits/failure-limit.ts';
 import { WriteBehind } from '../write-behind.ts';
 import { KeyScope } from './api-key.entity.ts';
 import { hashSecret, hintOf, isSecret, shortestBootstrapKey } from './secret.ts';

@@ -1,3 +1,6 @@
+import type { RequestParameters } from '@animal-store/graphql-http/over-http';
+import { estimateOf } from '@animal-store/graphql-limits/cost';
+import { operationLimits, rootFieldsOf, unconditionalSubscriptions } from '@animal-store/graphql-limits/limits';
 import {
   ApolloServer,
   type ApolloServerPlugin,
@@ -15,13 +18,6 @@ import {
   type OperationDefinitionNode,
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
-import { estimateOf } from '../../../packages/graphql-limits/src/cost.ts';
-import {
-  operationLimits,
-  rootFieldsOf,
-  unconditionalSubscriptions,
-} from '../../../packages/graphql-limits/src/limits.ts';
-import type { RequestParameters } from '../../../packages/graphql-over-http/src/over-http.ts';
 import { deprecatedFieldsIn } from '../../access/deprecations/deprecation.ts';
 import { mostItems } from '../../storage/input/page.ts';
 import { formatError } from './format-error.ts';

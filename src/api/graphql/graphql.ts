@@ -1,14 +1,9 @@
+import { STATUS_CODES } from 'node:http';
+import { asOnlyEvent, serverSentEvents, streamHeaders } from '@animal-store/graphql-http/format';
+import { type Accepted, acceptedBy, mediaTypes, parametersOf, statusOf } from '@animal-store/graphql-http/over-http';
+import { RequestError } from '@animal-store/graphql-http/request-error';
+import { readTrustedDocuments } from '@animal-store/graphql-http/trusted-documents';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import {
-  type Accepted,
-  acceptedBy,
-  mediaTypes,
-  parametersOf,
-  statusOf,
-} from '../../../packages/graphql-over-http/src/over-http.ts';
-import { RequestError } from '../../../packages/graphql-over-http/src/request-error.ts';
-import { readTrustedDocuments } from '../../../packages/graphql-over-http/src/trusted-documents.ts';
-import { asOnlyEvent, serverSentEvents, streamHeaders } from '../../../packages/graphql-streams/src/format.ts';
 import { idempotencyKey } from '../../access/idempotency/idempotency-key.ts';
 import { StoreError } from '../../errors.ts';
 import { toLoggedFailure } from '../http/failures.ts';
@@ -23,12 +18,14 @@ import { Operations } from './operations.ts';
 /**
  * Serves the GraphQL API at `/graphql`, by POST and (queries only) GET. Browsers get a page.
  *
- * The steps of a request: media types and parameters (packages/graphql-over-http); the document, which Apollo Server
+ * The steps of a request: media types and parameters (@animal-store/graphql-http); the document, which Apollo Server
  * parses and validates once (documents.ts) within the limits; its execution (operations.ts), if its cost allows it; the
  * errors (format-error.ts), status and headers. Apollo Server's CSRF prevention is not needed: every request has
  * `Authorization`, which foreign pages cannot send without a preflight.
  */
 export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
+  // Node.js has no reason phrase for it yet.
+  STATUS_CODES[294] ??= 'Partial Success';
   const { page, trustedDocuments } = options;
   const documents = await Documents.open(options);
   app.addHook('onClose', () => documents.close());

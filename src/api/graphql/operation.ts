@@ -1,3 +1,7 @@
+import type { EventStream } from '@animal-store/graphql-http/event-stream';
+import type { Accepted, Answered } from '@animal-store/graphql-http/over-http';
+import type { Estimate } from '@animal-store/graphql-limits/cost';
+import type { OperationLimits } from '@animal-store/graphql-limits/limits';
 import type { ApolloServerPlugin } from '@apollo/server';
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify';
 import {
@@ -9,10 +13,6 @@ import {
   type OperationDefinitionNode,
 } from 'graphql';
 import type { CompiledQuery } from 'graphql-jit';
-import type { Estimate } from '../../../packages/graphql-limits/src/cost.ts';
-import type { OperationLimits } from '../../../packages/graphql-limits/src/limits.ts';
-import type { Accepted, Answered } from '../../../packages/graphql-over-http/src/over-http.ts';
-import type { EventStream } from '../../../packages/graphql-streams/src/event-stream.ts';
 import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
 import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
 import type { RequestCall } from '../http/lifecycle.ts';

@@ -1,3 +1,6 @@
+import { serverSentEvents } from '@animal-store/graphql-http/format';
+import type { RequestParameters } from '@animal-store/graphql-http/over-http';
+import type { Estimate } from '@animal-store/graphql-limits/cost';
 import {
   BREAK,
   type DocumentNode,
@@ -9,9 +12,6 @@ import {
   visit,
 } from 'graphql';
 import { compileQuery, isCompiledQuery } from 'graphql-jit';
-import type { Estimate } from '../../../packages/graphql-limits/src/cost.ts';
-import type { RequestParameters } from '../../../packages/graphql-over-http/src/over-http.ts';
-import { serverSentEvents } from '../../../packages/graphql-streams/src/format.ts';
 import { idempotencyKey } from '../../access/idempotency/idempotency-key.ts';
 import { StoreError } from '../../errors.ts';
 import { assertRepeatable } from './decorators.ts';

@@ -1,7 +1,7 @@
+import { assertCosts, costOf } from '@animal-store/graphql-limits/cost';
+import { subgraph } from '@animal-store/graphql-subgraph';
 import { defaultFieldResolver, type GraphQLObjectType, type GraphQLSchema } from 'graphql';
 import { buildSchema, type MiddlewareFn, type NonEmptyArray } from 'type-graphql';
-import { assertCosts, costOf } from '../../../packages/graphql-limits/src/cost.ts';
-import { subgraph } from '../../../packages/graphql-subgraph/src/subgraph.ts';
 import { forbidden, hasScope } from '../../access/keys/bearer.ts';
 import type { Deadline } from '../../deadline.ts';
 import { StoreError } from '../../errors.ts';

@@ -1,9 +1,9 @@
 import 'reflect-metadata';
 import { inspect } from 'node:util';
+import { countedAbove } from '@animal-store/graphql-limits/cost';
 import { GraphQLError, GraphQLID, GraphQLScalarType, Kind, print, type ValueNode } from 'graphql';
 import { ArgsType, type ClassType, Field, Int, ObjectType, Root } from 'type-graphql';
 import { type TObject, Type } from 'typebox';
-import { countedAbove } from '../../../packages/graphql-limits/src/cost.ts';
 import { StoreError } from '../../errors.ts';
 import { type Checked, checker } from '../../storage/input/check.ts';
 import { type Int64, int64FromText } from '../../storage/input/int64.ts';

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
+import { parseExactJson } from '@animal-store/exact-json';
 import type {
   FastifyBaseLogger,
   FastifyInstance,
@@ -11,7 +12,6 @@ import type {
   RouteOptions,
 } from 'fastify';
 import type { Static, TSchema } from 'typebox';
-import { parseExactJson } from '../../../packages/exact-json/src/exact-json.ts';
 import { StoreError } from '../../errors.ts';
 import type { Checked } from '../../storage/input/check.ts';
 import { isRead } from './headers.ts';

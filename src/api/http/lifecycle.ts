@@ -120,7 +120,7 @@ export const lifecycle = fastifyPlugin<{ timeout: number; observers: RequestObse
         active.count -= 1;
         // A stream normally ends when its client disconnects.
         const isStream = call.streamedAfter !== undefined;
-        // A tool's request passes no network (packages/openapi-mcp).
+        // A tool's request passes no network (@animal-store/openapi-mcp).
         const isAnswered = reply.raw.writableFinished || isStream || 'isLightMyRequest' in request.raw;
         const end = { milliseconds: performance.now() - call.arrived, isAnswered, ...routeOf(request) };
         for (const observer of observers) observer.ended(request, reply, end);

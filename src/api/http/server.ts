@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { Incident } from '@animal-store/log/incident';
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import type { TObject } from 'typebox';
-import { Incident } from '../../../packages/log/src/incident.ts';
 import { tryAgain } from '../../errors.ts';
 import { checker } from '../../storage/input/check.ts';
 import { answerMalformed } from './malformed.ts';

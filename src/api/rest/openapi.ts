@@ -1,8 +1,8 @@
+import { exact } from '@animal-store/exact-json';
+import type { OpenApiMcpOptions } from '@animal-store/openapi-mcp';
 import swagger from '@fastify/swagger';
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
-import { exact } from '../../../packages/exact-json/src/exact-json.ts';
-import type { OpenApiMcpOptions } from '../../../packages/openapi-mcp/src/mcp.ts';
 import { hasScope } from '../../access/keys/bearer.ts';
 import { StoreError } from '../../errors.ts';
 import type { Routes } from '../http/input.ts';
@@ -78,7 +78,7 @@ export const openApi = fastifyPlugin<OpenApiOptions>(
   { name: 'openapi', dependencies: ['routeHooks'] },
 );
 
-/** The operations as tools of assistants (packages/openapi-mcp). */
+/** The operations as tools of assistants (@animal-store/openapi-mcp). */
 export const assistants: Omit<OpenApiMcpOptions, 'document' | 'origins'> = {
   name: 'animal-store',
   // A tool's own request is charged, and needs its scope.

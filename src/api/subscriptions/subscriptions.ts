@@ -1,5 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { EventStream, silenceBeforeCut } from '@animal-store/graphql-http/event-stream';
+import { type StreamFormat, serverSentEvents } from '@animal-store/graphql-http/format';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import {
@@ -9,8 +11,6 @@ import {
   type GraphQLFormattedError,
   type GraphQLSchema,
 } from 'graphql';
-import { EventStream, silenceBeforeCut } from '../../../packages/graphql-streams/src/event-stream.ts';
-import { type StreamFormat, serverSentEvents } from '../../../packages/graphql-streams/src/format.ts';
 import { StoreError, storeErrorOf, tryAgain } from '../../errors.ts';
 import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
 import type { Addition } from '../../storage/records/live-list.ts';

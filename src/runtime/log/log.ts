@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
+import { addressOf } from '@animal-store/log/redactor';
 import type { FastifyPluginAsync } from 'fastify';
 import { type DestinationStream, type LevelWithSilent, type Logger, pino } from 'pino';
-import { addressOf } from '../../../packages/log/src/redactor.ts';
 
 /** Settings that can be changed while the service runs. */
 export interface LogSettings {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { addressOf, type Redactor } from '@animal-store/log/redactor';
 import { type FastifyReply, type FastifyRequest, type FastifyServerOptions, LogController } from 'fastify';
-import { addressOf, type Redactor } from '../../../packages/log/src/redactor.ts';
 import type { RequestEnd, RequestObserver } from '../telemetry/observers.ts';
 import type { Log } from './log.ts';
 

@@ -1,10 +1,10 @@
 import { promisify } from 'node:util';
 import type { FastifyInstance } from 'fastify';
 import type { GraphQLFormattedError } from 'graphql';
-import type { Metrics, Reading } from '../../../packages/metrics/src/metrics.ts';
-import type { QueueState } from '../../../packages/postgres/src/database.ts';
+import type { QueueState } from '../../database/database.ts';
 import { withTimeout } from '../with-timeout.ts';
 import { codeLabel, methodLabel, other, routeLabel } from './labels.ts';
+import type { Metrics, Reading } from './metrics.ts';
 import type { ObservedDatabase, Observers } from './observers.ts';
 
 /** OpenTelemetry's recommended buckets for HTTP, in seconds. */

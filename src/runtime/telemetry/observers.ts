@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLFormattedError } from 'graphql';
-import type { Database, DatabaseObserver } from '../../../packages/postgres/src/database.ts';
+import type { Database, DatabaseObserver } from '../../database/database.ts';
 
 /**
  * The observers of the service: its log, metrics and traces. Every observer sees every event once, returns quickly and

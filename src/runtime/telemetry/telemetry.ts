@@ -1,7 +1,7 @@
 import type { FastifyPluginAsync } from 'fastify';
-import type { Metrics } from '../../../packages/metrics/src/metrics.ts';
-import { isTraced } from '../../../packages/traces/src/is-traced.ts';
 import { withTimeout } from '../with-timeout.ts';
+import { isTraced } from './is-traced.ts';
+import type { Metrics } from './metrics.ts';
 import type { Observers } from './observers.ts';
 import type { TraceOptions } from './traces.ts';
 
@@ -45,10 +45,10 @@ export class Telemetry {
 
   async #measure({ version, role, database, output }: TelemetryOptions): Promise<void> {
     const [{ Metrics }, { measure }, { measureProcess }, { ClusterMetrics, reportToParent }] = await Promise.all([
-      import('../../../packages/metrics/src/metrics.ts'),
+      import('./metrics.ts'),
       import('./measure.ts'),
-      import('../../../packages/metrics/src/process-metrics.ts'),
-      import('../../../packages/metrics/src/cluster-metrics.ts'),
+      import('./process-metrics.ts'),
+      import('./cluster-metrics.ts'),
     ]);
     const metrics = new Metrics();
     this.metrics = metrics;

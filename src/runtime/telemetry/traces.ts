@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { addressOf, type Redactor } from '@animal-store/log/redactor';
 import {
   type Attributes,
   type Context,
@@ -12,13 +13,12 @@ import {
 } from '@opentelemetry/api';
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import type { Logger } from 'pino';
-import { addressOf, type Redactor } from '../../../packages/log/src/redactor.ts';
-import type { DatabaseObserver } from '../../../packages/postgres/src/database.ts';
-import { openTracing } from '../../../packages/traces/src/tracing.ts';
+import type { DatabaseObserver } from '../../database/database.ts';
 import type { Deadline, RequestTrace } from '../../deadline.ts';
 import { type ErrorCode, httpStatusOf } from '../../errors.ts';
 import { codeLabel, methodLabel, other, routeLabel } from './labels.ts';
 import type { Observers, OperationObserver, RequestObserver } from './observers.ts';
+import { openTracing } from './tracing.ts';
 
 export interface TraceOptions {
   /** The version of this release. */

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
-import type { Batches, Database } from '../../../packages/postgres/src/database.ts';
-import { DatabaseUnavailable } from '../../../packages/postgres/src/postgres-errors.ts';
+import type { Batches, Database } from '../../database/database.ts';
+import { DatabaseUnavailable } from '../../database/postgres-errors.ts';
 import { type Deadline, noDeadline } from '../../deadline.ts';
 import { StoreError, tryAgain } from '../../errors.ts';
 import { withTimeout } from '../../runtime/with-timeout.ts';

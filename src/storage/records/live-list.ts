@@ -1,4 +1,4 @@
-import { DatabaseUnavailable } from '../../../packages/postgres/src/postgres-errors.ts';
+import { DatabaseUnavailable } from '../../database/postgres-errors.ts';
 import type { Int64 } from '../input/int64.ts';
 import { type Page, pageLimit } from '../input/page.ts';
 import type { Records } from './records.ts';

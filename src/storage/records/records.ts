@@ -1,6 +1,6 @@
 import type { EntityName } from '@mikro-orm/core';
-import type { Batches, Database } from '../../../packages/postgres/src/database.ts';
-import { isUnsupported } from '../../../packages/postgres/src/postgres-errors.ts';
+import type { Batches, Database } from '../../database/database.ts';
+import { isUnsupported } from '../../database/postgres-errors.ts';
 import { type Deadline, noDeadline } from '../../deadline.ts';
 import { type Int64, int64, int64FromDigits } from '../input/int64.ts';
 import { maxExactTotal, type Page, type PageQuery, type Total, totalCost } from '../input/page.ts';

@@ -1,5 +1,5 @@
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
-import type { Statement } from '../../../packages/postgres/src/database.ts';
+import type { Statement } from '../../database/database.ts';
 import { int64 } from '../input/int64.ts';
 import { maxExactTotal } from '../input/page.ts';
 import type { Column, Table } from './table.ts';

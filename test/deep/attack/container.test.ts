@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
-import { loadConfig, variables } from '../../../src/config.ts';
+import { loadConfig, variables } from '../../../src/config/config.ts';
 import { expect, test } from '../../support/jest.ts';
 
 /** The contents of the image, and its rights under compose. The test reads the files, because it has no engine. */

@@ -8,7 +8,7 @@ import { type Env, eventually, killAll, runCommand } from '../../support/process
 let folder: string;
 beforeAll(async () => {
   folder = await newFolder();
-  for (const path of ['bin', 'package.json', 'tsconfig.json']) {
+  for (const path of ['bin', 'packages', 'package.json', 'tsconfig.json']) {
     cpSync(path, join(folder, path), { recursive: true });
   }
   for (const path of ['src', 'migrations', 'explorer/dist']) mkdirSync(join(folder, path), { recursive: true });

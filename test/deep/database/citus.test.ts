@@ -1,6 +1,6 @@
-import { Database } from '../../../packages/postgres/src/database.ts';
 import { buildApp } from '../../../src/app.ts';
-import { loadConfig } from '../../../src/config.ts';
+import { loadConfig } from '../../../src/config/config.ts';
+import { Database } from '../../../src/database/database.ts';
 import { modelOf } from '../../../src/mikro-orm.config.ts';
 import { modules } from '../../../src/modules.ts';
 import { citusLayout, nodesOf } from '../../support/citus.ts';

@@ -65,14 +65,17 @@ onEmbedded(
     expect(Buffer.byteLength(folder)).toBeGreaterThan(107);
     const target = join(TMPDIR, 'target');
     for (const path of [folder, target]) mkdirSync(path, { mode: 0o700, recursive: true });
-    const socketFolder = join(TMPDIR, `animal-store-${createHash('sha256').update(folder).digest('hex').slice(0, 24)}`);
+    const socketFolder = join(
+      TMPDIR,
+      `pglite-server-${createHash('sha256').update(folder).digest('hex').slice(0, 24)}`,
+    );
     const env = { ...common, DATA_DIR: folder, TMPDIR };
     const isRefused = async () =>
       expect([await startAndFail(env), await cli(['keys', 'list'], env)]).toMatchObject(
         Array(2).fill({
           code: 1,
           stdout: '',
-          stderr: `animal-store: The socket folder ${socketFolder} is another user's, or open to others; choose a shorter DATA_DIR.\n`,
+          stderr: `animal-store: The socket folder ${socketFolder} is another user's, or open to others; choose a shorter path for the data.\n`,
         }),
       );
     symlinkSync(target, socketFolder);

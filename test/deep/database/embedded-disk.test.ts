@@ -15,7 +15,7 @@ const canMount = process.platform === 'linux' && process.getuid?.() === 0 && !on
     const DATA_DIR = await newFolder();
     const mount = (options: string) => execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', DATA_DIR]);
     const env = { DATA_DIR, BOOTSTRAP_API_KEY: 'a-key-for-these-tests-and-no-others', LOG_LEVEL: 'silent' };
-    const message = `The disk of ${DATA_DIR} (DATA_DIR) is full. Make room and start again: what was acknowledged is there.`;
+    const message = `The disk of ${DATA_DIR} is full. Make room and start again: what was acknowledged is there.`;
     /** The message has a prefix for some of the files that may be the first to find no room. */
     const startReportsFullDisk = async () => {
       const { stderr, ...ended } = await startAndFail(env);

@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { engineVersion } from '@animal-store/pglite-server/engine';
 import pg from 'pg';
-import { engineVersion } from '../../../packages/embedded-postgres/src/engine.ts';
 import { cases } from '../../support/cases.ts';
 import { createOwnDatabase } from '../../support/database.ts';
 import { databaseForEach } from '../../support/each.ts';
@@ -108,7 +108,7 @@ onEmbedded('the embedded store (skipped on PostgreSQL, which the tests must not 
     writeFileSync(version, '17\n');
     await isRefused(
       `${folder} was made by PostgreSQL 17, and this release has PostgreSQL ${engineVersion}. Nothing was changed. ` +
-        'Back it up with the release that made it, and restore the backup into a new DATA_DIR.',
+        'Back it up with the release that made it, and restore the backup into a new folder.',
     );
     writeFileSync(version, ownVersion);
     // Neither a journal that SQLite left nor a regular file in place of the socket prevents the opening.
@@ -122,7 +122,7 @@ onEmbedded('the embedded store (skipped on PostgreSQL, which the tests must not 
     writeFileSync(join(folder, 'global', 'pg_control'), Buffer.alloc(8192));
     await isRefused(
       `PostgreSQL cannot start on ${folder} (PGlite failed to initialize properly): a file of it may be damaged or ` +
-        'missing. Restore a backup into a new DATA_DIR.',
+        'missing. Restore a backup into a new folder.',
     );
   });
 

@@ -1,4 +1,4 @@
-import type { Database } from '../../../packages/postgres/src/database.ts';
+import type { Database } from '../../../src/database/database.ts';
 import { createEmptyDatabase } from '../../support/database.ts';
 import { sql } from '../../support/database-access.ts';
 import { faces } from '../../support/faces.ts';

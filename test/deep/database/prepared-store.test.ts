@@ -11,7 +11,7 @@ import { onPostgres, runFile } from '../../support/process.ts';
     using temporary = mkdtempDisposableSync(join(scratch, 'animal-store-test-'));
     const { path: folder } = temporary;
     const dist = join(folder, 'dist');
-    for (const name of ['dist/src', 'dist/packages', 'dist/migrations', 'package.json']) {
+    for (const name of ['dist/src', 'dist/migrations', 'package.json']) {
       cpSync(name, join(folder, name), { recursive: true });
     }
     symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));

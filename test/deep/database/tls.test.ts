@@ -1,8 +1,8 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { Database } from '../../../packages/postgres/src/database.ts';
-import { loadConfig } from '../../../src/config.ts';
+import { loadConfig } from '../../../src/config/config.ts';
+import { Database } from '../../../src/database/database.ts';
 import { modelOf } from '../../../src/mikro-orm.config.ts';
 import { modules } from '../../../src/modules.ts';
 import { startFailure } from '../../../src/start-failure.ts';

@@ -5,7 +5,7 @@ import * as networking from 'kubernetes-models/networking.k8s.io/v1';
 import * as policy from 'kubernetes-models/policy/v1';
 import * as core from 'kubernetes-models/v1';
 import { parseAllDocuments } from 'yaml';
-import { variables } from '../../../src/config.ts';
+import { variables } from '../../../src/config/config.ts';
 import { expect, test } from '../../support/jest.ts';
 import { mistyped } from '../support/typed.ts';
 

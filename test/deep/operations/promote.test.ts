@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { existsSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { promote } from '../../../packages/postgres/src/promote.ts';
-import { loadConfig } from '../../../src/config.ts';
+import { promote } from '../../../src/backup/promote.ts';
+import { loadConfig } from '../../../src/config/config.ts';
 import { modelOf } from '../../../src/mikro-orm.config.ts';
 import { modules } from '../../../src/modules.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -106,7 +106,7 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
     const { database: user } = await openNode({ env: env() });
     expect(await cli(['promote', url], env())).toMatchObject({
       code: 1,
-      stderr: `animal-store: Another process has the store in ${folders.store} (DATA_DIR) open. Stop it, and run this again.\n`,
+      stderr: `animal-store: Another process has the store in ${folders.store} open. Stop it, and run this again.\n`,
     });
     await user.ping();
     await user.close();

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { heartbeatInterval } from '../../../packages/graphql-streams/src/event-stream.ts';
+import { heartbeatInterval } from '@animal-store/graphql-http/event-stream';
 import { databaseForEach } from '../../support/each.ts';
 import { type HttpRequest, send } from '../../support/http.ts';
 import { afterEach, expect, test } from '../../support/jest.ts';

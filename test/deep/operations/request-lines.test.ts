@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
-import type { Database } from '../../../packages/postgres/src/database.ts';
 import { ApiKeyService } from '../../../src/access/keys/api-key.service.ts';
+import type { Database } from '../../../src/database/database.ts';
 import { databaseForAll } from '../../support/each.ts';
 import { send } from '../../support/http.ts';
 import { afterAll, beforeAll, describe, expect, test } from '../../support/jest.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { DatabaseUnavailable } from '../../../packages/postgres/src/postgres-errors.ts';
+import { DatabaseUnavailable } from '../../../src/database/postgres-errors.ts';
 import { tryAgain } from '../../../src/errors.ts';
 import { startFailure } from '../../../src/start-failure.ts';
 import { databaseForEach } from '../../support/each.ts';
@@ -65,7 +65,7 @@ test('a data folder that is not writable, or contains no store of the service, i
   const folder = await newFolder();
   writeFileSync(join(folder, 'lock'), 'not a lock');
   const DATA_DIR = join(folder, 'lock', 'data');
-  const unwritable = `^animal-store: The data folder ${DATA_DIR} \\(DATA_DIR\\) cannot be written: .*\n$`;
+  const unwritable = `^animal-store: The data folder ${DATA_DIR} cannot be written: .*\n$`;
   for (const reason of await reasons({ DATA_DIR })) expect(reason).toMatch(new RegExp(unwritable));
   for (const reason of await reasons({ DATA_DIR: folder })) {
     expect(reason).toMatch(/^animal-store: The embedded store could not be opened: .*\n$/);

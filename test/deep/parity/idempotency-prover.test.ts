@@ -1,8 +1,8 @@
 import { once as event } from 'node:events';
 import { request } from 'node:http';
 import fc from 'fast-check';
-import type { Database, Statement } from '../../../packages/postgres/src/database.ts';
-import { outcomeUnknown } from '../../../packages/postgres/src/postgres-errors.ts';
+import type { Database, Statement } from '../../../src/database/database.ts';
+import { outcomeUnknown } from '../../../src/database/postgres-errors.ts';
 import { cases } from '../../support/cases.ts';
 import { type Created, creators, headerOf } from '../../support/creations.ts';
 import { withRows } from '../../support/database-access.ts';

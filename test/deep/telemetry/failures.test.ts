@@ -1,4 +1,4 @@
-import { outcomeUnknown } from '../../../packages/postgres/src/postgres-errors.ts';
+import { outcomeUnknown } from '../../../src/database/postgres-errors.ts';
 import type { Telemetry } from '../../../src/runtime/telemetry/telemetry.ts';
 import { creators } from '../../support/creations.ts';
 import { createTestDatabase } from '../../support/database.ts';

@@ -1,7 +1,7 @@
 import { defineEntity, type EntityManager, type InferEntity, LockMode, p } from '@mikro-orm/core';
 import { Type } from 'typebox';
-import type { Database } from '../../../packages/postgres/src/database.ts';
-import { sqlState, unavailable } from '../../../packages/postgres/src/postgres-errors.ts';
+import type { Database } from '../../../src/database/database.ts';
+import { sqlState, unavailable } from '../../../src/database/postgres-errors.ts';
 import { type Deadline, noDeadline } from '../../../src/deadline.ts';
 import { StoreError } from '../../../src/errors.ts';
 import { enumSchema, type Input, int64Schema, textSchema, use, withDefault } from '../../../src/storage/input/check.ts';

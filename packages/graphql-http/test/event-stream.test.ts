@@ -1,0 +1,75 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { EventStream } from '@animal-store/graphql-http/event-stream';
+import { multipart, type StreamFormat, serverSentEvents } from '@animal-store/graphql-http/format';
+import { expect, test } from '@jest/globals';
+
+/** A stream in a bare server; test/graphql/live.test.ts tests those of the service. */
+
+/** Numbers from 1 on, as far as they are requested. */
+async function* numbers(read: number[]) {
+  try {
+    for (let id = 1; ; id += 1) {
+      read.push(id);
+      yield id;
+    }
+  } finally {
+    read.push(-1);
+  }
+}
+
+/** Sends a stream as the response to one request. @returns its text */
+async function serve(format: StreamFormat, use: (stream: EventStream<number>) => unknown = () => undefined) {
+  const read: number[] = [];
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const opened = new Promise<EventStream<number>>((done) => {
+    server.once('request', (_request, response) => {
+      const stream = new EventStream<number>(response, {
+        format,
+        start: 0,
+        batches: numbers(read),
+        write: async (id) => {
+          if (id === 3) stream.end(new Error('Enough.'));
+          return format.next(`{"data":${id}}`, id);
+        },
+        explain: (error) => JSON.stringify([{ message: (error as Error).message }]),
+      });
+      response.writeHead(200, { 'content-type': format.mediaType });
+      stream.body().pipe(response);
+      done(stream);
+    });
+  });
+  try {
+    const { port } = server.address() as AddressInfo;
+    const response = fetch(`http://127.0.0.1:${port}`);
+    use(await opened);
+    return await response.then((response) => response.text()).catch(() => 'cut');
+  } finally {
+    server.closeAllConnections();
+    await new Promise((closed) => server.close(closed));
+    await new Promise(setImmediate);
+    // A generator that was never started has no end.
+    expect(read.at(-1) ?? -1).toBe(-1);
+  }
+}
+
+test('a stream sends server-sent events, then the reason of its end', async () => {
+  const event = (data: string, id?: number) => `event: next\n${id ? `id: ${id}\n` : ''}data: ${data}\n\n`;
+  const results = [1, 2, 3].map((id) => event(`{"data":${id}}`, id)).join('');
+  const end = `${event('{"errors":[{"message":"Enough."}]}')}event: complete\ndata:\n\n`;
+  expect(await serve(serverSentEvents)).toBe(`id: 0\n\n${results}${end}`);
+});
+
+test('a stream sends parts of a multipart response, then the reason of its end', async () => {
+  const part = (json: string) => `\r\nContent-Type: application/json\r\n\r\n${json}\r\n--graphql`;
+  const results = [1, 2, 3].map((id) => part(`{"payload":{"data":${id}}}`)).join('');
+  const end = `${part('{"payload":null,"errors":[{"message":"Enough."}]}')}--\r\n`;
+  expect(await serve(multipart)).toBe(`\r\n--graphql${part('{}')}${results}${end}`);
+});
+
+test('a stream that is cut has no end', async () => {
+  expect(await serve(serverSentEvents, (stream) => stream.cut())).toBe('cut');
+});

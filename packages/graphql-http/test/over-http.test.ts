@@ -1,0 +1,92 @@
+import { hash } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { acceptedBy, mediaTypes, parametersOf, statusOf } from '@animal-store/graphql-http/over-http';
+import { readTrustedDocuments } from '@animal-store/graphql-http/trusted-documents';
+import { expect, test } from '@jest/globals';
+
+const { json, response } = mediaTypes;
+const events = 'text/event-stream; charset=utf-8';
+
+test.each([
+  [undefined, [], json, undefined, false],
+  ['application/graphql-response+json', [response], response, undefined, false],
+  ['text/html', [], undefined, undefined, false],
+  ['text/event-stream', [events], json, events, true],
+  ['application/json, text/event-stream', [json, events], json, events, false],
+  [
+    'multipart/mixed;subscriptionSpec=1.0',
+    [],
+    json,
+    'multipart/mixed; boundary="graphql"; subscriptionSpec="1.0"',
+    false,
+  ],
+])('Accept: %s', (accept, types, mediaType, stream, prefersEvents) => {
+  const accepted = acceptedBy(accept, () => types);
+  expect({ ...accepted, stream: accepted.stream?.mediaType }).toEqual({ mediaType, stream, prefersEvents });
+});
+
+test.each([
+  [{ data: {} }, 200, 200],
+  [{ data: {}, errors: [{}] }, 200, 294],
+  [{ errors: [{}], failedAt: 'document' as const }, 200, 400],
+  [{ errors: [{}], failedAt: 'operation' as const }, 200, 422],
+  [{ errors: [{}], failedAt: 'request' as const, status: 400 }, 400, 422],
+  [{ errors: [{ extensions: { status: 403 } }], status: 500 }, 403, 403],
+])('the status of %j', (result, asJson, asResponse) => {
+  expect([statusOf(result, json), statusOf(result, response)]).toEqual([asJson, asResponse]);
+});
+
+const options = { parseJson: (text: string) => JSON.parse(text), trusted: undefined, setting: 'DOCUMENTS' };
+const post = (body: unknown, more = {}) =>
+  parametersOf({ method: 'POST', headers: {}, query: {}, body }, { ...options, ...more });
+const get = (query: unknown, headers = {}) => parametersOf({ method: 'GET', headers, query, body: undefined }, options);
+
+test('parameters come from the body or the query string; null and empty ones are absent', () => {
+  expect(post({ query: '{ a }', operationName: null, variables: { n: 1 }, documentId: '' })).toEqual({
+    query: '{ a }',
+    variables: { n: 1 },
+  });
+  expect(get({ query: '{ a }', operationName: '', variables: '{"n":1}' })).toEqual({
+    query: '{ a }',
+    variables: { n: 1 },
+  });
+});
+
+test.each([
+  [[], 'BAD_USER_INPUT', true],
+  [{}, 'BAD_USER_INPUT', true],
+  [{ query: 1 }, 'BAD_USER_INPUT', true],
+  [{ query: '{ a }', variables: [] }, 'BAD_USER_INPUT', true],
+  [{ documentId: 'a' }, 'PERSISTED_QUERY_NOT_SUPPORTED', true],
+])('the body %j is refused', (body, code, isUnprocessable) => {
+  expect(() => post(body)).toThrow(expect.objectContaining({ name: 'RequestError', code, isUnprocessable }) as never);
+});
+
+test('a GET has no body of another type', () => {
+  const refused = expect.objectContaining({ code: 'UNSUPPORTED_MEDIA_TYPE', isUnprocessable: false }) as never;
+  expect(() => get({ query: '{ a }' }, { 'content-type': 'text/plain' })).toThrow(refused);
+});
+
+test('trusted documents are found by hash, prefixed hash and text; all others are refused', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'documents-'));
+  const file = join(folder, 'documents.json');
+  const digest = hash('sha256', '{ a }');
+  writeFileSync(file, JSON.stringify({ [digest]: '{ a }' }));
+  const trusted = readTrustedDocuments(file, 'DOCUMENTS');
+  writeFileSync(file, JSON.stringify({ 'sha256:0': '{ a }' }));
+  expect(() => readTrustedDocuments(file, 'DOCUMENTS')).toThrow(
+    `${file} (DOCUMENTS) has a document under sha256:0 whose SHA-256 is ${digest}.`,
+  );
+  writeFileSync(file, '[]');
+  expect(() => readTrustedDocuments(file, 'DOCUMENTS')).toThrow(
+    `${file} (DOCUMENTS) is not a manifest: a JSON object of hash -> document.`,
+  );
+  rmSync(folder, { recursive: true });
+  for (const named of [{ documentId: digest }, { documentId: `sha256:${digest}` }, { query: '{ a }' }]) {
+    expect(post(named, { trusted }).query).toBe('{ a }');
+  }
+  const refused = expect.objectContaining({ code: 'OPERATION_NOT_TRUSTED' }) as never;
+  expect(() => post({ query: '{ b }' }, { trusted })).toThrow(refused);
+});

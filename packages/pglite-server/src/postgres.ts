@@ -1,0 +1,166 @@
+import { createHash } from 'node:crypto';
+import { accessSync, constants, lstatSync, mkdirSync, realpathSync, statfsSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { extname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+import { assertInUse, fullDisk, lockFileWithin, type Release, retire } from './lock.ts';
+import type { Role, WorkerData } from './postgres.worker.ts';
+
+/** Where an embedded PostgreSQL listens. */
+export interface EmbeddedAddress {
+  /** The folder of the Unix socket, as `host` for libpq and pg. */
+  host: string;
+  port: number;
+  user: 'postgres';
+  database: 'postgres';
+}
+
+/** An open embedded PostgreSQL. */
+export interface EmbeddedPostgres extends EmbeddedAddress {
+  /** False while another process owns it, and this process is connected to that one. */
+  readonly isOwner: boolean;
+  /** Resolves when this process owns it: immediately, or after the other process has ended. */
+  owned: Promise<void>;
+  /** Excludes other processes on the same folder. @returns a function that readmits them; undefined after a timeout */
+  exclude(milliseconds: number): Promise<Release | undefined>;
+  /** Marks it as moved, so that it is not opened again. @param message names the new location */
+  retire(message: string): void;
+  close(): Promise<void>;
+  /** Stops it from keeping the process alive. */
+  closeAtEnd(): void;
+}
+
+export interface EmbeddedOptions {
+  /** Called when the store's thread dies. The store is unusable afterwards. */
+  onLost?: ((error: Error) => void) | undefined;
+  /** The folder to copy for a new store; see `prepared-folder.ts`. */
+  prepared?: string | undefined;
+  /** Also opens a retired store. */
+  evenRetired?: boolean;
+  /** Excludes other processes, by listening on a socket that they do not look for. */
+  exclusive?: boolean;
+  /**
+   * How long (ms) a connection may be silent in a transaction; 30 seconds when absent. Without limit when exclusive.
+   */
+  maxSilence?: number;
+}
+
+// Other processes connect to the first one.
+const ports = { shared: 5432, exclusive: 5433 };
+const socketName = (port: number) => `.s.PGSQL.${port}`;
+// sockaddr_un.sun_path holds 108 bytes, including its terminator.
+const longestSocketPath = 107;
+
+/**
+ * Opens the store in `dataDir`, or connects to the process that owns it and takes over when that process ends.
+ *
+ * @throws Error with a readable message when the folder cannot be used, or is in use and should be exclusive.
+ */
+export async function openEmbeddedPostgres(dataDir: string, options: EmbeddedOptions = {}): Promise<EmbeddedPostgres> {
+  const { onLost = () => undefined, prepared, evenRetired = false, exclusive = false } = options;
+  const folder = usableFolder(dataDir);
+  if (!evenRetired) assertInUse(folder);
+  const host = socketFolder(folder);
+  const port = exclusive ? ports.exclusive : ports.shared;
+  const socketPath = join(host, socketName(port));
+  const maxSilence = exclusive ? Number.POSITIVE_INFINITY : options.maxSilence;
+  const worker = new Worker(new URL(`./postgres.worker${extname(import.meta.url)}`, import.meta.url), {
+    workerData: { dataDir: folder, socketPath, prepared, evenRetired, exclusive, maxSilence } satisfies WorkerData,
+    stdout: true,
+  });
+  const exited = new Promise<void>((resolve) => {
+    worker.once('exit', () => resolve());
+  });
+  let role: Role | undefined;
+  const owned = new Promise<void>((resolve) => {
+    worker.on('message', (message: Role) => {
+      role = message;
+      if (role === 'owner') resolve();
+    });
+  });
+  const close = async () => {
+    worker.ref();
+    worker.removeAllListeners('error');
+    worker.postMessage('close');
+    // The thread may have died before it received the message.
+    await exited;
+  };
+  let failure: Error | undefined;
+  worker.on('error', (error) => {
+    failure = new Error(reasonOf(error, folder), { cause: error });
+  });
+  while (role !== 'owner' && !(role === 'standby' && (exclusive || (await accepts(socketPath))))) {
+    if (failure) throw new Error(`The embedded store could not be opened: ${failure.message}`, { cause: failure });
+    await sleep(20);
+  }
+  if (exclusive && role !== 'owner') {
+    await close();
+    throw new Error(`Another process has the store in ${folder} open. Stop it, and run this again.`);
+  }
+  worker.on('error', () => onLost(failure as Error));
+  return {
+    host,
+    port,
+    user: 'postgres',
+    database: 'postgres',
+    get isOwner() {
+      return role === 'owner';
+    },
+    owned,
+    exclude: (milliseconds) => lockFileWithin(join(folder, 'migration.lock'), milliseconds),
+    retire: (message) => retire(folder, message),
+    close,
+    closeAtEnd() {
+      worker.unref();
+      process.once('beforeExit', () => void close());
+    },
+  };
+}
+
+function usableFolder(dataDir: string): string {
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
+    return realpathSync(dataDir);
+  } catch (cause) {
+    throw new Error(`The data folder ${dataDir} cannot be written: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/**
+ * Returns the data folder or, when its path is too long for a socket, a private folder in the system's temporary
+ * folder.
+ *
+ * @throws Error when other users have access to that folder
+ */
+function socketFolder(folder: string): string {
+  if (Buffer.byteLength(join(folder, socketName(ports.shared))) <= longestSocketPath) return folder;
+  const name = createHash('sha256').update(folder).digest('hex').slice(0, 24);
+  const short = join(tmpdir(), `pglite-server-${name}`);
+  mkdirSync(short, { recursive: true, mode: 0o700 });
+  // Does not follow a symbolic link, because its owner could change its target.
+  const found = lstatSync(short);
+  if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o077) !== 0) {
+    throw new Error(
+      `The socket folder ${short} is another user's, or open to others; choose a shorter path for the data.`,
+    );
+  }
+  return short;
+}
+
+const almostNothing = 32 * 1024 * 1024;
+
+/** Explains a failure: the engine does not distinguish a full disk from other failures. */
+function reasonOf({ message }: Error, folder: string): string {
+  const { bavail, bsize } = statfsSync(folder);
+  return bavail * bsize > almostNothing ? message : fullDisk(folder);
+}
+
+function accepts(socketPath: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(socketPath, () => socket.end(() => resolve(true)));
+    socket.once('error', () => resolve(false));
+  });
+}

@@ -1,0 +1,187 @@
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ClientBase } from 'pg';
+import { Database, type DatabaseOptions, type Model } from '../database/database.ts';
+import {
+  appliedMigrations,
+  assertCurrent,
+  assertKnownMigrations,
+  type Contents,
+  chunkSize,
+  fillAndCompare,
+  insertRows,
+  inTransaction,
+  lockAndCount,
+  metadataOf,
+  type OnRows,
+  readTable,
+  type StoredTable,
+  tablesOf,
+} from './tables.ts';
+
+/**
+ * A backup is lines of JSON: a head, the rows of each table in the head's order, and an end with checksums.
+ *
+ *   {"format":"animal-store backup 1","migrations":["2026_..."],"tables":[{"name":"pet","columns":{...},"key":["id"]}]}
+ *   {"id":1,"name":"Rex","category_id":1,"status":"available"}
+ *   {"tables":[{"table":"pet","rows":1,"sha256":"...","counter":"1","greatest":"1"}],"sha256":"..."}
+ */
+interface Head {
+  format: string;
+  migrations: string[];
+  tables: StoredTable[];
+}
+
+interface End {
+  tables: Contents[];
+  /** Of all lines before this one. */
+  sha256: string;
+}
+
+/** The first member of a backup. */
+const formatOf = ({ name }: DatabaseOptions) => `${name} backup 1`;
+
+/** @throws Error when the store does not exist; opening it would create one */
+export function assertStoreIn(dataDir: string): void {
+  if (!existsSync(join(dataDir, 'postgres', 'PG_VERSION')))
+    throw new Error(`There is no store in ${dataDir} (DATA_DIR).`);
+}
+
+/**
+ * Writes the embedded store as lines. Other processes may use it meanwhile.
+ *
+ * @param write gets some whole lines at a time
+ * @throws Error when there is no store; what was written until then has no end
+ */
+export async function backup(
+  write: (text: string) => Promise<unknown>,
+  options: DatabaseOptions,
+  model: Model,
+  progress: OnRows,
+): Promise<Contents[]> {
+  assertStoreIn(options.dataDir);
+  const hash = createHash('sha256');
+  const writeLines = async (lines: string[]) => {
+    const text = lines.map((line) => `${line}\n`).join('');
+    hash.update(text);
+    await write(text);
+  };
+  const tables = tablesOf(model);
+  const contents: Contents[] = [];
+  const read = (session: ClientBase) =>
+    inTransaction(session, 'read only', async () => {
+      const migrations = await assertCurrent(session, model, tables);
+      await writeLines([JSON.stringify({ format: formatOf(options), migrations, tables } satisfies Head)]);
+      for (const table of tables) contents.push(await readTable(session, table, progress, writeLines));
+    });
+  await Database.use({ ...options, embedded: { evenRetired: true } }, model, (database) => database.withSession(read));
+  // Written last, because the transaction may fail until its end.
+  await writeLines([JSON.stringify({ tables: contents, sha256: hash.copy().digest('hex') } satisfies End)]);
+  return contents;
+}
+
+/** A backup, which is read twice. */
+export interface BackupFile {
+  /** For messages. */
+  path: string;
+  lines(): AsyncGenerator<Buffer | undefined>;
+}
+
+/**
+ * Restores a backup into a new or empty embedded store: applies the backup's migrations, inserts and compares the rows
+ * in one transaction, and applies the later migrations.
+ *
+ * @returns the tables, and the migrations that were applied after the restore
+ * @throws Error when the store is not empty, or the file is incomplete or of a later release; no row is kept
+ */
+export async function restore(
+  file: BackupFile,
+  options: DatabaseOptions,
+  model: Model,
+  progress: OnRows,
+): Promise<{ tables: Contents[]; applied: string[] }> {
+  const { head, end } = await verify(file, options);
+  assertKnownMigrations(head.migrations, model, file.path);
+  const isCurrent = head.migrations.length === model.migrations.length;
+  const modelThen = isCurrent ? model : earlier(model, head);
+  const prepared = isCurrent ? options.prepared : undefined;
+  await Database.use({ ...options, prepared }, modelThen, async (database) => {
+    await database.migrate();
+    const load = (session: ClientBase) =>
+      inTransaction(session, 'read write', () => insert(session, file, { head, end }, options.dataDir, progress));
+    await database.exclusively(() => database.withSession(load));
+  });
+  const applied = isCurrent ? [] : await Database.use(options, model, (database) => database.migrate());
+  return { tables: end.tables, applied };
+}
+
+/** The model at the time of the backup. */
+function earlier(model: Model, { migrations, tables }: Head): Model {
+  const metadata = metadataOf(model);
+  return {
+    ...model,
+    entities: model.entities.filter((one) => tables.some(({ name }) => name === metadata.get(one).tableName)),
+    migrations: model.migrations.filter(({ name }) => migrations.includes(name)),
+  };
+}
+
+async function insert(
+  session: ClientBase,
+  file: BackupFile,
+  { head, end }: { head: Head; end: End },
+  dataDir: string,
+  progress: OnRows,
+): Promise<void> {
+  const refuse = (why: string) => {
+    throw new Error(`The store in ${dataDir} (DATA_DIR) ${why}. Restore into a new folder: DATA_DIR=...`);
+  };
+  const applied = await appliedMigrations(session);
+  if (applied.length > head.migrations.length) refuse('has had more migrations than the backup');
+  const nonEmpty = await lockAndCount(session, head.tables);
+  if (nonEmpty.length > 0) refuse(`is not empty: ${nonEmpty.join(', ')}`);
+  // The inserted rows are compared with the checksums, because the file may have changed since `verify`.
+  const lines = file.lines();
+  await lines.next();
+  const copy = async (table: StoredTable) => {
+    const contents = end.tables.find((one) => one.table === table.name) as Contents;
+    for (let done = 0; done < contents.rows; progress(table.name, done)) {
+      const some: string[] = [];
+      for (; some.length < chunkSize && done < contents.rows; done += 1) some.push(`${(await lines.next()).value}`);
+      await insertRows(session, table, some);
+    }
+    return contents;
+  };
+  await fillAndCompare(session, head.tables, copy, progress);
+}
+
+/** Reads the first and the last line. @throws Error when the file is not a backup, or is incomplete or changed */
+async function verify({ path, lines }: BackupFile, options: DatabaseOptions): Promise<{ head: Head; end: End }> {
+  const hash = createHash('sha256');
+  let first: string | undefined;
+  let last: Buffer | undefined;
+  for await (const line of lines()) {
+    if (last) hash.update(last).update('\n');
+    first ??= `${line}`;
+    last = line;
+  }
+  const head = parse<Head>(first);
+  const end = parse<End>(`${last}`);
+  const format = formatOf(options);
+  if (!head?.format?.startsWith(`${options.name} backup `))
+    throw new Error(`${path} is not a backup of ${options.name}.`);
+  if (head.format !== format)
+    throw new Error(`${path} is of another release (${head.format}); this one reads ${format}.`);
+  if (!end?.sha256) throw new Error(`${path} is incomplete. Nothing was restored.`);
+  if (end.sha256 !== hash.digest('hex'))
+    throw new Error(`${path} has been changed: its checksum is wrong. Nothing was restored.`);
+  return { head, end };
+}
+
+function parse<T>(line = ''): (Partial<T> & T) | undefined {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,257 @@
+import { createHash } from 'node:crypto';
+import { CommitOrderCalculator, type MetadataStorage } from '@mikro-orm/core';
+import { MikroORM } from '@mikro-orm/postgresql';
+import { type ClientBase, escapeIdentifier as quoted } from 'pg';
+import { withoutLimits } from '../database/migrations.ts';
+import { type Model, ormOptions } from '../database/options.ts';
+import { endOfCounter } from '../database/readiness.ts';
+
+/** A table of the model. A backup stores this description, because a later release may have changed the table. */
+export interface StoredTable {
+  name: string;
+  /** Types by name, in order. */
+  columns: Record<string, string>;
+  /** The primary key: rows are read in its order. */
+  key: string[];
+  /** The column with values from a counter. */
+  counted: string | undefined;
+}
+
+/** A summary of a table. Tables with the same rows and counter have equal contents. */
+export interface Contents {
+  table: string;
+  rows: number;
+  /** SHA-256 of the rows as lines. */
+  sha256: string;
+  /** The last id that the counter issued; null when the table has no counter or no id was issued. */
+  counter: string | null;
+  /** The greatest id; null in a table without rows or without a counter. */
+  greatest: string | null;
+}
+
+/** Called with the number of rows read or inserted so far. */
+export type OnRows = (table: string, rows: number) => void;
+
+/** MikroORM's metadata of a model. Opens no connection. */
+export function metadataOf(model: Model): MetadataStorage {
+  return new MikroORM(ormOptions({ url: undefined, poolMax: 1 }, model, { database: 'model' })).getMetadata();
+}
+
+/** The tables of a model, the referenced ones first. */
+export function tablesOf(model: Model): StoredTable[] {
+  const metadata = [...metadataOf(model)];
+  const order = new CommitOrderCalculator();
+  for (const { _id } of metadata) order.addNode(_id);
+  for (const { _id, relations } of metadata) for (const relation of relations) order.discoverProperty(relation, _id);
+  const sorted = order.sort().flatMap((id) => metadata.filter(({ _id }) => _id === id));
+  return sorted.map(({ tableName, props, primaryKeys, properties }) => ({
+    name: tableName,
+    columns: Object.fromEntries(
+      props
+        .filter(({ persist, fieldNames }) => persist !== false && fieldNames)
+        .flatMap(({ fieldNames, columnTypes }) => fieldNames.map((name, at) => [name, columnTypes[at] as string])),
+    ),
+    key: primaryKeys.flatMap((key) => properties[key]?.fieldNames ?? []),
+    counted: props.find(({ autoincrement }) => autoincrement)?.fieldNames[0],
+  }));
+}
+
+/**
+ * Runs work in one transaction. Its settings make equal values have equal texts on every server, and lift all timeouts.
+ * They are `local`, so that a pooler's next client does not get them.
+ */
+export async function inTransaction<T>(
+  session: ClientBase,
+  mode: 'read only' | 'read write',
+  work: () => Promise<T>,
+): Promise<T> {
+  await session.query(`
+    begin isolation level ${mode === 'read only' ? 'repeatable read' : 'read committed'} ${mode};
+    set local timezone = 'UTC'; set local datestyle = 'ISO, YMD'; set local intervalstyle = 'postgres';
+    set local bytea_output = 'hex'; set local extra_float_digits = 1; set local client_encoding = 'UTF8';
+    set local standard_conforming_strings = on; ${withoutLimits}`);
+  try {
+    const result = await work();
+    await session.query('commit');
+    return result;
+  } catch (error) {
+    // In a broken session the server has rolled back already.
+    await session.query('rollback').catch(() => undefined);
+    throw error;
+  }
+}
+
+/** The names of the applied migrations. */
+export async function appliedMigrations(session: ClientBase): Promise<string[]> {
+  const { rows } = await session.query(`select to_regclass('mikro_orm_migrations') is null as "isNew"`);
+  if (rows[0].isNew) return [];
+  const applied = await session.query<{ name: string }>('select name from mikro_orm_migrations order by id');
+  return applied.rows.map(({ name }) => name);
+}
+
+/** @throws Error when a later release has applied migrations */
+export function assertKnownMigrations(applied: string[], { migrations }: Model, subject: string): void {
+  const newer = applied.filter((name) => !migrations.some((known) => known.name === name));
+  if (newer.length === 0) return;
+  throw new Error(`${subject} is of a newer release: this one does not know ${newer.join(', ')}. Use that release.`);
+}
+
+/**
+ * Checks that a copy of the store would be complete.
+ *
+ * @returns the store's migrations
+ * @throws Error unless it has exactly the migrations of this release, and no other tables or columns
+ */
+export async function assertCurrent(session: ClientBase, model: Model, tables: StoredTable[]): Promise<string[]> {
+  const applied = await appliedMigrations(session);
+  assertKnownMigrations(applied, model, 'The store');
+  const missing = model.migrations.map(({ name }) => name).filter((name) => !applied.includes(name));
+  if (missing.length > 0) throw new Error(`The store lacks migrations (${missing.join(', ')}). Run \`migrate\` first.`);
+  const names = tables.map(({ name }) => name);
+  const columns = tables.flatMap(({ name, columns }) => Object.keys(columns).map((column) => `${name}.${column}`));
+  const { rows } = await session.query<{ object: string }>(foreignObjects, [names, columns]);
+  if (rows.length === 0) return applied;
+  const list = rows.map(({ object }) => object).join(', ');
+  throw new Error(
+    `The store holds objects that are not the service's, and a copy would lack them: ${list}. Drop them first.`,
+  );
+}
+
+const foreignObjects = `
+  select distinct case when table_name = any($1) then format('column %s.%s', table_name, column_name)
+    else format('table or view %s', table_name) end as object
+  from information_schema.columns where table_schema = current_schema()
+    and table_name <> 'mikro_orm_migrations' and format('%s.%s', table_name, column_name) <> all($2)
+  union all select format('trigger %s', trigger_name) from information_schema.triggers
+    where trigger_schema = current_schema()
+  union all select format('function %s', routine_name) from information_schema.routines
+    where routine_schema = current_schema()
+  order by object`;
+
+/** Number of rows per statement. With names of 1,000 characters they take about 2 MB. */
+export const chunkSize = 500;
+
+/**
+ * Reads a table within a transaction, as lines of JSON with exact numbers.
+ *
+ * @param onRows called with some lines at a time
+ */
+export async function readTable(
+  session: ClientBase,
+  table: StoredTable,
+  progress: OnRows,
+  onRows: (lines: string[]) => Promise<void> = async () => undefined,
+): Promise<Contents> {
+  const hash = createHash('sha256');
+  let count = 0;
+  await session.query(`declare stored no scroll cursor for
+    select to_json(stored)::text from (select ${columnsOf(table)} from ${quoted(table.name)}) stored order by ${orderOf(table)}`);
+  for (;;) {
+    const { rows } = await session.query<{ to_json: string }>(`fetch ${chunkSize} from stored`);
+    if (rows.length === 0) break;
+    // Only a json column can contain a line feed, between its tokens.
+    const lines = rows.map((row) => row.to_json.replaceAll('\n', ' '));
+    for (const line of lines) hash.update(`${line}\n`);
+    count += lines.length;
+    await onRows(lines);
+    progress(table.name, count);
+  }
+  await session.query('close stored');
+  return { table: table.name, rows: count, sha256: hash.digest('hex'), ...(await counterOf(session, table)) };
+}
+
+export async function readTables(session: ClientBase, tables: StoredTable[], progress: OnRows): Promise<Contents[]> {
+  const contents: Contents[] = [];
+  for (const table of tables) contents.push(await readTable(session, table, progress));
+  return contents;
+}
+
+const columnsOf = ({ columns }: StoredTable) => Object.keys(columns).map(quoted).join(', ');
+
+/** Yields the same order on every server. */
+function orderOf({ key, columns }: StoredTable): string {
+  return key.map((name) => quoted(name) + (/text|char/.test(columns[name] ?? '') ? ' collate "C"' : '')).join(', ');
+}
+
+/** Inserts lines of `readTable`. The embedded store does not support COPY. */
+export async function insertRows(session: ClientBase, table: StoredTable, lines: string[]): Promise<void> {
+  const name = quoted(table.name);
+  const text = `
+    insert into ${name} (${columnsOf(table)})
+    select ${columnsOf(table)} from json_populate_recordset(null::${name}, $1::json)`;
+  await session.query(text, [`[${lines.join(',')}]`]);
+}
+
+const sequence = 'pg_get_serial_sequence(quote_ident($1), $2)::regclass';
+
+/** The counter ignores rows near the end of the range, which do not advance it (`readiness.ts`). */
+async function counterOf(
+  session: ClientBase,
+  { name, columns, counted }: StoredTable,
+): Promise<Pick<Contents, 'counter' | 'greatest'>> {
+  if (!counted) return { counter: null, greatest: null };
+  const end = endOfCounter(`${columns[counted]}`);
+  const id = quoted(counted);
+  const { rows } = await session.query(
+    `select greatest(pg_sequence_last_value(${sequence}), max(${id}) filter (where ${id} between 1 and ${end}))::text
+      as counter, max(${id})::text as greatest from ${quoted(name)}`,
+    [name, counted],
+  );
+  return rows[0];
+}
+
+/** Continues the counter after a given id. */
+async function setCounter(session: ClientBase, table: StoredTable, { counter }: Contents): Promise<void> {
+  if (counter !== null) await session.query(`select setval(${sequence}, $3)`, [table.name, table.counted, counter]);
+}
+
+/** Warnings about ids near the end of their range: new ids do not follow them. */
+export function warningsOf(contents: Contents[]): string[] {
+  return contents
+    .filter(({ counter, greatest }) => BigInt(greatest ?? 0) > BigInt(counter ?? 0))
+    .map(
+      ({ table, counter, greatest }) =>
+        `The greatest id of ${table}, ${greatest}, is near the end of its range, and new ids follow ${counter ?? 0}: ` +
+        'walks and live lists that have passed the greatest id miss them.',
+    );
+}
+
+/** Locks tables until the end of the transaction. @returns descriptions of the tables that are not empty */
+export async function lockAndCount(session: ClientBase, tables: StoredTable[]): Promise<string[]> {
+  const nonEmpty: string[] = [];
+  await session.query(`lock table ${tables.map(({ name }) => quoted(name)).join(', ')} in access exclusive mode`);
+  for (const { name } of tables) {
+    const { rows } = await session.query<{ count: string }>(`select count(*) from ${quoted(name)}`);
+    if (rows[0]?.count !== '0') nonEmpty.push(`${name} has ${rows[0]?.count} rows`);
+  }
+  return nonEmpty;
+}
+
+/**
+ * Fills empty tables, and compares them with the copied rows.
+ *
+ * @param copy inserts the rows of a table, and returns its expected contents
+ * @throws Error when they differ; the caller must roll back
+ */
+export async function fillAndCompare(
+  session: ClientBase,
+  tables: StoredTable[],
+  copy: (table: StoredTable) => Promise<Contents>,
+  progress: OnRows,
+): Promise<Contents[]> {
+  const source: Contents[] = [];
+  for (const table of tables) {
+    const contents = await copy(table);
+    await setCounter(session, table, contents);
+    source.push(contents);
+  }
+  const different = differing(source, await readTables(session, tables, progress));
+  if (different.length === 0) return source;
+  throw new Error(`These tables differ after the copy: ${different.join(', ')}. Nothing was kept.`);
+}
+
+/** The names of the tables that differ. */
+export function differing(source: Contents[], copy: Contents[]): string[] {
+  const texts = new Set(copy.map((contents) => JSON.stringify(contents)));
+  return source.filter((contents) => !texts.has(JSON.stringify(contents))).map(({ table }) => table);
+}

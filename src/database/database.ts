@@ -1,0 +1,257 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { EmbeddedPostgres } from '@animal-store/pglite-server';
+import { MikroORM } from '@mikro-orm/postgresql';
+import { Client } from 'pg';
+import { Batches, type BatchOptions, type QueueState, type Run } from './batches.ts';
+import { type AssertHeld, applyMigrations, exclusivelyIn, lacksMigration, migrationRetries } from './migrations.ts';
+import { type DatabaseOptions, type Model, ormOptions } from './options.ts';
+import { DatabaseUnavailable, isUnmigrated, unavailable } from './postgres-errors.ts';
+import { type PoolState, PostgresServer, type Statement } from './postgres-server.ts';
+import { advanceCounters, assertServable, pendingMigrations } from './readiness.ts';
+import { Replicas } from './replicas.ts';
+import { createPool, detectSessions, endPool, openEmbedded, poolOf, type Sessions, sessionsFor } from './sessions.ts';
+
+export type { Batches, DatabaseObserver, Deadline, QueueState } from './batches.ts';
+export type { DatabaseOptions, Model } from './options.ts';
+export type { PoolState, Statement } from './postgres-server.ts';
+
+/** PostgreSQL through MikroORM for entities and migrations. Hot-path statements use the same connection pool. */
+export class Database {
+  #hasCitus: boolean | undefined;
+  readonly #queues: Array<{ isStuck: boolean; state: QueueState }> = [];
+
+  private constructor(
+    readonly orm: MikroORM,
+    private readonly primary: PostgresServer,
+    /** One connection for checks, so that they do not queue behind requests. */
+    private readonly checks: PostgresServer,
+    private readonly replicas: Replicas | undefined,
+    private readonly sessions: Sessions,
+    private readonly options: DatabaseOptions,
+    private readonly model: Model,
+    /** The embedded store; undefined for a server. */
+    readonly embedded: EmbeddedPostgres | undefined,
+  ) {}
+
+  /** Opens the embedded store, or creates the pool for a PostgreSQL that need not be reachable yet. */
+  static async open(options: DatabaseOptions, model: Model): Promise<Database> {
+    const embedded = options.url ? undefined : await openEmbedded(options);
+    const sessions = await sessionsFor(options, embedded);
+    const orm = new MikroORM(ormOptions(options, model, sessions.config));
+    const primary = new PostgresServer(await poolOf(orm), sessions, options.log);
+    const replicas = options.readUrls && new Replicas(options.readUrls, primary, options);
+    const checks = new PostgresServer(createPool({ ...sessions.config, max: 1 }), sessions);
+    return new Database(orm, primary, checks, replicas, sessions, options, model, embedded);
+  }
+
+  /** Runs work on a database that is reachable, and closes it afterwards. @throws DatabaseUnavailable */
+  static async use<T>(options: DatabaseOptions, model: Model, work: (database: Database) => Promise<T>): Promise<T> {
+    const database = await Database.open(options, model);
+    try {
+      await database.reach();
+      return await work(database);
+    } finally {
+      await database.close();
+    }
+  }
+
+  /** SQL for an operator to run, because a pooler drops our session settings. */
+  get advice(): string[] | undefined {
+    return this.sessions.advice;
+  }
+
+  /**
+   * Runs one statement on the primary.
+   *
+   * @returns rows as arrays in the order of the columns. Every value is the text that PostgreSQL sends, or null.
+   * @throws DatabaseUnavailable when PostgreSQL is unreachable or takes too long; else the driver's error.
+   */
+  rows<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
+    return this.primary.rows(statement, values);
+  }
+
+  /**
+   * Runs a statement that only reads: on a read node that has every write this process has made or shown, else on the
+   * primary.
+   *
+   * @param servedBy called with the server's name when read nodes are configured
+   */
+  async read<Row extends unknown[]>(
+    statement: Statement,
+    values: unknown[],
+    servedBy: (node: string) => void = () => undefined,
+  ): Promise<Row[]> {
+    if (!this.replicas) return this.rows(statement, values);
+    const sentTo = (name: string) => {
+      servedBy(name);
+      for (const observer of this.options.observers ?? []) observer.readOn?.(name);
+    };
+    const rows = await this.replicas.read<Row>(statement, values, sentTo);
+    if (rows) return rows;
+    sentTo('primary');
+    return this.rows(statement, values);
+  }
+
+  /** True for a table distributed over the nodes of a Citus cluster, where each node takes its own snapshot. */
+  async isSharded(table: string): Promise<boolean> {
+    const text = `
+      select exists (select from pg_catalog.pg_dist_partition
+        where logicalrelid = to_regclass(quote_ident($1)) and partmethod = 'h')`;
+    return (await this.#askCitus({ name: 'is_sharded', text }, [table])) === 't';
+  }
+
+  /** Queries Citus' tables; undefined where Citus is not installed, because its tables do not exist there. */
+  async #askCitus(statement: Statement, values: unknown[]): Promise<string | undefined> {
+    if (this.embedded) return undefined;
+    const text = `select to_regclass('pg_catalog.pg_dist_partition') is not null`;
+    this.#hasCitus ??= (await this.rows<[string]>({ name: 'has_citus', text }, []))[0]?.[0] === 't';
+    return this.#hasCitus ? (await this.rows<[string]>(statement, values))[0]?.[0] : undefined;
+  }
+
+  /** Creates the batches of a read or write. Their maximum waiting time follows from the statement timeout. */
+  batched<In, Out>(
+    run: Run<In, Out>,
+    options: Omit<BatchOptions, 'maxWaiting' | 'maxAge' | 'observers'>,
+  ): Batches<In, Out> {
+    const maxAge = this.options.statementTimeout / 2;
+    // A slow table must leave connections for other tables and for API keys.
+    const maxInFlight = Math.min(options.maxInFlight, Math.max(1, Math.floor(this.options.poolMax / 3)));
+    const { observers = [] } = this.options;
+    const batches = new Batches(run, { maxWaiting: 4096, maxAge, ...options, maxInFlight, observers });
+    this.#queues.push(batches);
+    return batches;
+  }
+
+  /** The current state of all queues. */
+  get queues(): QueueState[] {
+    return this.#queues.map(({ state }) => state);
+  }
+
+  get pools(): PoolState[] {
+    return [this.primary.state('primary'), ...(this.replicas?.pools ?? [])];
+  }
+
+  /**
+   * Applies pending migrations, one node at a time (`migrations.ts`), and advances counters that are behind their rows.
+   *
+   * @returns the names of those applied
+   */
+  async migrate(retries = migrationRetries): Promise<string[]> {
+    const { model, embedded } = this;
+    const { directUrl, url } = this.options;
+    const options = { ...this.options, url: directUrl ?? url };
+    return this.exclusively(async (assertHeld) => {
+      const applied = await applyMigrations(options, model, embedded, retries, assertHeld);
+      if (directUrl && (await this.pending()).length > 0) {
+        throw new Error('DATABASE_DIRECT_URL has been migrated, but DATABASE_URL names another database.');
+      }
+      await advanceCounters(this.primary.rows, this.orm, this.options.log).catch((error) => {
+        throw isUnmigrated(error) ? lacksMigration(error) : error;
+      });
+      return applied;
+    });
+  }
+
+  /** The names of the migrations that the database lacks. @throws DatabaseUnavailable */
+  pending(): Promise<string[]> {
+    return pendingMigrations(this.primary, this.model);
+  }
+
+  /**
+   * Checks at start that the database is reachable. Waits while the embedded store changes owner.
+   *
+   * @throws DatabaseUnavailable, also for a Citus worker
+   */
+  async reach(): Promise<void> {
+    if (this.embedded) return retryDuringTakeover(() => this.ping());
+    // https://docs.citusdata.com/en/stable/develop/api_metadata.html: the coordinator's group is 0. On a worker, ids
+    // would not ascend: its sequences begin at 281474976710657.
+    const text = 'select groupid from pg_catalog.pg_dist_local_group';
+    const group = await this.#askCitus({ name: 'citus_group', text }, []);
+    if (group === undefined || group === '0') return;
+    throw new DatabaseUnavailable('DATABASE_URL names a worker of a Citus cluster; it must name the coordinator.');
+  }
+
+  /** @throws DatabaseUnavailable */
+  async ping(): Promise<void> {
+    await this.checks.rows({ name: 'ping', text: 'select 1' }, []);
+  }
+
+  /** Checks that the database is reachable, writable, migrated and not stuck. @throws DatabaseUnavailable */
+  async assertReady(): Promise<void> {
+    if (this.#queues.some(({ isStuck }) => isStuck))
+      throw new DatabaseUnavailable('Requests queued for the database are not making progress.');
+    const renew = () => {
+      // The primary's address may now lead to another server.
+      for (const server of [this.primary, this.checks]) server.renew();
+    };
+    await assertServable(this.orm, this.checks, this.model, renew).catch(async (error) => {
+      // A Citus worker has no migrations table.
+      if (isUnmigrated(error)) await this.reach();
+      throw error;
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.replicas?.close();
+    await this.checks.pool.end();
+    await endPool(this.orm, this.primary.pool);
+    await this.embedded?.close();
+  }
+
+  /**
+   * Runs work that only one process at a time may do to this database. The embedded store needs a file lock, because it
+   * has no advisory locks; a server needs an advisory lock, because file locks do not reach other machines.
+   */
+  async exclusively<T>(work: (assertHeld: AssertHeld) => Promise<T>): Promise<T> {
+    if (this.embedded) {
+      const release = await this.embedded.exclude(60_000);
+      if (!release) throw new Error('Another process has been preparing the embedded store for a minute.');
+      // A process keeps its file lock until it ends.
+      return retryDuringTakeover(() => work(async () => undefined)).finally(release);
+    }
+    return this.withSession((holder) => exclusivelyIn(holder, this.options, work));
+  }
+
+  /**
+   * Runs work in a session outside the pool, and without a pooler where possible. The session has no silence timeout.
+   */
+  async withSession<T>(work: (session: Client) => Promise<T>): Promise<T> {
+    const { directUrl } = this.options;
+    const { config } = directUrl
+      ? await detectSessions(directUrl, this.options).catch((error) => {
+          throw new Error(`The database (DATABASE_DIRECT_URL) cannot be reached: ${error.message}`, { cause: error });
+        })
+      : this.sessions;
+    const session = new Client({ ...config, stream: undefined });
+    // The statement reports the error of a broken connection.
+    session.on('error', () => undefined);
+    try {
+      await session.connect();
+      return await work(session);
+    } finally {
+      await session.end();
+    }
+  }
+}
+
+/** Retries work while another process takes over the embedded store. */
+async function retryDuringTakeover<T>(work: () => Promise<T>): Promise<T> {
+  for (const giveUpAt = performance.now() + 30_000; ; ) {
+    try {
+      return await work();
+    } catch (error) {
+      const isTemporary = error instanceof DatabaseUnavailable || unavailable(error) !== undefined;
+      if (!isTemporary || performance.now() > giveUpAt) throw error;
+      await sleep(100 * (0.5 + Math.random()));
+    }
+  }
+}
+
+/** Options for MikroORM's command line, which then uses the same database as the service. */
+export async function ormOptionsFor(options: DatabaseOptions, model: Model) {
+  const embedded = options.url ? undefined : await openEmbedded(options);
+  embedded?.closeAtEnd();
+  const { config } = await sessionsFor(options, embedded);
+  return ormOptions(options, model, config);
+}

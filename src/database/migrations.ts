@@ -1,0 +1,195 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { EmbeddedPostgres } from '@animal-store/pglite-server';
+import type { Constructor, MigrationObject } from '@mikro-orm/core';
+import type { Migration } from '@mikro-orm/migrations';
+import { MikroORM } from '@mikro-orm/postgresql';
+import { type Client, escapeLiteral } from 'pg';
+import { type DatabaseOptions, type Model, ormOptions } from './options.ts';
+import { isConflict, sqlState } from './postgres-errors.ts';
+import { endPool, poolOf, sessionsFor } from './sessions.ts';
+
+/** How a migration waits for its locks. */
+export interface MigrationRetries {
+  /** How long (ms) one attempt waits. */
+  lockTimeout: number;
+  attempts: number;
+  /** Average time (ms) between two attempts. */
+  pause: number;
+}
+
+/**
+ * A statement that waits for a table lock blocks all later statements, even reads. Two seconds are a fifth of
+ * DATABASE_STATEMENT_TIMEOUT_MS, so blocked statements still succeed, and the pauses let others through. All attempts
+ * together outlast a slow report, but not a backup.
+ */
+export const migrationRetries: MigrationRetries = { lockTimeout: 2000, attempts: 30, pause: 1500 };
+
+/**
+ * Applies pending migrations, each in one transaction together with its row in mikro_orm_migrations. A migration that
+ * opts out (`isTransactional`) is tried once, without timeouts, because a failure may leave it half applied.
+ *
+ * @returns the names of those applied.
+ */
+export async function applyMigrations(
+  options: DatabaseOptions,
+  model: Model,
+  embedded: EmbeddedPostgres | undefined,
+  retries: MigrationRetries,
+  assertHeld: AssertHeld,
+): Promise<string[]> {
+  const orm = new MikroORM(await migratorOptions(options, model, embedded, retries));
+  const pool = await poolOf(orm);
+  const applied: string[] = [];
+  try {
+    for (const { name } of await orm.migrator.getPending()) {
+      await assertHeld();
+      const began = performance.now();
+      const up = () => orm.migrator.up({ migrations: [name] });
+      await (isTransactional(orm, model, name) ? withLockRetries(up, name, retries, options) : up());
+      options.log?.info({ migration: name, ms: Math.round(performance.now() - began) }, 'migration applied');
+      applied.push(name);
+    }
+  } finally {
+    await endPool(orm, pool);
+  }
+  return applied;
+}
+
+async function migratorOptions(
+  options: DatabaseOptions,
+  model: Model,
+  embedded: EmbeddedPostgres | undefined,
+  retries: MigrationRetries,
+) {
+  const migrationsList = model.migrations.map((migration) => withLimits(migration, retries));
+  const { config } = await sessionsFor({ ...options, statementTimeout: 0 }, embedded);
+  // For migrations without a transaction; the role may have a timeout. Poolers get no options.
+  const session = config.options ? { options: `${config.options} -c lock_timeout=0` } : {};
+  const { migrations, ...rest } = ormOptions(options, model, { ...config, ...session });
+  return {
+    ...rest,
+    // One transaction for all would hold the first migration's locks until the last is done.
+    migrations: { ...migrations, migrationsList, allOrNothing: false },
+  };
+}
+
+/** Wraps a migration so that it first sets the timeouts of its transaction. */
+function withLimits({ name, class: released }: MigrationObject, { lockTimeout }: MigrationRetries): MigrationObject {
+  const Released = released as Constructor<Migration>;
+  class Limited extends Released {
+    override async up(): Promise<void> {
+      if (this.isTransactional()) {
+        await this.execute(withoutLimits);
+        await this.execute(`set local lock_timeout = ${lockTimeout}`);
+      }
+      // `super.up()` does not compile: `up` is abstract.
+      await Released.prototype.up.call(this);
+    }
+  }
+  return { name, class: Limited };
+}
+
+function isTransactional({ driver, config }: MikroORM, { migrations }: Model, name: string): boolean {
+  const { class: Released } = migrations.find((migration) => migration.name === name) as MigrationObject;
+  return new Released(driver, config).isTransactional();
+}
+
+/** Repeats a migration that did not get its locks; its transaction was rolled back. */
+async function withLockRetries(
+  up: () => Promise<unknown>,
+  migration: string,
+  { attempts, pause }: MigrationRetries,
+  { log }: DatabaseOptions,
+): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return void (await up());
+    } catch (error) {
+      // lock_not_available
+      if (sqlState(error) !== '55P03' && !isConflict(error)) throw error;
+      if (attempt === attempts) {
+        const message =
+          `The migration ${migration} did not get its locks in ${attempts} attempts; nothing of it was applied. ` +
+          'A session holds a lock on its table: find it in pg_stat_activity, end it, and start again.';
+        throw new Error(message, { cause: error });
+      }
+      log?.warn({ migration, attempt }, 'a migration is waiting for a lock');
+      await sleep(pause * (0.5 + Math.random()));
+    }
+  }
+}
+
+/** The error when a table or column is missing although every listed migration is applied. */
+export function lacksMigration(error: Error): Error {
+  const { message } = (error.cause ?? error) as Error;
+  return new Error(
+    `A table or column of an entity has no migration (${message}). Write one ` +
+      '(`npm run migration:create -- --name=create_...`), and list it in the `migrations` of its module.',
+  );
+}
+
+/** Throws when the exclusive lock has been lost. */
+export type AssertHeld = () => Promise<void>;
+
+/** Milliseconds between two attempts, between two log lines, and until a waiting node gives up. */
+const waiting = { pause: 200, logInterval: 30_000, limit: 3_600_000 };
+
+/**
+ * Lifts timeouts of the role or the database, for this transaction only: a session's `set` would reach the pooler's
+ * next client. transaction_timeout exists since PostgreSQL 17.
+ */
+export const withoutLimits = `
+  select set_config(name, '0', true) from pg_settings where name in
+    ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`;
+
+/**
+ * Runs work that only one process at a time may do to this database.
+ *
+ * Holds a transaction-level advisory lock in a separate session while the work uses other sessions. A pooler keeps a
+ * transaction on one connection, and the lock ends with it. A session-level lock would stay with the pooler.
+ *
+ * @throws Error when the lock is not available, or was lost before the work was done.
+ */
+export async function exclusivelyIn<T>(
+  session: Client,
+  options: DatabaseOptions,
+  work: (assertHeld: AssertHeld) => Promise<T>,
+): Promise<T> {
+  await acquire(session, options);
+  const result = await work(async () => void (await session.query('select 1').catch(lost)));
+  // PostgreSQL answers the commit of a failed transaction with ROLLBACK.
+  const { command } = await session.query('commit').catch(lost);
+  return command === 'COMMIT' ? result : lost();
+}
+
+/**
+ * Polls for the lock, with no open transaction between two attempts. A node that waited inside a statement would keep
+ * its snapshot, and `create index concurrently` on the migrating node waits for all older snapshots: a deadlock. The
+ * isolation level is explicit for the same reason: a repeatable read would keep its snapshot.
+ */
+async function acquire(session: Client, { name, log }: DatabaseOptions): Promise<void> {
+  const began = performance.now();
+  for (let nextNote = 0; !(await attempt(session, name)); await sleep(waiting.pause * (0.5 + Math.random()))) {
+    const waited = Math.round(performance.now() - began);
+    if (waited > waiting.limit) throw new Error('Another node has been migrating for an hour.');
+    if (waited < nextNote) continue;
+    log?.warn({ ms: waited }, 'waiting for another node’s migrations');
+    nextNote = waited + waiting.logInterval;
+  }
+}
+
+async function attempt(session: Client, name: string): Promise<boolean> {
+  // One round trip, because the timeout for idle transactions may be short.
+  await session.query(`begin isolation level read committed; ${withoutLimits}`);
+  const key = `hashtext(${escapeLiteral(`${name} migrations`)})`;
+  const { rows } = await session.query<{ acquired: boolean }>(`select pg_try_advisory_xact_lock(${key}) as acquired`);
+  const acquired = rows[0]?.acquired === true;
+  if (!acquired) await session.query('rollback');
+  return acquired;
+}
+
+function lost(cause?: unknown): never {
+  const message =
+    'The migration lock was lost before the migrations were done; another node may have migrated meanwhile.';
+  throw new Error(message, { cause });
+}

@@ -1,0 +1,83 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { Incident } from '@animal-store/log/incident';
+import type { Tracer } from '@opentelemetry/api';
+import { ExportResultCode, getNumberFromEnv, getStringFromEnv, setGlobalErrorHandler } from '@opentelemetry/core';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
+import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type Sampler,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
+
+export interface TracingOptions {
+  /** The service's name, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES has another. */
+  name: string;
+  version: string;
+  /** Maximum number of links of a span. */
+  maxLinks: number;
+  log: Record<'info' | 'warn', (fields: object, message: string) => void>;
+}
+
+/** Sends spans to a collector, as OpenTelemetry's standard variables say. */
+export function openTracing({ name, version, maxLinks, log }: TracingOptions): {
+  tracer: Tracer;
+  /** Sends the last spans. */
+  close(): Promise<void>;
+} {
+  const losses = new Incident({
+    onStart: (fields) => log.warn(fields, 'spans cannot be sent and are lost'),
+    onEnd: (ms, batches) => log.info({ ms, batches }, 'spans are no longer lost'),
+  });
+  const exporter = new OTLPTraceExporter();
+  const send = exporter.export.bind(exporter);
+  exporter.export = (spans, done) =>
+    send(spans, (result) => {
+      if (result.code === ExportResultCode.SUCCESS) losses.recovered();
+      done(result);
+    });
+  // The exporter and the resource read the standard variables themselves; the processor does not.
+  const processor = new BatchSpanProcessor({
+    exporter,
+    scheduledDelayMillis: getNumberFromEnv('OTEL_BSP_SCHEDULE_DELAY') ?? 5000,
+    maxQueueSize: getNumberFromEnv('OTEL_BSP_MAX_QUEUE_SIZE') ?? 2048,
+    maxExportBatchSize: getNumberFromEnv('OTEL_BSP_MAX_EXPORT_BATCH_SIZE') ?? 512,
+    exportTimeoutMillis: getNumberFromEnv('OTEL_BSP_EXPORT_TIMEOUT') ?? 30_000,
+  });
+  const identity = {
+    'service.name': name,
+    'service.version': version,
+    'service.instance.id': randomUUID(),
+    'host.name': hostname(),
+    'process.pid': process.pid,
+  };
+  const provider = new TracerProvider({
+    resource: defaultResource()
+      .merge(resourceFromAttributes(identity))
+      .merge(detectResources({ detectors: [envDetector] })),
+    sampler: samplerFromEnv(),
+    spanLimits: { linkCountLimit: maxLinks },
+    spanProcessors: [processor],
+  });
+  // The SDK reports each failed batch. Only the message is logged, because the error contains the collector's response.
+  setGlobalErrorHandler((error) => {
+    losses.occurred({ reason: error instanceof Error ? error.message || error.name : String(error) });
+  });
+  return { tracer: provider.getTracer(name, version), close: () => provider.shutdown() };
+}
+
+/** The sampler that OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG name. */
+export function samplerFromEnv(): Sampler {
+  const name = getStringFromEnv('OTEL_TRACES_SAMPLER') ?? 'parentbased_always_on';
+  const root = name.endsWith('always_off')
+    ? new AlwaysOffSampler()
+    : name.endsWith('traceidratio')
+      ? new TraceIdRatioBasedSampler(getNumberFromEnv('OTEL_TRACES_SAMPLER_ARG') ?? 1)
+      : new AlwaysOnSampler();
+  return name.startsWith('parentbased_') ? new ParentBasedSampler({ root }) : root;
+}

@@ -1,0 +1,70 @@
+import { Type } from 'typebox';
+import { columnsOf, type FormatName, formats } from '../../src/commands/formats.ts';
+import { expect, test } from '../support/jest.ts';
+
+const item = Type.Object({
+  id: Type.Unsafe<bigint>({ type: 'integer', format: 'int64' }),
+  name: Type.String(),
+  note: Type.Unsafe<string | null>({ type: 'string', nullable: true }),
+});
+const columns = columnsOf(item);
+
+/** Reads text that arrives byte by byte. */
+async function read(format: FormatName, text: string | Buffer, maxLength = 100) {
+  async function* bytes() {
+    for (const byte of Buffer.from(text)) yield Buffer.from([byte]);
+  }
+  const lines = [];
+  for await (const line of formats[format].read(bytes(), columns, maxLength)) lines.push(line);
+  return lines;
+}
+
+const items = [
+  { id: 9007199254740993n, name: 'Rex, "the" dog', note: null },
+  { id: 2n, name: ' two\r\nlines\u2028', note: '' },
+];
+
+test('items are written and read exactly, as lines of JSON', async () => {
+  const { head, write } = formats.ndjson;
+  const lines = (await read('ndjson', head(columns) + write(columns, items))) as Array<{ input: { id: number } }>;
+  expect(lines).toEqual([
+    { line: 1, input: items[0] },
+    { line: 2, input: { ...items[1], id: 2 } },
+  ]);
+});
+
+test('items are written and read exactly, as CSV', async () => {
+  const { head, write } = formats.csv;
+  expect(await read('csv', head(columns) + write(columns, items))).toEqual([
+    { line: 2, input: { ...items[0], id: '9007199254740993' } },
+    { line: 3, input: { ...items[1], id: '2' } },
+  ]);
+});
+
+test('a line that is no JSON object, or is too long, is a fault of that line', async () => {
+  const lines = await read('ndjson', `{"id":1}\n\n[1]\n{"id":\n{"name":"${'x'.repeat(100)}"}\r\n{"id":2}`);
+  expect(lines).toEqual([
+    { line: 1, input: { id: 1 } },
+    { line: 3, fault: 'The line must be a JSON object.' },
+    { line: 4, fault: expect.stringMatching(/^The line is not acceptable JSON: .+[^.]\.$/) },
+    { line: 5, fault: 'The line is longer than 100 bytes.' },
+    { line: 6, input: { id: 2 } },
+  ]);
+});
+
+test('a record of CSV with too few or too many fields is a fault of that line', async () => {
+  expect(await read('csv', 'id,name,note\n1,Rex\n2,Tom,,\n3,Ann,""\n')).toEqual([
+    { line: 2, fault: 'The line has 2 fields instead of 3.' },
+    { line: 3, fault: 'The line has 4 fields instead of 3.' },
+    { line: 4, input: { id: '3', name: 'Ann', note: '' } },
+  ]);
+});
+
+test.each<[text: string | Buffer, reason: string]>([
+  ['id,colour\n', 'its header names "colour"; known are id, name, note.'],
+  ['id,id\n', 'its header names a column twice.'],
+  [Buffer.from([0x69, 0x64, 0xe4]), 'it is not UTF-8'],
+  ['id,name,note\n1,"Rex', 'Quote Not Closed'],
+])('a CSV file is refused from its fault on: %j', async (text, reason) => {
+  await expect(read('csv', text)).rejects.toThrow(reason);
+});

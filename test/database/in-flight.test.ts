@@ -1,0 +1,174 @@
+import { Batches, type BatchOptions, type Deadline } from '../../src/database/batches.ts';
+import { describe, expect, test } from '../support/jest.ts';
+
+/** A round trip that ends when the test ends it. */
+interface Trip {
+  inputs: number[];
+  answer(outputs: Array<string | Error>): void;
+  fail(error: Error): void;
+}
+
+const patient: Deadline = { at: Number.POSITIVE_INFINITY, isOver: false };
+const patientFor = (milliseconds: number) => ({ at: performance.now() + milliseconds, isOver: false });
+
+/** Batches whose round trips the test controls. By default no time limit is short enough to be reached. */
+function withTrips(options: Partial<BatchOptions> = {}) {
+  const trips: Trip[] = [];
+  const run = (inputs: number[]) =>
+    new Promise<Array<string | Error>>((answer, fail) => trips.push({ inputs, answer, fail }));
+  const name = { collection: 'trip', operation: 'go' };
+  const bounds = { ...name, maxBatch: 10, maxInFlight: 1, blockTime: 60_000, maxWaiting: 1000, maxAge: 60_000 };
+  const batches = new Batches<number, string>(run, { ...bounds, isRetryable: () => true, ...options });
+  return {
+    batches,
+    trips,
+    add: (input: number, deadline = patient) => batches.add(input, deadline),
+    inputs: () => trips.map((trip) => trip.inputs),
+    /** Answers a number of trips from this one on, each after its departure. */
+    async answerFrom(first: number, count = 1) {
+      for (let at = first; at < first + count; at += 1) {
+        await departures();
+        trips[at]?.answer(names(trips[at]?.inputs ?? []));
+      }
+      await departures();
+    },
+  };
+}
+
+/** Waits until every trip that can depart has departed. */
+async function departures(): Promise<void> {
+  for (let turn = 0; turn < 3; turn += 1) await new Promise(setImmediate);
+}
+
+async function until(isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) await new Promise((done) => setTimeout(done, 1));
+}
+
+const names = (inputs: number[]) => inputs.map((input) => `pet ${input}`);
+
+/** @returns the output of an input, or its error and whether the outcome is unknown */
+const outcomeOf = (output: Promise<string>): Promise<unknown> =>
+  output.catch(({ name, message, isOutcomeUnknown }) => ({ name, message, isOutcomeUnknown }));
+const refusal = (message: string, isOutcomeUnknown = false) => ({
+  name: 'DatabaseUnavailable',
+  message,
+  isOutcomeUnknown,
+});
+const busy = refusal('Too many requests wait for the database; try again shortly.');
+const late = refusal('The database did not answer in time; try again shortly.');
+const unknown = refusal(
+  'The database did not say whether this was stored: it may have been. Look for it before you send it again.',
+  true,
+);
+
+test('a batch waits for the one in flight unless it is full, and nothing joins one that was sent', async () => {
+  const { add, inputs, answerFrom } = withTrips({ maxBatch: 2, maxInFlight: 4 });
+  const outputs = [add(1)];
+  await departures();
+  outputs.push(add(2));
+  await departures();
+  expect(inputs()).toEqual([[1]]);
+  outputs.push(add(3), add(4));
+  await departures();
+  expect(inputs()).toEqual([[1], [2, 3]]);
+  await answerFrom(0, 3);
+  expect(await Promise.all(outputs)).toEqual(names([1, 2, 3, 4]));
+  expect(inputs()).toEqual([[1], [2, 3], [4]]);
+});
+
+test('inputs of a failed batch are retried alone, in parallel, before later ones: the bad input fails alone', async () => {
+  const { trips, add, inputs, answerFrom } = withTrips({ maxInFlight: 4 });
+  const [good, bad] = [add(1), add(2)];
+  const refused = bad.catch((reason) => reason);
+  await departures();
+  const later = Promise.allSettled([add(3), add(4)]);
+  const reason = new Error('2 is bad');
+  trips[0]?.fail(reason);
+  await departures();
+  expect(inputs()).toEqual([[1, 2], [1], [2]]);
+  trips[2]?.fail(reason);
+  expect(await refused).toBe(reason);
+  await answerFrom(1);
+  expect(await good).toBe('pet 1');
+  // An error among the outputs fails its own input alone, too.
+  trips[3]?.answer(['pet 3', reason]);
+  expect(await later).toEqual([
+    { status: 'fulfilled', value: 'pet 3' },
+    { status: 'rejected', reason },
+  ]);
+  expect(inputs()).toEqual([[1, 2], [1], [2], [3, 4]]);
+});
+
+test('a batch whose failure no input has caused fails as a whole, is not retried, and delays no other', async () => {
+  const { trips, add, inputs, answerFrom } = withTrips({ isRetryable: () => false });
+  const reason = new Error('the database is gone');
+  const outputs = Promise.allSettled([add(1), add(2)]);
+  await departures();
+  trips[0]?.fail(reason);
+  expect(await outputs).toEqual(Array(2).fill({ status: 'rejected', reason }));
+  const next = add(3);
+  await answerFrom(1);
+  expect(await next).toBe('pet 3');
+  expect(inputs()).toEqual([[1, 2], [3]]);
+});
+
+describe('waiting inputs are bounded; beyond the bound inputs are refused', () => {
+  test.each<[string, Partial<BatchOptions>]>([
+    ['number', { maxWaiting: 1 }],
+    ['age', { maxAge: 20 }],
+  ])('by %s', async (_, bound) => {
+    const { batches, add, answerFrom } = withTrips(bound);
+    const first = add(1);
+    await departures();
+    const second = add(2);
+    await until(() => batches.isStuck);
+    expect(await outcomeOf(add(3))).toEqual(busy);
+    await answerFrom(0);
+    expect(batches.isStuck).toBe(false);
+    const fourth = add(4);
+    await answerFrom(1, 2);
+    expect(await Promise.all([first, second, fourth])).toEqual(names([1, 2, 4]));
+  });
+
+  test('but not by the age of retried inputs, which have waited in a batch', async () => {
+    const { batches, trips, add, answerFrom } = withTrips({ maxAge: 20 });
+    const outputs = [add(1), add(2)];
+    await departures();
+    const arrived = performance.now();
+    await until(() => performance.now() > arrived + 40);
+    trips[0]?.fail(new Error('2 is bad'));
+    await departures();
+    expect(batches.isStuck).toBe(false);
+    outputs.push(add(3));
+    await answerFrom(1, 3);
+    expect(await Promise.all(outputs)).toEqual(names([1, 2, 3]));
+  });
+});
+
+describe('an input has a deadline', () => {
+  test('when it passes, or the client disconnects, before the batch departs, the input is not sent, and its outcome is known', async () => {
+    const { add, inputs, answerFrom } = withTrips({ isWrite: true });
+    const first = add(1);
+    await departures();
+    const gone = { at: Number.POSITIVE_INFINITY, isOver: false };
+    const refused = [outcomeOf(add(2, gone)), outcomeOf(add(3, patientFor(20)))];
+    const last = add(4);
+    expect(await refused[1]).toEqual(late);
+    gone.isOver = true;
+    await answerFrom(0, 2);
+    expect(await refused[0]).toEqual(late);
+    expect(await Promise.all([first, last])).toEqual(names([1, 4]));
+    expect(inputs()).toEqual([[1], [4]]);
+  });
+
+  test.each([
+    ['a read is under way, the read is late', {}, late],
+    ['a write is under way, the outcome is unknown', { isWrite: true }, unknown],
+  ])('when it passes while %s, and others of the batch get their outputs', async (_, options, refused) => {
+    const { add, answerFrom } = withTrips(options);
+    const [impatient, patient] = [add(1, patientFor(20)), add(2)];
+    expect(await outcomeOf(impatient)).toEqual(refused);
+    await answerFrom(0);
+    expect(await patient).toBe('pet 2');
+  });
+});

@@ -1,0 +1,71 @@
+import {
+  ConfigError,
+  flag,
+  logLevel,
+  port,
+  postgresUrls,
+  readVariables,
+  secret,
+  share,
+  whole,
+  withoutSecrets,
+} from '../../src/config/variables.ts';
+import { expect, test } from '../support/jest.ts';
+
+const variables = {
+  PORT: port(4000, 'TCP port.'),
+  SAMPLE: share(1, 'Share of the lines.'),
+  VERBOSE: flag(false, 'Says more.'),
+  KEY: secret(undefined, 'A key.'),
+  READ_URLS: postgresUrls(undefined, 'Servers.'),
+};
+const read = (env: Record<string, string>) => readVariables(variables, env, () => []);
+
+test('absent and empty variables have their defaults', () => {
+  const defaults = { PORT: 4000, SAMPLE: 1, VERBOSE: false, KEY: undefined, READ_URLS: undefined };
+  expect(read({})).toEqual(defaults);
+  expect(read({ PORT: '', KEY: '' })).toEqual(defaults);
+});
+
+test('values have types', () => {
+  const key = 'k'.repeat(32);
+  expect(
+    read({ PORT: '80', SAMPLE: '.5', VERBOSE: 'true', KEY: key, READ_URLS: 'postgres://a/s, postgres://b/s' }),
+  ).toEqual({
+    PORT: 80,
+    SAMPLE: 0.5,
+    VERBOSE: true,
+    KEY: key,
+    READ_URLS: ['postgres://a/s', 'postgres://b/s'],
+  });
+});
+
+test('the documented values of a variable are those that it accepts', () => {
+  const range = whole(2, 7)(3, 'A number.');
+  expect(range.takes).toBe('2 to 7');
+  expect([range.parse('2'), range.parse('7')]).toEqual([2, 7]);
+  for (const text of ['1', '8']) expect(() => range.parse(text)).toThrow('must be a whole number between 2 and 7');
+  const level = logLevel('info', 'A level.');
+  for (const [, word = ''] of level.takes.matchAll(/`(\w+)`/g)) expect(level.parse(word)).toBe(word);
+  expect(() => level.parse('perhaps')).toThrow('must be one of fatal, error, warn, info, debug, trace, silent');
+});
+
+test('one error lists every mistake, and quotes no secret', () => {
+  const env = { PORT: '0', SAMPLE: '2', VERBOSE: 'yes', KEY: 'hunter2', READ_URLS: 'mysql://u:hunter2@a/s' };
+  const check = (isSet: (name: keyof typeof variables) => boolean) => (isSet('KEY') ? ['KEY needs a lock'] : []);
+  expect(() => readVariables(variables, env, check)).toThrow(
+    new ConfigError(`Configuration error:
+  PORT must be a whole number between 1 and 65535, not "0"
+  SAMPLE must be a number between 0 and 1, not "2"
+  VERBOSE must be true or false, not "yes"
+  KEY must be at least 32 letters, digits or -._~+/ (RFC 6750), hard to guess
+  READ_URLS must be a postgres:// address
+  KEY needs a lock`),
+  );
+});
+
+test('a log shows no secrets', () => {
+  const values = read({ KEY: 'k'.repeat(32), READ_URLS: 'postgres://u:hunter2@a:5433/s?sslkey=/k' });
+  const expected = { PORT: 4000, SAMPLE: 1, VERBOSE: false, KEY: 'set', READ_URLS: ['postgres://a:5433/s'] };
+  expect(withoutSecrets(variables, values)).toEqual(expected);
+});
