@@ -11,11 +11,12 @@ COPY clients/typescript/package.json clients/typescript/
 RUN npm ci
 COPY tsconfig.json ./
 COPY bin bin
+COPY tools tools
 COPY src src
 COPY packages packages
 COPY migrations migrations
-COPY explorer/dist explorer/dist
-COPY assets/guide.html assets/
+COPY web/explorer/dist web/explorer/dist
+COPY web/assets/guide.html web/assets/
 COPY docs docs
 COPY README.md SECURITY.md CONTRIBUTING.md CHANGELOG.md ./
 RUN npm run build && rm -rf dist/compile-cache dist/.tsbuildinfo
@@ -42,7 +43,7 @@ ENV NODE_ENV=production HOST=0.0.0.0 PORT=4000 OPERATIONS_HOST=0.0.0.0 DATA_DIR=
 WORKDIR /app
 RUN install -d -o node -g node -m 700 /data
 COPY package.json LICENSE operations/healthcheck.mjs ./
-COPY assets assets
+COPY web/assets web/assets
 COPY --from=production /app/node_modules node_modules
 COPY --from=build /app/dist dist
 COPY bin bin

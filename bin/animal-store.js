@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 // This file and node.js must run on Node 18, because an older Node.js starts the right one.
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { onSupportedNode, root } from './node.js';
@@ -9,6 +10,8 @@ onSupportedNode(async () => {
   // V8's compile cache halves the start time. Workers use it, too.
   process.env.NODE_COMPILE_CACHE ||= join(root, 'dist', 'compile-cache');
   enableCompileCache(process.env.NODE_COMPILE_CACHE);
-  const { ensureBuilt } = await import('./build.js');
-  if (await ensureBuilt()) await import(pathToFileURL(join(root, 'dist/src/cli.js')).href);
+  // The image has the result of the build, and not the build.
+  const isBuilt =
+    !existsSync(join(root, 'tools/build.js')) || (await (await import('../tools/build.js')).ensureBuilt());
+  if (isBuilt) await import(pathToFileURL(join(root, 'dist/src/cli.js')).href);
 });

@@ -6,7 +6,7 @@ import { prepareStore } from './prepared-store.ts';
 import { startFailure } from './start-failure.ts';
 
 const root = join(import.meta.dirname, '../..');
-const committed = join(root, 'explorer/dist');
+const committed = join(root, 'web/explorer/dist');
 const served = join(root, 'dist/graphiql');
 
 /** Copies and compresses the committed bundle of GraphiQL. */
@@ -29,7 +29,7 @@ function compressBundle(): void {
 
 /** Renders the guides. Their sources are optional, like the bundle's. */
 async function renderGuides(): Promise<void> {
-  const renderer = join(root, 'bin/guide.mjs');
+  const renderer = join(root, 'tools/guide.mjs');
   if (existsSync(renderer)) await import(pathToFileURL(renderer).href);
 }
 

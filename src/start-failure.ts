@@ -8,7 +8,7 @@ export function startFailure(error: unknown): string {
   if (code === 'EACCES' && port)
     return `Port ${port} on ${address} may not be opened by this user (${variables}PORT, ${variables}HOST).`;
   if (code === 'EADDRNOTAVAIL') return `${address} is no address of this machine (${variables}HOST).`;
-  if (isUnmigrated(error)) return 'The database has not been migrated (MIGRATE_ON_START; `npm run migrate`).';
+  if (isUnmigrated(error)) return 'The database has not been migrated (MIGRATE_ON_START; `npm run store -- migrate`).';
   const failure = storeErrorOf(error);
   if (failure?.code === 'SERVICE_UNAVAILABLE' && failure.cause !== undefined) {
     return `The database (DATABASE_URL) cannot be reached: ${reasonOf(failure.cause)}`;

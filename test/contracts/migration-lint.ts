@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url';
 import type { Migration } from '@mikro-orm/migrations';
 
 // Lints the SQL of every migration with squawk (https://squawkhq.com), against statements that would block the running
-// service or break nodes of the previous release. `.squawk.toml` has the rules; arguments are folders of migrations.
+// service or break nodes of the previous release. `tools/squawk.toml` has the rules; arguments are folders of migrations.
 
 /** A driver that records the statements that a migration executes immediately. */
 const recorder = (statements: string[]) => ({ execute: async (sql: string) => void statements.push(sql) });
@@ -28,7 +28,7 @@ function lint(name: string, sql: string, isTransactional: boolean): boolean {
   const scratch = mkdtempSync(join(tmpdir(), 'animal-store-migrations-'));
   const file = join(scratch, `${name}.sql`);
   writeFileSync(file, sql);
-  const options = ['--config', resolve('.squawk.toml'), ...(isTransactional ? ['--assume-in-transaction'] : [])];
+  const options = ['--config', resolve('tools/squawk.toml'), ...(isTransactional ? ['--assume-in-transaction'] : [])];
   const { status, stdout, stderr, error } = spawnSync(resolve('tools/node_modules/.bin/squawk'), [...options, file], {
     encoding: 'utf8',
   });

@@ -35,7 +35,7 @@ export async function createContainer() {
     mkdirSync(join(root, folder), { recursive: true });
   }
   chownSync(data, user, user);
-  const isBuilt = (path: string) => !/^dist\/(?:test|compile-cache)/.test(path);
+  const isBuilt = (path: string) => !/^dist\/(?:test|bench|compile-cache)/.test(path);
   for (const { from, to } of copied()) cpSync(from, join(root, 'app', to), { recursive: true, filter: isBuilt });
   const packages = productionPackages();
   for (const path of packages) mkdirSync(join(root, 'app', path), { recursive: true });

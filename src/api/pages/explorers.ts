@@ -14,7 +14,7 @@ export interface Example {
   variables?: Record<string, unknown>;
 }
 
-/** The build copies `explorer/dist` here: one folder, named by the hash of its content (explorer/bundle.ts). */
+/** The build copies `web/explorer/dist` here: one folder, named by the hash of its content (web/explorer/bundle.ts). */
 const bundles = join(root, 'dist/graphiql');
 
 const graphiQLPolicy = policyOf(

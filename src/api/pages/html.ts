@@ -5,7 +5,7 @@ import fastifyStatic, { type FastifyStaticOptions } from '@fastify/static';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { securityHeaders } from '../http/headers.ts';
 
-/** The root folder, which contains `assets/` and `dist/`. */
+/** The root folder, which contains `web/` and `dist/`. */
 export const root = join(import.meta.dirname, '../../../..');
 
 /** An HTML page and its Content-Security-Policy. Its links are relative: a proxy may serve it below another path. */
@@ -26,9 +26,9 @@ export const pageHeaders = (policy: string) => ({
   'x-xss-protection': '0',
 });
 
-/** Reads a file of `assets/`. */
+/** Reads a file of `web/assets/`. */
 export function asset(name: string): Buffer {
-  return readFileSync(join(root, 'assets', name));
+  return readFileSync(join(root, 'web/assets', name));
 }
 
 /** Replaces the placeholders (`%name%`) of a page. @param values HTML */

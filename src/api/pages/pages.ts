@@ -79,7 +79,7 @@ function serveReference(app: FastifyInstance): void {
   }
 }
 
-/** The build renders README.md and `docs/` into this folder (bin/guide.mjs). */
+/** The build renders README.md and `docs/` into this folder (tools/guide.mjs). */
 const guides = join(root, 'dist/guide');
 
 /** Serves the guides at `/guide`, and each page below it, without scripts. */

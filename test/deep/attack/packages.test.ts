@@ -5,8 +5,8 @@ import { expect, test } from '../../support/jest.ts';
 const read = (path: string) => JSON.parse(readFileSync(path, 'utf8'));
 const manifest = read('package.json');
 
-/** The project, and the folders that are installed on first use (bin/install.js). */
-const folders = ['.', 'tools', 'explorer', 'test/deep', 'examples/react', 'bench/peers'];
+/** The project, and the folders that are installed on first use (tools/install.js). */
+const folders = ['.', 'tools', 'test/deep', 'bench/peers'];
 
 /** The lock file has only the name and version of packages for other platforms that the registry did not offer. */
 const isForElsewhere = ({ optional, os, cpu, libc }: any) => optional === true && (os ?? cpu ?? libc) !== undefined;

@@ -8,10 +8,10 @@ import { type Env, eventually, killAll, runCommand } from '../../support/process
 let folder: string;
 beforeAll(async () => {
   folder = await newFolder();
-  for (const path of ['bin', 'packages', 'package.json', 'tsconfig.json']) {
+  for (const path of ['bin', 'tools/build.js', 'packages', 'package.json', 'tsconfig.json']) {
     cpSync(path, join(folder, path), { recursive: true });
   }
-  for (const path of ['src', 'migrations', 'explorer/dist']) mkdirSync(join(folder, path), { recursive: true });
+  for (const path of ['src', 'migrations', 'web/explorer/dist']) mkdirSync(join(folder, path), { recursive: true });
   write('src/prepare.ts', 'console.error("prepared");\n');
   write('src/word.ts', 'export const word: string = "one";\n');
   write('src/cli.ts', 'import { word } from "./word.ts";\nconsole.log(word, ...process.argv.slice(2));\n');
@@ -47,7 +47,7 @@ test('a changed, added or removed source, or a changed file for browsers, is com
     [() => write('src/word.ts', 'export const word: string = "two";\n'), 'two\n'],
     [() => write('src/more.ts', 'export const more = 1;\n'), 'two\n'],
     [() => rmSync(join(folder, 'src/more.ts')), 'two\n'],
-    [() => write('explorer/dist/page.css', 'a {}\n'), 'two\n'],
+    [() => write('web/explorer/dist/page.css', 'a {}\n'), 'two\n'],
   ];
   for (const [change, stdout] of changes) {
     change();
@@ -93,7 +93,7 @@ test('an older Node.js, and npm, start the Node.js in node_modules with argument
     running.child.kill(signal);
     expect(await running.ended).toMatchObject({ ...end, stdout: printed(args) });
   }
-  expect(await npm('run', 'keys', '--', 'list').ended).toEqual(withoutMessages(printed('keys,list')));
+  expect(await npm('run', 'store', '--', 'keys', 'list').ended).toEqual(withoutMessages(printed('keys,list')));
 });
 
 test('without packages it runs the existing build; without a newer Node.js or a build it names the requirement', async () => {

@@ -3,7 +3,7 @@ import type { paths } from '../../../clients/typescript/src/generated/openapi.ts
 import { expect, test } from '../../support/jest.ts';
 import { storeForAll } from '../../support/store.ts';
 
-/** The types are those of clients/typescript: openapi-typescript makes them of the contract (`npm run check:drift`). */
+/** The types are those of clients/typescript: openapi-typescript makes them of the contract (`npm run check`). */
 
 const store = storeForAll();
 

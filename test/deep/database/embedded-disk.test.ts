@@ -8,7 +8,7 @@ import { rest } from '../../support/rest.ts';
 
 const canMount = process.platform === 'linux' && process.getuid?.() === 0 && !onPostgres;
 
-/** drills/faults/disk.ts verifies the creations that are acknowledged while the disk fills. */
+/** test/drills/faults/disk.ts verifies the creations that are acknowledged while the disk fills. */
 (canMount ? test : test.skip)(
   'every start on a full disk reports it, and the store starts once there is room (skipped on PostgreSQL, and without root)',
   async () => {

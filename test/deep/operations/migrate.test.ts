@@ -39,7 +39,7 @@ test('with MIGRATE_ON_START=false neither a server nor a `keys` command migrates
   expect([status, JSON.parse(text).message]).toEqual([503, 'The database has not been migrated.']);
   expect(await cli(['keys', 'list'], env)).toMatchObject({
     code: 1,
-    stderr: 'animal-store: The database has not been migrated (MIGRATE_ON_START; `npm run migrate`).\n',
+    stderr: 'animal-store: The database has not been migrated (MIGRATE_ON_START; `npm run store -- migrate`).\n',
   });
   expect((await cli(['migrate'], env)).stdout).toMatch(/^applied: /);
   expect((await send(server.origin, { path: '/readyz' })).status).toBe(200);
