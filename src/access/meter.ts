@@ -72,6 +72,11 @@ export class Meter {
     this.#release = undefined;
   }
 
+  /** Lets a response keep its own status, although an operation was refused. */
+  withdrawRefusal(): void {
+    this.refusal = undefined;
+  }
+
   /** Charges units directly. @throws StoreError TOO_MANY_REQUESTS */
   async take(units: number): Promise<void> {
     const returnUnusedUnits = await this.#take(units);

@@ -10,7 +10,6 @@ import { toLoggedFailure } from '../http/failures.ts';
 import { acceptedTypes, isRead, varyBy } from '../http/headers.ts';
 import { parseJson } from '../http/input.ts';
 import { sendPage } from '../pages/html.ts';
-import { Documents } from './documents.ts';
 import { toFormatted } from './format-error.ts';
 import { type GraphQLContext, type GraphQLOptions, isSingleField, type Outcome } from './operation.ts';
 import { Operations } from './operations.ts';
@@ -19,7 +18,7 @@ import { Operations } from './operations.ts';
  * Serves the GraphQL API at `/graphql`, by POST and (queries only) GET. Browsers get a page.
  *
  * The steps of a request: media types and parameters (@animal-store/graphql-http); the document, which Apollo Server
- * parses and validates once (documents.ts) within the limits; its execution (operations.ts), if its cost allows it; the
+ * parses and validates once (apollo.ts) within the limits; its execution (operations.ts), if its cost allows it; the
  * errors (format-error.ts), status and headers. Apollo Server's CSRF prevention is not needed: every request has
  * `Authorization`, which foreign pages cannot send without a preflight.
  */
@@ -27,9 +26,8 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
   // Node.js has no reason phrase for it yet.
   STATUS_CODES[294] ??= 'Partial Success';
   const { page, trustedDocuments } = options;
-  const documents = await Documents.open(options);
-  app.addHook('onClose', () => documents.close());
-  const operations = new Operations(documents, options);
+  const operations = await Operations.open(options);
+  app.addHook('onClose', () => operations.close());
   const setting = 'TRUSTED_DOCUMENTS';
   const trusted = trustedDocuments ? readTrustedDocuments(trustedDocuments, setting) : undefined;
   const parse = (text: string, name: string) => parseJson(Buffer.from(text), `The ${name} are`);
@@ -91,30 +89,35 @@ function isWebSocket({ headers }: FastifyRequest): boolean {
 
 /** Sends the outcome of an operation. */
 function sendOutcome(outcome: Outcome, { request, reply, call, accepted }: GraphQLContext): FastifyReply {
-  const { data, errors, extensions, stream, operation, headers = [] } = outcome;
+  const { data, errors = [], extensions, stream, headers = [] } = outcome;
   if (stream) {
     reply.headers(streamHeaders).type(stream.format.mediaType);
     return request.method === 'HEAD' ? reply.send() : reply.send(stream.body());
   }
+  if (outcome.errors) call.code ??= `${errors[0]?.extensions?.code}`;
   const mediaType = accepted.mediaType ?? mediaTypes.json;
   const status = statusOf(outcome, mediaType);
-  if (errors) call.code ??= `${errors[0]?.extensions?.code}`;
-  // Without a key, a failure of one of several mutations must not cause a retry, because another may have run. An error
-  // without a path means that none has run.
-  const isRisky = operation?.type === 'mutation' && !isSingleField(operation.node) && errors?.some(({ path }) => path);
-  const mayRepeat = !isRisky || request.headers[idempotencyKey] !== undefined;
-  // The quota's 429 must not cause a retry either; the field's error contains its waiting time. Nor may 429 be the
-  // status of a response with data.
+  const canRetry = isRetrySafe(outcome) || request.headers[idempotencyKey] !== undefined;
+  // The quota's 429 would cause a retry, and may not be the status of a response with data. The field's error contains
+  // its waiting time.
   const isPartial = data != null && mediaType === mediaTypes.response;
-  if ((!mayRepeat || isPartial) && request.meter) request.meter.refusal = undefined;
-  const text = JSON.stringify({ errors, data, extensions });
+  if (!canRetry || isPartial) request.meter?.withdrawRefusal();
+  const text = JSON.stringify({ errors: outcome.errors, data, extensions });
   if (accepted.prefersEvents && status < 400 && !request.meter?.refusal) return sendFramed(reply, text);
   for (const [name, value] of headers) reply.header(name, value);
   if (call.isReplay) reply.header('idempotent-replayed', 'true');
-  // The longest waiting time of all errors, in seconds.
-  const seconds = Math.max(0, ...(errors ?? []).map(({ extensions }) => Number(extensions?.retryAfter ?? 0)));
-  if (seconds > 0 && mayRepeat) reply.header('retry-after', `${seconds}`);
+  const seconds = Math.max(0, ...errors.map(({ extensions }) => Number(extensions?.retryAfter ?? 0)));
+  if (seconds > 0 && canRetry) reply.header('retry-after', `${seconds}`);
   return reply.code(status).type(mediaType).send(text);
+}
+
+/**
+ * False after the failure of one of several mutations, because another may have run. An error without a path means that
+ * none has run.
+ */
+function isRetrySafe({ operation, errors }: Outcome): boolean {
+  if (operation?.type !== 'mutation' || isSingleField(operation.node)) return true;
+  return !errors?.some(({ path }) => path);
 }
 
 /** Sends a single result as a stream, which no cache may keep. */

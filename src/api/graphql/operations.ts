@@ -1,40 +1,35 @@
 import { serverSentEvents } from '@animal-store/graphql-http/format';
 import type { RequestParameters } from '@animal-store/graphql-http/over-http';
 import type { Estimate } from '@animal-store/graphql-limits/cost';
-import {
-  BREAK,
-  type DocumentNode,
-  type ExecutionResult,
-  execute,
-  GraphQLError,
-  type GraphQLSchema,
-  Kind,
-  visit,
-} from 'graphql';
-import { compileQuery, isCompiledQuery } from 'graphql-jit';
+import { type DocumentNode, GraphQLError } from 'graphql';
 import { idempotencyKey } from '../../access/idempotency/idempotency-key.ts';
 import { StoreError } from '../../errors.ts';
+import { Apollo, type ApolloResult, type BeforeExecution } from './apollo.ts';
 import { assertRepeatable } from './decorators.ts';
-import { type Documents, executionOptions } from './documents.ts';
+import { Documents } from './documents.ts';
+import { executeOperation } from './execution.ts';
 import { formatError, logErrors } from './format-error.ts';
-import {
-  type GraphQLContext,
-  type GraphQLOptions,
-  isSingleField,
-  type Operation,
-  type Outcome,
-  type Result,
-} from './operation.ts';
+import { type GraphQLContext, type GraphQLOptions, type Operation, type Outcome, type Result } from './operation.ts';
 
 /** Logs the failures of an operation and ends its observation. */
-type End = (outcome: Outcome) => Outcome;
+type Finish = (outcome: Outcome) => Outcome;
 
 /** Executes the operations of requests. */
 export class Operations {
-  constructor(
+  private constructor(
+    private readonly apollo: Apollo,
     private readonly documents: Documents,
     private readonly options: GraphQLOptions,
   ) {}
+
+  static async open(options: GraphQLOptions): Promise<Operations> {
+    const apollo = await Apollo.start(options);
+    return new Operations(apollo, new Documents(apollo, options), options);
+  }
+
+  close(): Promise<void> {
+    return this.apollo.stop();
+  }
 
   async answer(parameters: RequestParameters, context: GraphQLContext): Promise<Outcome> {
     const { plugins, apollo } = this.options;
@@ -45,8 +40,8 @@ export class Operations {
   }
 
   async #perform(operation: Operation, { variables = {} }: RequestParameters, context: GraphQLContext) {
-    const end = this.#begin(operation, context);
-    return end(await this.#run(operation, variables, context).catch(refused));
+    const finish = this.#begin(operation, context);
+    return finish(await this.#run(operation, variables, context).catch(refused));
   }
 
   /**
@@ -55,31 +50,27 @@ export class Operations {
    */
   async #answerWithPlugins(parameters: RequestParameters, context: GraphQLContext): Promise<Outcome> {
     const { variables = {}, operationName } = parameters;
-    const begun: { end?: End; admission?: Promise<unknown> } = {};
-    const admit = async (document: DocumentNode, name: string | undefined, own: GraphQLContext) => {
-      const operation = this.documents.operation(document, name);
-      begun.end = this.#begin(operation, context);
-      begun.admission = this.#checkAndCharge(operation, variables, own);
-      return begun.admission;
+    let begun = undefined as { finish: Finish; checked: Promise<unknown> } | undefined;
+    const beforeExecution: BeforeExecution = async ({ document, request, contextValue }) => {
+      const operation = this.documents.operation(document, request.operationName);
+      const finish = this.#begin(operation, context);
+      begun = { finish, checked: this.#checkAndCharge(operation, variables, contextValue) };
+      await begun.checked;
     };
-    const passed = await this.documents.pass(parameters, context, admit).catch(refused);
-    // Another plugin may have rejected the operation meanwhile.
-    await begun.admission?.catch(() => undefined);
-    const end = begun.end ?? ((outcome: Outcome) => withoutOperation(outcome, parameters, context));
-    if (!('response' in passed)) return end(passed);
-    const { document, operation, errors: failures, failedAt, response } = passed;
-    // Apollo Server's error for a GET that only a query may use is not the service's.
-    const isOtherGet = context.request.method === 'GET' && !context.accepted.stream;
-    if (document && operation && !begun.end && (!failures || isOtherGet)) {
-      return this.#perform(this.documents.operation(document, operationName), parameters, context);
+    const result = await this.apollo.run(parameters, context, beforeExecution).catch(refused);
+    // Another plugin may have refused the operation while it was charged.
+    await begun?.checked.catch(() => undefined);
+    const finish = begun?.finish ?? ((outcome: Outcome) => withoutOperation(outcome, parameters, context));
+    const hasPluginFailed = !('response' in result);
+    if (hasPluginFailed) return finish(result);
+    if (!begun && isLeftToService(result, context)) {
+      return this.#perform(this.documents.operation(result.document, operationName), parameters, context);
     }
-    const { status, headers } = response.http;
-    const result = response.body.kind === 'single' ? response.body.singleResult : {};
-    return end({ ...result, failures, failedAt, status, headers });
+    return finish(outcomeOfApollo(result));
   }
 
   /** Tells observers of an operation. */
-  #begin(operation: Operation, { request, call }: GraphQLContext): End {
+  #begin(operation: Operation, { request, call }: GraphQLContext): Finish {
     const { type, name, fields, fieldNames } = operation;
     call.operation = { name, fields: fieldNames };
     call.isWrite = type === 'mutation';
@@ -96,7 +87,8 @@ export class Operations {
   async #run(operation: Operation, variables: Record<string, unknown>, context: GraphQLContext): Promise<Outcome> {
     const { schema, observers } = this.options;
     const { isNested } = await this.#checkAndCharge(operation, variables, context);
-    if (operation.type !== 'subscription') return outcomeOf(await this.#execute(operation, variables, context));
+    if (operation.type !== 'subscription')
+      return outcomeOf(await executeOperation(operation, variables, context, this.options));
     const format = context.accepted.stream ?? serverSentEvents;
     const subscription = { operation, variables, context, format, isFlat: !isNested, schema, observers };
     return outcomeOf(await context.request.server.subscriptions.open(subscription));
@@ -120,36 +112,6 @@ export class Operations {
     context.operation = operation;
     return estimate;
   }
-
-  /**
-   * Executes with graphql-jit. It compiles an operation at its second use, because compiling costs more than one use
-   * saves, and an attacker could trigger it for free. graphql-js executes operations that graphql-jit cannot compile or
-   * rejects before execution.
-   */
-  async #execute(
-    operation: Operation,
-    variables: Record<string, unknown>,
-    contextValue: GraphQLContext,
-  ): Promise<ExecutionResult> {
-    const { schema, jit, introspection } = this.options;
-    operation.uses += 1;
-    if (operation.uses === 2 && jit && isSuitable(operation)) compile(schema, operation);
-    const result = await operation.compiled?.(undefined, contextValue, variables);
-    if (result && result.data !== undefined) {
-      return result.errors ? { data: result.data, errors: result.errors.map(asGraphQLError) } : result;
-    }
-    // Without data, graphql-jit has rejected the variables. graphql-js accepts more of them (defaults of non-null input
-    // fields, int64 as bigint), and its error messages are the standard.
-    return execute({
-      schema,
-      document: operation.document,
-      operationName: operation.name,
-      contextValue,
-      variableValues: variables,
-      options: executionOptions,
-      hideSuggestions: !introspection,
-    });
-  }
 }
 
 /** Ends a request without an executable operation: only the client's name for it is known. */
@@ -161,6 +123,21 @@ function withoutOperation(
   call.operation = { name: operationName, fields: undefined };
   if (outcome.failures) logErrors(outcome.failures, request);
   return outcome;
+}
+
+/** True for a subscription, which Apollo Server does not execute, and for a GET that it refuses in its own words. */
+function isLeftToService(
+  result: ApolloResult,
+  { request, accepted }: GraphQLContext,
+): result is ApolloResult & { document: DocumentNode } {
+  const isPlainGet = request.method === 'GET' && !accepted.stream;
+  return result.document !== undefined && result.operation !== undefined && (!result.errors || isPlainGet);
+}
+
+/** The outcome of an operation that Apollo Server has executed or refused. It has formatted the errors. */
+function outcomeOfApollo({ response: { body, http }, errors: failures, failedAt }: ApolloResult): Outcome {
+  const result = body.kind === 'single' ? body.singleResult : {};
+  return { ...result, failures, failedAt, status: http.status, headers: http.headers };
 }
 
 /** Formats the errors of a result. */
@@ -208,47 +185,4 @@ async function charge({ type }: Operation, estimate: Estimate, context: GraphQLC
   // Reserves one unit for each root field but the last, and for that one the rest of the cost.
   if (rootFields > 1) await meter?.take(rootFields - 1);
   await meter?.reserve(cost - introspection - (rootFields - 1));
-}
-
-function compile(schema: GraphQLSchema, operation: Operation): void {
-  const compiled = compileQuery(schema, operation.document, operation.name, { disablingCapturingStackErrors: true });
-  if (isCompiledQuery(compiled)) operation.compiled = compiled.query;
-}
-
-/**
- * True when graphql-jit returns the same as graphql-js (`test/deep/graphql/compiled.test.ts` compares them).
- *
- * - Where conditions meet fragments, it returns wrong data: a fragment counts as visited after its first spread, even a
- *   conditional one, and a field in a fragment loses the condition of its parent
- *   (https://github.com/zalando-incubator/graphql-jit/issues/111). Executable documents have no other directives.
- * - It assigns to aliases: an alias `__proto__` would not become a member.
- * - Introspection blocks the process ten times as long when it is compiled.
- * - From a variable inside an input object it accepts null, even for a field that has a default and cannot be null
- *   (https://github.com/zalando-incubator/graphql-jit/issues/230).
- * - It runs the mutations after a failed one, although the response says that there is no data.
- *
- * A document with several operations is interpreted, because the number of its compiled functions would be unbounded:
- * two kilobytes can contain a hundred operations.
- */
-export function isSuitable({ document, type, node, hasDirectives }: Operation): boolean {
-  if (hasDirectives || /__proto__|__(?:schema|type)\b/.test(document.loc?.source.body ?? '')) return false;
-  if (document.definitions.filter(({ kind }) => kind === Kind.OPERATION_DEFINITION).length > 1) return false;
-  if (type === 'mutation' && !isSingleField(node)) return false;
-  let isPlain = true;
-  visit(document, {
-    ObjectField({ value }) {
-      if (value.kind !== Kind.VARIABLE) return undefined;
-      isPlain = false;
-      return BREAK;
-    },
-  });
-  return isPlain;
-}
-
-/**
- * graphql-jit's errors lack parts of graphql-js's, for example `extensions` and `toJSON`
- * (https://github.com/zalando-incubator/graphql-jit/issues/234).
- */
-function asGraphQLError({ message, path, locations, originalError }: GraphQLError): GraphQLError {
-  return Object.assign(new GraphQLError(message, { path, originalError }), { locations });
 }

@@ -1,0 +1,157 @@
+import type { RequestParameters } from '@animal-store/graphql-http/over-http';
+import { operationLimits, unconditionalSubscriptions } from '@animal-store/graphql-limits/limits';
+import {
+  ApolloServer,
+  type ApolloServerPlugin,
+  type GraphQLRequestContext,
+  type GraphQLRequestContextDidResolveOperation,
+  type GraphQLResponse,
+  HeaderMap,
+} from '@apollo/server';
+import * as disabledPlugins from '@apollo/server/plugin/disabled';
+import { type DocumentNode, GraphQLError, NoSchemaIntrospectionCustomRule } from 'graphql';
+import { LRUCache } from 'lru-cache';
+import { formatError } from './format-error.ts';
+import type { GraphQLContext, GraphQLOptions, Result } from './operation.ts';
+
+/** Limits of a document cache: the number of documents, and the total length of their texts in characters. */
+export const cacheLimits = { max: 500, maxSize: 1_000_000 };
+
+/** Every error about a variable repeats the whole input, so a few are enough. */
+export const executionOptions = { maxCoercionErrors: 5 };
+
+/** What `run` hands to the service's plugin, and what the plugin keeps for it. */
+interface Run {
+  readonly beforeExecution: BeforeExecution | undefined;
+  requestContext?: GraphQLRequestContext<ApolloContext>;
+  /** The failure of a plugin. */
+  failure?: Error;
+}
+type ApolloContext = GraphQLContext & { readonly run: Run };
+
+/** Checks a query or mutation that Apollo Server is about to execute. @throws Error that refuses it */
+export type BeforeExecution = (operation: GraphQLRequestContextDidResolveOperation<ApolloContext>) => Promise<unknown>;
+
+/** Apollo Server's response to a request, with the document and the errors behind it. */
+export type ApolloResult = Pick<GraphQLRequestContext<ApolloContext>, 'document' | 'operation' | 'errors'> &
+  Pick<Result, 'failedAt'> & { source: string | undefined; response: GraphQLResponse };
+
+/** Apollo Server. It resolves persisted queries, parses and validates; if asked, it also executes. */
+export class Apollo {
+  private constructor(private readonly server: ApolloServer<ApolloContext>) {}
+
+  static async start(options: GraphQLOptions): Promise<Apollo> {
+    const server = apolloServer(options);
+    await server.start();
+    return new Apollo(server);
+  }
+
+  stop(): Promise<void> {
+    return this.server.stop();
+  }
+
+  /**
+   * Passes a request through Apollo Server. With `beforeExecution` Apollo Server executes queries and mutations, else
+   * none. It does not pass Apollo's HTTP layer (`executeHTTPGraphQLRequest`), which loses digits of int64 variables by
+   * GET.
+   *
+   * @throws Error of a plugin
+   */
+  async run(
+    parameters: RequestParameters,
+    context: GraphQLContext,
+    beforeExecution?: BeforeExecution,
+  ): Promise<ApolloResult> {
+    const run: Run = { beforeExecution };
+    const request = beforeExecution ? { ...parameters, http: httpOf(context) } : parameters;
+    const response = await this.server
+      .executeOperation(request, { contextValue: { ...context, run } })
+      .catch((error: Error) => Promise.reject(run.failure ?? error));
+    const { source, document, operation, errors } = run.requestContext ?? {};
+    const failedAt = source === undefined ? 'request' : document ? 'operation' : 'document';
+    return { source, document, operation, errors, failedAt, response };
+  }
+}
+
+function apolloServer({ schema, introspection, apq, limits, plugins, apollo, logger }: GraphQLOptions) {
+  // With its key, Apollo Server reports usage, and the schema if APOLLO_SCHEMA_REPORTING says so.
+  const reporters = apollo.key === undefined ? [] : ['UsageReporting', 'SchemaReporting'];
+  const enabled = new Set([...plugins.map(idOf), ...reporters]);
+  const disabled = Object.values(disabledPlugins).map((disable) => disable());
+  return new ApolloServer<ApolloContext>({
+    schema,
+    introspection: true,
+    apollo,
+    logger,
+    // Without plugins, only texts of persisted queries reach this cache again. Apollo Server awaits the result, so it
+    // need not be a promise.
+    documentStore:
+      apq || enabled.size > 0
+        ? (new LRUCache<string, DocumentNode>({ ...cacheLimits, sizeCalculation: lengthOf }) as never)
+        : null,
+    parseOptions: { maxTokens: limits.maxTokens },
+    executionOptions,
+    validationRules: [
+      operationLimits(limits),
+      unconditionalSubscriptions,
+      ...(introspection ? [] : [NoSchemaIntrospectionCustomRule]),
+    ],
+    // When the schema is closed, no error message may reveal its names.
+    validationOptions: { hideSuggestions: !introspection },
+    ...(!apq && { persistedQueries: false as const }),
+    formatError: (formatted, error) => (error instanceof GraphQLError ? formatError(error) : formatted),
+    stopOnTerminationSignals: false,
+    plugins: [servicePlugin(introspection), ...plugins, ...disabled.filter((plugin) => !enabled.has(idOf(plugin)))],
+  });
+}
+
+/** The service's part of Apollo Server's life of a request. It comes before all other plugins. */
+function servicePlugin(introspection: boolean): ApolloServerPlugin<ApolloContext> {
+  return {
+    async requestDidStart(requestContext) {
+      const { run } = requestContext.contextValue;
+      run.requestContext = requestContext;
+      const executes = ({ operation }: GraphQLRequestContext<ApolloContext>) =>
+        run.beforeExecution !== undefined && operation?.operation !== 'subscription';
+      return {
+        async didResolveOperation(resolved) {
+          if (executes(resolved)) await run.beforeExecution?.(resolved);
+        },
+        // A response other than null takes the place of the execution.
+        async responseForOperation(resolved) {
+          if (executes(resolved)) return null;
+          return { http: { headers: new HeaderMap() }, body: { kind: 'single', singleResult: {} } };
+        },
+        async didEncounterErrors({ errors }) {
+          // graphql-js can omit names from errors about variables, and Apollo Server does not let it.
+          if (!introspection) for (const error of errors) error.message = error.message.replace(suggestion, '');
+        },
+      };
+    },
+    async unexpectedErrorProcessingRequest({ requestContext, error }) {
+      requestContext.contextValue.run.failure = error;
+    },
+  };
+}
+
+const suggestion = / ?Did you mean (?:the enum value )?"[^?]*\?$/;
+
+/**
+ * The request as Apollo's plugins know it. Its GET is for queries only, and a client of a stream may subscribe by GET.
+ */
+function httpOf({ request: { method, url, headers, body }, accepted }: GraphQLContext) {
+  const given = Object.entries(headers).map(([name, value]) => [name, `${value}`] as const);
+  const at = url.indexOf('?');
+  return {
+    method: method === 'GET' && accepted.stream ? 'POST' : method,
+    headers: new HeaderMap(given),
+    search: at < 0 ? '' : url.slice(at),
+    body,
+  };
+}
+
+/** The name of a plugin that Apollo Server installs by itself. It rejects one that is both given and disabled. */
+const idOf = (plugin: ApolloServerPlugin<never>) =>
+  (plugin as { __internal_plugin_id__?: string }).__internal_plugin_id__;
+
+const lengthOf = ({ loc }: DocumentNode) => 1 + (loc?.end ?? 0);
