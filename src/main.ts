@@ -77,7 +77,7 @@ async function main(): Promise<void> {
     reason = why;
     close();
   };
-  await service.announce?.();
+  await service.logStarted?.();
 }
 
 const nestedCluster =

@@ -5,7 +5,6 @@ import type { ClusterWorker } from '@animal-store/cluster/worker';
 import type { LogOutput } from '@animal-store/log/log-output';
 import { Redactor } from '@animal-store/log/redactor';
 import type { FastifyInstance } from 'fastify';
-import { ApiKeyService, actorOf, type IssuedKey } from './access/keys/api-key.service.ts';
 import { secretPrefix } from './access/keys/secret.ts';
 import { sendError } from './api/http/failures.ts';
 import { dataHeaders } from './api/http/headers.ts';
@@ -20,11 +19,12 @@ import { type CheckReadiness, openOperationsPort } from './runtime/health.ts';
 import type { Log, LogSettings } from './runtime/log/log.ts';
 import { Telemetry, type TelemetryOptions } from './runtime/telemetry/telemetry.ts';
 import { releasedVersion } from './version.ts';
+import { logStarted } from './welcome.ts';
 
 /** The service in this process, or the parent of the workers. `main.ts` runs it. */
 export interface Service {
-  /** Logs the address when the service listens; undefined in a worker, whose parent logs it. */
-  announce: (() => Promise<void>) | undefined;
+  /** Logs that the service listens; undefined in a worker, whose parent logs it. */
+  logStarted: (() => Promise<void>) | undefined;
   /** How long (ms) `drain` and `close` may take beyond the configured times. */
   closing: number;
   /** @param delay how long (ms) new requests are still served @returns whether all requests were finished */
@@ -67,7 +67,7 @@ export async function serve(options: ProcessOptions): Promise<Service> {
   const address = await served.listen({ port: config.port, host: config.host, backlog });
   worker?.ready(address);
   return {
-    announce: worker ? undefined : () => announce(options, database, address),
+    logStarted: worker ? undefined : () => logStarted(options, database, address),
     closing: telemetry.closing,
     async drain(delay) {
       served.startDraining();
@@ -143,52 +143,4 @@ export async function openDatabase(
   const migrations = await database.pending();
   if (migrations.length > 0) log.warn({ migrations }, 'migrations are waiting to be applied');
   return database;
-}
-
-/** How long (ms) the welcome message waits for earlier log lines. */
-const lastLines = 500;
-
-/** Logs the address, and prints the first key of a new store. */
-export async function announce(
-  { config, log: { logger: log }, output }: ProcessOptions,
-  database: Database,
-  address: string,
-): Promise<void> {
-  const envFile = process.env.ANIMAL_STORE_ENV_FILE || undefined;
-  const about = { version: releasedVersion(), nodejs: process.version, address, envFile, config: config.shown };
-  log.info(about, 'started');
-  if (config.keys.bootstrapKey) log.warn({ key: 0 }, 'a bootstrap key is set: it has all rights and never expires');
-  const first = database.embedded && !config.keys.bootstrapKey && (await firstKey(database));
-  if (!first) return;
-  log.info({ key: first.id }, 'first key issued');
-  await output.flush(lastLines);
-  process.stdout.write(welcome(address, first.key));
-}
-
-/** Only one of several servers that start on an empty store prints a key. */
-function firstKey(database: Database): Promise<IssuedKey | undefined> {
-  const actor = actorOf('start', process.env.SUDO_USER);
-  return database.exclusively(() => new ApiKeyService(database, actor).issueFirst());
-}
-
-/** The message for a new user, with commands to paste into a shell. */
-function welcome(address: string, key: string): string {
-  return `
-The animal store is open at ${address}. This is its first API key; it is shown only now:
-
-  ${key}
-
-Try it:
-
-  curl -H 'Authorization: Bearer ${key}' ${address}/v1/pets
-
-  curl -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\
-    -d '{"name":"Rex","categoryId":5}' ${address}/v1/pets
-
-  curl -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\
-    -d '{"query":"{ pets(limit: 5) { id name categoryId status } }"}' ${address}/graphql
-
-Explore:  ${address} (front page)   ${address}/graphiql (GraphiQL)   ${address}/docs (REST reference)
-
-`;
 }

@@ -1,7 +1,8 @@
 import { Workers } from '@animal-store/cluster';
 import { RateLimiterClusterMaster } from 'rate-limiter-flexible';
 import { StoreError, tryAgain } from './errors.ts';
-import { announce, openDatabase, openOperations, openTelemetry, type ProcessOptions, type Service } from './serve.ts';
+import { openDatabase, openOperations, openTelemetry, type ProcessOptions, type Service } from './serve.ts';
+import { logStarted } from './welcome.ts';
 
 /** How long (ms) the parent waits beyond the workers' own time limit. */
 const grace = 3000;
@@ -34,7 +35,7 @@ export async function supervise(
     address = listensOn;
   });
   return {
-    announce: async () => announce(options, database, await workers.listening),
+    logStarted: async () => logStarted(options, database, await workers.listening),
     closing: 2 * grace,
     drain: () => workers.drain(),
     async close() {

@@ -1,0 +1,21 @@
+import { variables } from './config.ts';
+
+/** `docs/configuration.md`: every variable, in the order of the configuration. */
+export function configurationPage(): string {
+  const rows = Object.entries(variables).map(([name, { desc, takes, default: value }]) => {
+    const isNone = value === undefined || (Array.isArray(value) && value.length === 0);
+    const meaning = desc.replace(/\((\w+\.md)\)\.$/, '([more]($1)).');
+    return `| \`${name}\` | ${takes} | ${isNone ? 'none' : `\`${value}\``} | ${meaning} |\n`;
+  });
+  return `<!-- Written by \`npm run schema\` from src/config/config.ts: change it there. -->
+
+# Configuration
+
+All configuration is in environment variables; \`start\` has flags for four of them ([cli.md](cli.md)). An empty variable counts as absent. An invalid configuration stops the start with a message that lists every mistake. The log line \`started\` has the values in force, without secrets. [.env.example](../.env.example) lists all variables for copying. Commas separate several values.
+
+| variable | takes | default | meaning |
+|---|---|---|---|
+${rows.join('')}
+OpenTelemetry's own variables switch traces on ([observe.md](observe.md#traces)). The image has its own defaults for \`HOST\`, \`OPERATIONS_HOST\`, \`DATA_DIR\` and \`DRAIN_DELAY_MS\` ([Dockerfile](../Dockerfile)).
+`;
+}
