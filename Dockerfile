@@ -5,9 +5,9 @@ ARG NODE_IMAGE=node:24-slim
 
 FROM ${NODE_IMAGE} AS build
 WORKDIR /app
-# The lock file also describes the workspaces, so `npm ci` needs their manifests, but not their packages.
+# The lock file also describes the workspaces, so `npm ci` needs their manifests.
 COPY package.json package-lock.json .npmrc ./
-COPY clients/typescript/package.json clients/typescript/
+COPY --parents clients/typescript/package.json packages/*/package.json ./
 RUN npm ci
 COPY tsconfig.json ./
 COPY bin bin
@@ -19,12 +19,15 @@ COPY web/explorer/dist web/explorer/dist
 COPY web/assets/guide.html web/assets/
 COPY docs docs
 COPY README.md SECURITY.md CONTRIBUTING.md CHANGELOG.md ./
-RUN npm run build && rm -rf dist/compile-cache dist/.tsbuildinfo
+RUN npm run build
+# Only manifests and compiled files of the packages are needed to run.
+RUN rm -rf dist/compile-cache dist/*.tsbuildinfo packages/*.js packages/*/src packages/*/test packages/*/*.md \
+  packages/*/LICENSE packages/*/tsconfig.json packages/*/dist/.tsbuildinfo packages/*/dist/*.d.ts
 
 FROM ${NODE_IMAGE} AS production
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-COPY clients/typescript/package.json clients/typescript/
+COPY --parents clients/typescript/package.json packages/*/package.json ./
 # Omits the Node.js package, which is for machines with an older Node.js: the image has its own.
 RUN npm ci --omit=dev --omit=optional && npm cache clean --force
 
@@ -45,6 +48,7 @@ RUN install -d -o node -g node -m 700 /data
 COPY package.json LICENSE operations/healthcheck.mjs ./
 COPY web/assets web/assets
 COPY --from=production /app/node_modules node_modules
+COPY --from=build /app/packages packages
 COPY --from=build /app/dist dist
 COPY bin bin
 RUN ln -s /app/bin/animal-store.js /usr/local/bin/animal-store

@@ -1,5 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, chownSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { newFolder } from './folder.ts';
 import { type Env, type Running, runCommand } from './process.ts';
@@ -35,12 +45,18 @@ export async function createContainer() {
     mkdirSync(join(root, folder), { recursive: true });
   }
   chownSync(data, user, user);
-  const isBuilt = (path: string) => !/^dist\/(?:test|bench|compile-cache)/.test(path);
+  const isRemoved = removedPaths();
+  const isBuilt = (path: string) => !/^dist\/(?:test|bench)/.test(path) && !isRemoved(path);
   for (const { from, to } of copied()) cpSync(from, join(root, 'app', to), { recursive: true, filter: isBuilt });
   const packages = productionPackages();
   for (const path of packages) mkdirSync(join(root, 'app', path), { recursive: true });
   // mkdtemp creates a folder that only its owner may enter.
   chmodSync(root, 0o755);
+  const workspaces = join(root, 'app/node_modules/@animal-store');
+  mkdirSync(workspaces);
+  for (const name of readdirSync('node_modules/@animal-store')) {
+    symlinkSync(`../../packages/${name}`, join(workspaces, name));
+  }
   const enter = join(root, 'enter');
   writeFileSync(enter, script(root, packages));
   return {
@@ -82,6 +98,14 @@ function productionPackages(): string[] {
   const isInstalled = ([path, { dev, optional, devOptional, link }]: [string, any]) =>
     /^node_modules\/(?:@[^/]+\/)?[^/]+$/.test(path) && !dev && !optional && !devOptional && !link;
   return (Object.entries(packages) as Array<[string, any]>).filter(isInstalled).map(([path]) => path);
+}
+
+/** The files that the first stage removes after the build. */
+function removedPaths(): (path: string) => boolean {
+  const [, list = ''] = /^RUN rm -rf (dist(?:.|\n)+?[^\\])$/m.exec(readFileSync('Dockerfile', 'utf8')) ?? [];
+  const globs = list.split(/[\s\\]+/).map((glob) => glob.replaceAll('.', '\\.').replaceAll('*', '[^/]*'));
+  const pattern = new RegExp(`^(?:${globs.join('|')})$`);
+  return (path) => pattern.test(path);
 }
 
 /** The paths that the last stage of the Dockerfile copies, except the packages: here, and in the image. */

@@ -93,7 +93,8 @@ export class EventStream<Batch = unknown> {
         if (this.#isCut) await new Promise((closed) => response.once('close', closed));
         next ??= batches.next();
         const arrived = await Promise.race([next, this.#woken()]);
-        if (arrived?.value) {
+        if (arrived?.done) return yield format.complete;
+        if (arrived) {
           next = undefined;
           yield this.#sent(await write(arrived.value));
         } else if (this.#isSilent) yield this.#sent(format.heartbeat);

@@ -5,12 +5,12 @@ import { EventStream } from '@animal-store/graphql-http/event-stream';
 import { multipart, type StreamFormat, serverSentEvents } from '@animal-store/graphql-http/format';
 import { expect, test } from '@jest/globals';
 
-/** A stream in a bare server; test/graphql/live.test.ts tests those of the service. */
+/** A stream in a bare server. */
 
-/** Numbers from 1 on, as far as they are requested. */
-async function* numbers(read: number[]) {
+/** Numbers up to a last one, as far as they are requested. */
+async function* numbers(read: number[], last: number) {
   try {
-    for (let id = 1; ; id += 1) {
+    for (let id = 1; id <= last; id += 1) {
       read.push(id);
       yield id;
     }
@@ -20,7 +20,7 @@ async function* numbers(read: number[]) {
 }
 
 /** Sends a stream as the response to one request. @returns its text */
-async function serve(format: StreamFormat, use: (stream: EventStream<number>) => unknown = () => undefined) {
+async function serve(format: StreamFormat, use: (stream: EventStream<number>) => unknown = () => undefined, last = 10) {
   const read: number[] = [];
   const server = createServer();
   server.listen(0, '127.0.0.1');
@@ -30,7 +30,7 @@ async function serve(format: StreamFormat, use: (stream: EventStream<number>) =>
       const stream = new EventStream<number>(response, {
         format,
         start: 0,
-        batches: numbers(read),
+        batches: numbers(read, last),
         write: async (id) => {
           if (id === 3) stream.end(new Error('Enough.'));
           return format.next(`{"data":${id}}`, id);
@@ -68,6 +68,11 @@ test('a stream sends parts of a multipart response, then the reason of its end',
   const results = [1, 2, 3].map((id) => part(`{"payload":{"data":${id}}}`)).join('');
   const end = `${part('{"payload":null,"errors":[{"message":"Enough."}]}')}--\r\n`;
   expect(await serve(multipart)).toBe(`\r\n--graphql${part('{}')}${results}${end}`);
+});
+
+test('a stream whose results end is complete', async () => {
+  const results = 'id: 0\n\nevent: next\nid: 1\ndata: {"data":1}\n\n';
+  expect(await serve(serverSentEvents, undefined, 1)).toBe(`${results}event: complete\ndata:\n\n`);
 });
 
 test('a stream that is cut has no end', async () => {

@@ -12,7 +12,7 @@ import {
   validate,
 } from 'graphql';
 
-/** Limits and costs with graphql-js alone; test/graphql/limits.test.ts has them in the service. */
+/** Limits and costs with graphql-js alone. */
 
 const schema = buildSchema(`
   interface Node { id: ID }

@@ -19,7 +19,7 @@ export class LogOutput {
   #reported = 0;
   /**
    * The pending bytes, and the buffer that is being written or free. Lines are copied at once, because pending strings
-   * would double the time of garbage collection and the size of the young generation (bench/README.md).
+   * would double the time of garbage collection and the size of the young generation.
    */
   #pending = Buffer.allocUnsafeSlow(maxPending);
   #other = Buffer.allocUnsafeSlow(maxPending);

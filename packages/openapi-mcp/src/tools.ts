@@ -3,13 +3,13 @@ import inject, { type InjectOptions } from 'light-my-request';
 
 type Arguments = Record<string, unknown>;
 
-/** The service's own words and numbers. */
+/** The server's own words and numbers. */
 export interface Service {
   /** Creates the error for a request that is refused before it reaches an operation. */
   refuse(status: 400 | 403, message: string): Error;
   /** The text of an error for the assistant. @param error the body of an error response, or an error of `refuse` */
   describe(error: { code?: string; message?: string }): string;
-  /** Writes JSON, with each `bigint` as an integer, and what else the service's parser makes of a number. */
+  /** Writes JSON, with each `bigint` as an integer, and what else the parser makes of a number. */
   stringify(value: unknown): string;
 }
 

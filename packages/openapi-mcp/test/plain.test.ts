@@ -2,7 +2,7 @@ import { openApiMcp } from '@animal-store/openapi-mcp';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import Fastify from 'fastify';
 
-/** The plugin in a bare server; test/rest/assistants.test.ts tests the protocol, message by message. */
+/** The plugin in a bare server. */
 
 const big = '9007199254740993';
 const id = { type: 'integer', format: 'int64' };

@@ -1,9 +1,11 @@
-import { readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { expect, test } from '../../support/jest.ts';
 
 /** npm installs exactly the packages of the lock files, and runs no script meanwhile. */
 const read = (path: string) => JSON.parse(readFileSync(path, 'utf8'));
 const manifest = read('package.json');
+const workspaces = globSync(manifest.workspaces.map((path: string) => `${path}/package.json`)).map(dirname);
 
 /** The project, and the folders that are installed on first use (tools/install.js). */
 const folders = ['.', 'tools', 'test/deep', 'bench/peers'];
@@ -35,9 +37,10 @@ test('only the reviewed packages have an install script, and npm runs none of th
 
 const kinds = ['dependencies', 'devDependencies', 'optionalDependencies', 'peerDependencies'];
 
-test.each([...folders, ...manifest.workspaces])('every dependency of %s has an exact version', (folder) => {
+test.each([...folders, ...workspaces])('every dependency of %s has an exact version', (folder) => {
   const { overrides = {}, ...manifest } = read(`${folder}/package.json`);
-  const direct = Object.assign({}, ...kinds.map((kind) => manifest[kind]));
+  const { peerDependencies: _, ...own } = manifest;
+  const direct = Object.assign({}, ...kinds.map((kind) => own[kind]));
   // Overrides may be nested, and `$name` is the version of the direct dependency `name`.
   const versions: string[] = [];
   JSON.parse(JSON.stringify([direct, overrides]), (_, to) => {
@@ -61,7 +64,7 @@ test('the lock file pins the Node that runs everything by its content, for arm64
 test.each(folders)(
   'the lock file of %s matches its manifest, pins every package by its content, and names no registry',
   (folder) => {
-    const { workspaces = [], ...manifest } = read(`${folder}/package.json`);
+    const manifest = read(`${folder}/package.json`);
     const root = read(`${folder}/package-lock.json`).packages[''];
     for (const kind of kinds) expect(root[kind]).toEqual(manifest[kind]);
     const loose = packagesOf(folder).filter(([path, entry]) => {
