@@ -1,5 +1,6 @@
 import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { filesOf } from './runs.ts';
 
 // `npm test` runs what a developer wants to know at each save, `npm run test:deep` what takes long or foreign parts, and
 // `npm run test:all` both.
@@ -12,7 +13,7 @@ const files = { only: deep, too: [...quick, ...deep] }[process.env.TEST_DEEP] ??
 export default {
   rootDir: '..',
   // The compiled tests. Each worker is one thread, which loads the service once for all of its files.
-  testMatch: files.map((path) => `<rootDir>/dist/${path.replace(/ts$/, 'js')}`),
+  testMatch: filesOf(process.env.TEST_RUN, files).map((path) => `<rootDir>/dist/${path.replace(/ts$/, 'js')}`),
   // Runs files in plain Node.js threads: the default runner's sandbox would load the service again for each file (5 s).
   runner: 'jest-light-runner',
   globalSetup: '<rootDir>/dist/test/support/run.js',

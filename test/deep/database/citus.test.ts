@@ -1,3 +1,5 @@
+// runs: embedded, postgres, pgbouncer, citus-shards, citus-reference
+
 import { Database } from '../../../packages/postgres/src/database.ts';
 import { buildApp } from '../../../src/app.ts';
 import { loadConfig } from '../../../src/config.ts';

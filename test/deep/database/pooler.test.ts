@@ -1,3 +1,5 @@
+// runs: embedded, postgres
+
 import { readFileSync } from 'node:fs';
 import { Database } from '../../../packages/postgres/src/database.ts';
 import { loadConfig } from '../../../src/config.ts';
