@@ -1,6 +1,8 @@
 import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { filesOf } from './runs.ts';
 
+const { TEST_DEEP, TEST_RUN: run = 'embedded' } = process.env;
 // `npm test` runs what a developer wants to know at each save, `npm run test:deep` what takes long or foreign parts, and
 // `npm run test:all` both.
 const folder = 'test/deep/**';
@@ -8,15 +10,15 @@ const deep = globSync(`${folder}/*.test.ts`, { exclude: ['**/node_modules'] });
 const quick = globSync('test/**/*.test.ts', { exclude: ['**/node_modules', folder] });
 // Node.js strips the types of these, which are in one folder with what they test.
 const packages = globSync('packages/*/test/*.test.ts').map((path) => `<rootDir>/${path}`);
-const files = { only: deep, too: [...quick, ...deep] }[process.env.TEST_DEEP] ?? quick;
+const files = { only: deep, too: [...quick, ...deep] }[TEST_DEEP ?? ''] ?? quick;
 
 /** @type {import('jest').Config} */
 export default {
   rootDir: '..',
   // The compiled tests. Each worker is one thread, which loads the service once for all of its files.
   testMatch: [
-    ...files.map((path) => `<rootDir>/dist/${path.replace(/ts$/, 'js')}`),
-    ...(process.env.TEST_DEEP === 'only' ? [] : packages),
+    ...filesOf(run, files).map((path) => `<rootDir>/dist/${path.replace(/ts$/, 'js')}`),
+    ...(TEST_DEEP === 'only' || run !== 'embedded' ? [] : packages),
   ],
   setupFiles: ['<rootDir>/packages/jest-globals.js'],
   // Runs files in plain Node.js threads: the default runner's sandbox would load the service again for each file (5 s).

@@ -1,3 +1,5 @@
+// runs: embedded, postgres, pgbouncer
+
 import { citusLayout } from '../support/citus.ts';
 import { creators } from '../support/creations.ts';
 import { sql } from '../support/database-access.ts';

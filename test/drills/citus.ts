@@ -14,7 +14,7 @@ import { verify } from './verify.ts';
 const citus = (layout: Layout, readsWorkers: boolean): Drill => ({
   name: `Citus (${layout === 'reference' ? 'reference tables' : `${layout} shards`})`,
   missing: async () => {
-    if (!hasCitus) return 'Citus (see CITUS_CLUSTER)';
+    if (!hasCitus) return 'Citus (see test/support/servers/citus/README.md)';
     return readsWorkers ? missingVariables('DATABASE_READ_URLS') : undefined;
   },
   run: async (resources, seconds) => {

@@ -1,3 +1,5 @@
+// runs: embedded, postgres
+
 import type { Int64 } from '../../src/storage/input/int64.ts';
 import { LiveList } from '../../src/storage/records/live-list.ts';
 import { expect, test } from '../support/jest.ts';

@@ -1,3 +1,5 @@
+// runs: embedded, postgres, plugins
+
 import { sentDuring, whileReadsFail } from '../support/database-access.ts';
 import { follow, openStream, type SeenEvent, type Stream, seen } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';

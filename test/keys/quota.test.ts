@@ -1,3 +1,5 @@
+// runs: embedded, plugins
+
 import { getIntrospectionQuery } from 'graphql';
 import { sql, stock, together, whileReadsFail } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';

@@ -1,3 +1,5 @@
+// runs: embedded, plugins
+
 import { stock } from '../support/database-access.ts';
 import { faces } from '../support/faces.ts';
 import { graphqlThrice } from '../support/graphql.ts';

@@ -1,3 +1,5 @@
+// runs: embedded, postgres, pgbouncer, citus-shards, plugins
+
 import { readdirSync, readFileSync } from 'node:fs';
 import { DeprecationUsage } from '../../src/access/deprecations/usage.ts';
 import { contracts } from '../../src/contracts.ts';

@@ -1,3 +1,5 @@
+// runs: embedded, postgres, plugins
+
 import { stockNames } from '../support/database-access.ts';
 import { faces } from '../support/faces.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';

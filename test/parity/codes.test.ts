@@ -1,3 +1,5 @@
+// runs: embedded, postgres, plugins
+
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { httpStatusOf, restCodes } from '../../src/errors.ts';

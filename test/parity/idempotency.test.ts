@@ -1,3 +1,5 @@
+// runs: embedded, postgres, pgbouncer, citus-shards, citus-reference
+
 import { hash, randomUUID } from 'node:crypto';
 import { removeExpiredKeys } from '../../src/access/idempotency/expiry.ts';
 import { citusLayout } from '../support/citus.ts';

@@ -1,3 +1,5 @@
+// runs: embedded, postgres
+
 import { send } from '../support/http.ts';
 import { expect, test } from '../support/jest.ts';
 import { exchange, requestText } from '../support/raw.ts';

@@ -1,3 +1,5 @@
+// runs: embedded, postgres, pgbouncer, citus-shards, citus-reference, plugins
+
 import { sql, stock } from '../support/database-access.ts';
 import { graphqlThrice } from '../support/graphql.ts';
 import { describe, expect, test } from '../support/jest.ts';

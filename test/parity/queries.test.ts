@@ -1,3 +1,5 @@
+// runs: embedded, postgres, pgbouncer, citus-shards, citus-reference, plugins
+
 import { sql } from '../support/database-access.ts';
 import { type Face, faces, type SeenPet } from '../support/faces.ts';
 import { describe, expect, test } from '../support/jest.ts';

@@ -1,3 +1,5 @@
+// runs: embedded, postgres
+
 import { randomUUID } from 'node:crypto';
 import Fastify from 'fastify';
 import { idempotencyKeyExpiry, removeExpiredKeys } from '../../src/access/idempotency/expiry.ts';

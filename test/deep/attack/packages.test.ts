@@ -35,6 +35,18 @@ test('only the reviewed packages have an install script, and npm runs none of th
   expect(copies.filter((line) => !line.includes('.npmrc'))).toEqual([]);
 });
 
+/** Folders without a lock file, and the one whose packages they use (tools/install.js). */
+test.each([
+  ['web/explorer', 'tools'],
+  ['examples/react', 'test/deep'],
+  ['examples/federation', 'test/deep'],
+])('%s needs the versions that %s installs', (user, folder) => {
+  const { dependencies, devDependencies } = read(`${user}/package.json`);
+  // `test/deep` takes GraphQL and Apollo Server from the project.
+  const installed = { ...manifest.dependencies, ...read(`${folder}/package.json`).dependencies };
+  expect(installed).toMatchObject({ ...dependencies, ...devDependencies });
+});
+
 const kinds = ['dependencies', 'devDependencies', 'optionalDependencies', 'peerDependencies'];
 
 test.each([...folders, ...workspaces])('every dependency of %s has an exact version', (folder) => {

@@ -1,3 +1,5 @@
+// runs: embedded, postgres
+
 import { once } from 'node:events';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';

@@ -1,3 +1,5 @@
+// runs: embedded, postgres, pgbouncer, citus-shards, citus-reference
+
 import { buildApp } from '../../../src/app.ts';
 import { loadConfig } from '../../../src/config/config.ts';
 import { Database } from '../../../src/database/database.ts';

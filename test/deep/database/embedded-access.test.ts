@@ -1,3 +1,5 @@
+// runs: embedded
+
 import { createHash } from 'node:crypto';
 import {
   chmodSync,

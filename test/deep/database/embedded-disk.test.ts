@@ -1,3 +1,5 @@
+// runs: embedded
+
 import { execFileSync } from 'node:child_process';
 import { appendFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

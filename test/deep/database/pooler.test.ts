@@ -1,3 +1,5 @@
+// runs: embedded, postgres
+
 import { readFileSync } from 'node:fs';
 import { loadConfig } from '../../../src/config/config.ts';
 import { Database } from '../../../src/database/database.ts';

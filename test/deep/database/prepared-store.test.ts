@@ -1,3 +1,5 @@
+// runs: embedded
+
 import { appendFileSync, chmodSync, cpSync, mkdtempDisposableSync, readdirSync, statSync, symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { scratch } from '../../support/folder.ts';

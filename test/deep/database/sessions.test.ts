@@ -1,3 +1,5 @@
+// runs: embedded, postgres, pgbouncer
+
 import { petQuerySchema } from '../../../src/pets/pet.schemas.ts';
 import { PetService } from '../../../src/pets/pet.service.ts';
 import { checker } from '../../../src/storage/input/check.ts';

@@ -1,3 +1,5 @@
+// runs: embedded, postgres
+
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

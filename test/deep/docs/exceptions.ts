@@ -60,7 +60,7 @@ export const exceptions: Array<[page: string, reason: string, ...beginnings: str
   ],
   ['docs/deploy.md', 'test/deep/operations/monitoring.test.ts does it', 'cd operations/prometheus'],
   ['docs/develop.md', 'runs for ever, or runs this test', 'npm run dev '],
-  ['docs/develop.md', 'needs Citus; CI runs it where Citus is installed', 'TEST_CITUS=8 '],
+  ['docs/develop.md', 'needs Citus; CI runs it where Citus is installed', 'TEST_RUN=citus-shards '],
   [
     'docs/live.md',
     'needs @apollo/client; test/deep/clients/live.test.ts follows and continues in the same way',

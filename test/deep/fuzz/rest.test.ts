@@ -1,3 +1,5 @@
+// runs: embedded, postgres
+
 import { readFileSync } from 'node:fs';
 import { METHODS } from 'node:http';
 import fc from 'fast-check';

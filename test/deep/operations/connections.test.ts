@@ -1,3 +1,5 @@
+// runs: embedded, postgres
+
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { databaseForEach } from '../../support/each.ts';

@@ -1,3 +1,5 @@
+// runs: embedded, postgres
+
 import type pg from 'pg';
 import { databaseForEach } from '../../support/each.ts';
 import { send } from '../../support/http.ts';

@@ -1,3 +1,5 @@
+// runs: embedded, postgres, pgbouncer
+
 import { type ClientRequest, request } from 'node:http';
 import { hostname } from 'node:os';
 import type pg from 'pg';

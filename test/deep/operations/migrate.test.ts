@@ -1,3 +1,5 @@
+// runs: embedded, postgres, pgbouncer
+
 import { execFile } from 'node:child_process';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';

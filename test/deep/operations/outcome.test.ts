@@ -1,3 +1,5 @@
+// runs: embedded, postgres
+
 import type pg from 'pg';
 import { creators } from '../../support/creations.ts';
 import { createTestDatabase } from '../../support/database.ts';

@@ -1,3 +1,5 @@
+// runs: embedded, postgres
+
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';

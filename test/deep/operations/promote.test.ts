@@ -1,3 +1,5 @@
+// runs: embedded, postgres
+
 import { once } from 'node:events';
 import { existsSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';

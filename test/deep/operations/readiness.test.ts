@@ -1,3 +1,5 @@
+// runs: embedded, postgres
+
 import { createEmptyDatabase } from '../../support/database.ts';
 import { sql } from '../../support/database-access.ts';
 import { databaseForEach } from '../../support/each.ts';

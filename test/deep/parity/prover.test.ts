@@ -1,3 +1,5 @@
+// runs: embedded, postgres, pgbouncer, citus-shards, citus-reference
+
 import fc from 'fast-check';
 import { History } from '../../parity/history.ts';
 import { operations } from '../../parity/operations.ts';

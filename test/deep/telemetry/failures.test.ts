@@ -1,3 +1,5 @@
+// runs: embedded, postgres
+
 import { outcomeUnknown } from '../../../src/database/postgres-errors.ts';
 import type { Telemetry } from '../../../src/runtime/telemetry/telemetry.ts';
 import { creators } from '../../support/creations.ts';

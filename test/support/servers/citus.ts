@@ -6,15 +6,15 @@ import { freePort } from '../process.ts';
 import { query } from '../query.ts';
 import { atExit, newHome } from './program.ts';
 
-const script = resolve(process.env.CITUS_CLUSTER ?? '../shared/citus/cluster');
+const script = resolve('test/support/servers/citus/cluster');
 
 const execute = promisify(execFile);
 
 /** Prints to a file, because the daemons would keep a pipe open. */
 const start = '"$0" start "$1" "$2" >"$1/log" 2>&1 || { cat "$1/log" >&2; grep -hs FATAL "$1"/?.log >&2; exit 1; }';
 
-/** Whether a Citus cluster can be started here with the script `../shared/citus/cluster`, or that of CITUS_CLUSTER. */
-export const hasCitus = existsSync(script) && existsSync('/usr/lib/postgresql/15/bin') && process.getuid?.() === 0;
+/** Whether a Citus cluster can be started here (citus/README.md). */
+export const hasCitus = process.arch === 'x64' && existsSync('/usr/lib/postgresql/15/bin') && process.getuid?.() === 0;
 
 /** Starts a coordinator, at `url`, and two workers, each with the database `shop`. */
 export async function startCitus() {
