@@ -45,6 +45,8 @@ interface Subscription {
   format: StreamFormat;
   /** True when no field below the root has a resolver. */
   isFlat: boolean;
+  /** The cost of an item, without what fields below the root read. */
+  units: number;
   observers: readonly OperationObserver[];
 }
 
@@ -145,10 +147,10 @@ export class Subscriptions {
 
   /** Charges items to the quota and writes their results. @throws StoreError TOO_MANY_REQUESTS */
   async #write(items: Addition['items'], subscription: Subscription): Promise<Buffer> {
-    const { operation, isFlat, context, format } = subscription;
+    const { operation, isFlat, units, context, format } = subscription;
     const { meter } = context.request;
     const { call } = context;
-    await meter?.take(items.length);
+    await meter?.take(items.length * units);
     const before = call.items;
     // Without resolvers and conditions, results do not depend on the caller or on variables, so subscribers share the
     // frames. The same operation in another format has another writer.
