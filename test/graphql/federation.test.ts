@@ -51,6 +51,10 @@ test.each([
   [{ __typename: 'Cat', id: '1' }, 'No entity is named Cat.'],
   [{ __typename: 'PetConnection', id: '1' }, 'No entity is named PetConnection.'],
   [{ __typename: 'A'.repeat(5000), id: '1' }, `No entity is named ${'A'.repeat(100)}.`],
+  // Members of every object.
+  ...['constructor', '__proto__', 'toString'].map(
+    (name) => [{ __typename: name, id: '1' }, `No entity is named ${name}.`] as const,
+  ),
   [{ __typename: 'Pet' }, 'A representation needs `id`: a string, or an integer.'],
 ])('a representation with an error is null, and the others are found: %j', async (faulty, message) => {
   const { data, errors } = await graphqlThrice(store, { query, variables: { of: [pet('1'), faulty] } });
@@ -65,8 +69,8 @@ test.each([[[1]], [[{ id: '1' }]], [[null]], [null]])('invalid representations a
 });
 
 test('each representation costs one, and the quota is charged for the entities that were found', async () => {
-  const of = Array.from({ length: 150 }, (_, at) => pet(`${at + 1}`));
-  await onNode(store, { GRAPHQL_FEDERATION: 'true', GRAPHQL_MAX_COST: '150' }, async (node) => {
+  const of = Array.from({ length: 100 }, (_, at) => pet(`${at + 1}`));
+  await onNode(store, { GRAPHQL_FEDERATION: 'true', GRAPHQL_MAX_COST: '100' }, async (node) => {
     const { errors } = await graphqlText(node, { query, variables: { of } });
     expect(errors).toMatchObject([{ extensions: { code: 'QUERY_TOO_COSTLY' } }]);
     expect((await graphqlText(node, { query, variables: { of: of.slice(1) } })).errors).toBeUndefined();
@@ -75,6 +79,29 @@ test('each representation costs one, and the quota is charged for the entities t
     const { data, headers } = await graphqlText(node, { query, variables: { of } });
     expect(data._entities.filter(Boolean)).toHaveLength(5);
     expect(headers.ratelimit).toMatch(/r=194\b/);
+  });
+});
+
+test('a field takes a page of representations; more are refused before any is looked up', async () => {
+  const of = Array.from({ length: 101 }, () => pet(1));
+  const message = '_entities takes at most 100 representations at a time: 101.';
+  const refusal = { errors: [{ message, extensions: { code: 'BAD_USER_INPUT', status: 400 } }] };
+  const literal = `{ pets { id } _entities(representations: [${'{ __typename: "Pet", id: 1 } '.repeat(101)}]) { ... on Pet { id } } }`;
+  for (const body of [{ query, variables: { of } }, { query: literal }]) {
+    const { status, text } = await graphqlThrice(store, body);
+    expect([status, JSON.parse(text)]).toEqual([200, refusal]);
+  }
+  expect((await graphqlThrice(store, { query, variables: { of: of.slice(1) } })).data._entities).toHaveLength(100);
+});
+
+test('an item that several representations name is looked up and charged once', async () => {
+  await onNode(store, { GRAPHQL_FEDERATION: 'true', QUOTA_PER_MINUTE: '200' }, async (node) => {
+    const of = [...Array(40).fill(pet('1')), ...Array(40).fill(pet(1)), pet('2'), pet(undefined), pet(null)];
+    const { data, errors, headers } = await graphqlText(node, { query, variables: { of } });
+    const [one, two] = ['1', '2'].map((id) => ({ __typename: 'Pet', id, name: expect.any(String) }));
+    expect(data._entities).toEqual([...Array(80).fill(one), two, null, null]);
+    expect(errors?.map(({ path }) => path)).toEqual([81, 82].map((at) => ['_entities', at]));
+    expect(headers.ratelimit).toMatch(/r=197\b/);
   });
 });
 

@@ -2,7 +2,7 @@
 
 import type { Int64 } from '../../src/storage/input/int64.ts';
 import { LiveList } from '../../src/storage/records/live-list.ts';
-import { expect, test } from '../support/jest.ts';
+import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { eventually } from '../support/process.ts';
 
 /** Tests the list alone: other reads share statements, too, so the service does not show who shared a read. */
@@ -39,4 +39,49 @@ test('a thousand followers at one position share their reads', async () => {
   expect(new Set(reads)).toEqual(new Set([1]));
   expect(reads.length).toBeLessThan(5);
   for (const additions of followers) void additions.return();
+});
+
+describe('without a poll', () => {
+  const { setTimeout: started } = globalThis;
+  beforeEach(() => {
+    globalThis.setTimeout = (() => ({ unref: () => undefined })) as never;
+  });
+  afterEach(() => {
+    globalThis.setTimeout = started;
+  });
+
+  /** A list of the items after an id, a hundred at a time. */
+  const listOf = (items: Array<{ id: Int64 }>) =>
+    new LiveList<{ id: Int64 }>({
+      async list({ after = 0, limit }) {
+        const found = items.filter(({ id }) => id > after);
+        return { items: found.slice(0, limit), hasNext: found.length > limit };
+      },
+      lastId: async () => 0,
+      onInserted: () => undefined,
+    });
+  /** Everything that a follower gets in many turns of the event loop. */
+  async function followed(list: LiveList<{ id: Int64 }>): Promise<Int64[]> {
+    const additions = list.follow({ after: 0 });
+    const ids: Int64[] = [];
+    void (async () => {
+      for await (const { items } of additions) ids.push(...items.map(({ id }) => id));
+    })();
+    for (let turn = 0; turn < 100; turn += 1) await new Promise(setImmediate);
+    void additions.return();
+    return ids;
+  }
+
+  test('a follower gets all pages that there are', async () => {
+    const items = Array.from({ length: 350 }, (_, at) => ({ id: at + 1 }));
+    expect(await followed(listOf(items))).toEqual(items.map(({ id }) => id));
+  });
+
+  test('a new follower gets the current list, not the page that others have read', async () => {
+    const items = [{ id: 1 }];
+    const list = listOf(items);
+    expect(await followed(list)).toEqual([1]);
+    items.push({ id: 2 });
+    expect(await followed(list)).toEqual([1, 2]);
+  });
 });

@@ -1,6 +1,6 @@
 // runs: embedded, postgres, plugins
 
-import { sentDuring, whileReadsFail } from '../support/database-access.ts';
+import { sentDuring, sql, whileReadsFail } from '../support/database-access.ts';
 import { follow, openStream, type SeenEvent, type Stream, seen } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
@@ -176,6 +176,8 @@ describe('a client that accepts events', () => {
 test.each([
   ...[undefined, '*/*', 'application/json', 'text/event-stream;q=0, */*'],
   ...['multipart/mixed;deferSpec=20220824, application/json', 'multipart/*, application/json'],
+  // Another version may have another format.
+  ...['2.0', '"2.0"', '1.1', '11.0'].map((version) => `multipart/mixed;subscriptionSpec=${version}, application/json`),
 ])('a subscription for Accept: %s is refused, and the message names the accepted types', async (accept) => {
   const body = { query: 'subscription { petAdded { id } }' };
   const { status, errors } = await graphqlText(store, body, store.key, { ...(accept && { accept }) });
@@ -207,6 +209,36 @@ test('a query by GET with an event as its response has no ETag: it is not cached
   const text = 'event: next\ndata: {"data":{"pets":[]}}\n\nevent: complete\ndata:\n\n';
   expect(response).toMatchObject({ status: 200, text, headers: { 'cache-control': 'no-store, no-transform' } });
   expect(response.headers).not.toHaveProperty('etag');
+});
+
+test('the same operation as events and as multipart at a time has the format of each client', async () => {
+  const query = 'subscription { petAdded(after: "0") { id name } }';
+  const accepted = ['text/event-stream', 'multipart/mixed;subscriptionSpec=1.0', 'text/event-stream'];
+  const streams = await Promise.all(
+    accepted.map((accept) => closedAfterwards(openStream(store, { body: { query }, headers: { accept } }))),
+  );
+  const id = await create('Rex');
+  await eventually(async () => streams.every(({ text }) => text.includes('Rex')));
+  const result = `{"data":{"petAdded":{"id":"${id}","name":"Rex"}}}`;
+  const events = `id: 0\n\nevent: next\nid: ${id}\ndata: ${result}\n\n`;
+  const part = (json: string) => `\r\nContent-Type: application/json\r\n\r\n${json}\r\n--graphql`;
+  const parts = `\r\n--graphql${part('{}')}${part(`{"payload":${result}}`)}`;
+  expect(streams.map(({ text }) => text)).toEqual([events, parts, events]);
+});
+
+test.each([
+  ['revoked', (id: number) => store.keys.revoke(id)],
+  ['expired', (id: number) => sql(store.database, 'update api_key set expires_at = now() where id = $1', [id])],
+])('a key that is %s ends its subscriptions with the reason, but no others', async (what, end) => {
+  const { id, key } = await store.keys.issue({ name: what, scope: 'read' });
+  const [ended, other] = [await following({}, { key }), await following()];
+  await end(id);
+  expect(await ended.ended).toBe('whole');
+  const error = { message: 'The API key is not valid.', extensions: { code: 'UNAUTHENTICATED', status: 401 } };
+  expect(ended.events).toEqual([{ event: 'next', id: undefined, data: { errors: [error] } }, complete]);
+  await create('after');
+  await other.until(1);
+  expect([seen(other), seen(ended)]).toEqual([['after'], []]);
 });
 
 test('over multipart HTTP a subscription has a part for each animal; queries and errors get JSON', async () => {

@@ -49,6 +49,7 @@ describe('the unit is one per operation and one per animal:', () => {
   const newPet = { name: 'Rex', categoryId: 1 };
   const exact = { headers: { prefer: 'count=exact' } };
 
+  const ids = (count: number) => Array.from({ length: count }, (_, at) => `a${at}: id`).join(' ');
   const introspective = 'fragment F on Query { __schema { queryType { name } } __type(name: "Pet") { name } }';
   test.each<[cost: number, what: string, query?: string, path?: string, request?: RestRequest]>([
     [4, 'a list of three', '{ pets { id } }', '/v1/pets'],
@@ -77,6 +78,14 @@ describe('the unit is one per operation and one per animal:', () => {
     [8, 'a list twice, by aliases', '{ a: pets { id } b: pets { id } }'],
     [6, 'fragments', '{ ...F } fragment F on Query { pets { id } ...G } fragment G on Query { pet(id: 1) { id } }'],
     [4, 'a field twice, which is merged', '{ pets { id } pets { name } }'],
+    [4, 'a list of three with ten leaf fields', `{ pets { ${ids(10)} } }`],
+    [4 + 20, 'a list of three with eleven: one more for each item that it may have', `{ pets { ${ids(11)} } }`],
+    [
+      4 + 2 * 5,
+      'a connection of three',
+      `{ petsConnection(first: 5) { edges { node { ${ids(6)} } } nodes { ${ids(6)} } } }`,
+    ],
+    [2 + 1, 'an animal found', `{ pet(id: 1) { ...F } } fragment F on Pet { ${ids(11)} }`],
     [0, 'a field that is skipped', '{ pets @skip(if: true) { id } }'],
     [1, 'the standard introspection', getIntrospectionQuery()],
     [6, 'introspection beside a list of three', '{ a: __typename ...F pets { id } } '.concat(introspective)],

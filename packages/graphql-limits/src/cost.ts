@@ -34,6 +34,9 @@ const isPaged = ({ args }: Field) => args.some(({ name }) => name === 'limit' ||
 /** For the items of a page, which the field with `limit` or `first` has counted. */
 export const countedAbove: FieldCost = ({ childComplexity }) => childComplexity;
 
+/** The number of leaf fields that an item has for nothing. Each further one costs as much as the item. */
+const freeLeaves = 10;
+
 /**
  * The cost of a field. Without `complexity` it is one, plus one and the cost of its fields for every item of its page;
  * otherwise one for an operation, and one for the item that a resolver may read. A field without a resolver costs
@@ -45,11 +48,18 @@ export function costOf(field: Field, isRoot: boolean, mostItems: MostItems): Fie
   const otherwise = isPaged(field) ? pageCost : isRoot ? 2 : isRead(field) ? 1 : 0;
   const { complexity = otherwise } = field.extensions as { complexity?: FieldCost | number };
   if (typeof complexity === 'function') return complexity;
-  const items = isListType(getNullableType(field.type)) ? mostItems(Number.POSITIVE_INFINITY) : 1;
+  const items = isList(field) ? mostItems(Number.POSITIVE_INFINITY) : 1;
   return ({ childComplexity }) => complexity + items * childComplexity;
 }
 
 const isRead = ({ extensions }: Field) => extensions.isRead === true;
+const isList = ({ type }: Field) => isListType(getNullableType(type));
+
+/** True for a field whose items cost something. Those of others belong to the items of the field above. */
+function countsItems(field: Field): boolean {
+  const { complexity } = field.extensions;
+  return complexity === undefined ? isRead(field) || isPaged(field) || isList(field) : complexity !== countedAbove;
+}
 
 /**
  * Marks the fields with resolvers, before a server such as Apollo's gives one to every field for its plugins.
@@ -60,7 +70,7 @@ export function assertCosts(schema: GraphQLSchema): void {
   for (const [owner, field] of fieldsOf(schema)) {
     if (!field.resolve) continue;
     field.extensions = { ...field.extensions, isRead: true };
-    if (isListType(getNullableType(field.type)) && !isPaged(field) && field.extensions.complexity === undefined) {
+    if (isList(field) && !isPaged(field) && field.extensions.complexity === undefined) {
       throw new Error(`${owner.name}.${field.name} must say what it costs (complexity).`);
     }
   }
@@ -78,16 +88,16 @@ function fieldsOf(schema: GraphQLSchema): Array<[GraphQLObjectType, Field]> {
 export interface Estimate {
   /** Its maximum cost. */
   cost: number;
-  /** The cost of introspection, which no resolver charges. */
-  introspection: number;
+  /** The part that no resolver charges: introspection, and leaf fields beyond those that are free. */
+  fixed: number;
   /** Number of root fields that charge themselves. */
   rootFields: number;
   /** True when fields below the root cost something. */
   isNested: boolean;
 }
 
-/** The maximum cost of a field or operation, by its variables. */
-type Cost = (variables: Values) => number;
+/** The maximum cost of a field or operation, by its variables, with or without the leaf fields that are not free. */
+type Cost = (variables: Values, hasLeaves: boolean) => number;
 
 /**
  * Prepares the estimate of a valid operation, whose fragments do not spread themselves.
@@ -105,49 +115,93 @@ export function estimateOf(
   const roots = fieldsIn(selectionSet, fragments).map(({ name }) => name.value);
   const introspection = roots.filter((name) => name === '__schema' || name === '__type').length;
   let isNested = false;
+  let hasSurplus = false;
+
+  const typesOf = (type: GraphQLNamedType) =>
+    (isAbstractType(type) ? schema.getPossibleTypes(type) : [type]).filter(isObjectType);
+
+  /** The response paths of the leaf fields of an item, by the path of its field and its type. */
+  const leaves = new Map<string, Set<string>>();
+
+  /** @param isItem false in a connection, whose items are in its lists */
+  function collectLeaves(
+    parent: GraphQLNamedType,
+    selections: SelectionSetNode,
+    isItem: boolean,
+    path = '',
+    of = '',
+  ): void {
+    for (const type of typesOf(parent)) {
+      const item = of || `${path} ${type.name}`;
+      for (const { alias, name, selectionSet } of fieldsIn(selections, fragments)) {
+        const field = type.getFields()[name.value];
+        if (!field) continue;
+        const at = `${path}.${(alias ?? name).value}`;
+        const named = getNamedType(field.type);
+        if (!selectionSet) {
+          if (isItem && !isRead(field)) leaves.set(item, (leaves.get(item) ?? new Set()).add(at));
+        } else if (path === '' || countsItems(field)) {
+          collectLeaves(named, selectionSet, isList(field) || !isPaged(field), at);
+        } else collectLeaves(named, selectionSet, isItem || isList(field), at, item);
+      }
+    }
+  }
+
+  /** The number of leaf fields that are not free: of the item's possible types, on the one that has most. */
+  function surplusAt(path: string, field: Field): number {
+    const counts = typesOf(getNamedType(field.type)).map(({ name }) => leaves.get(`${path} ${name}`)?.size ?? 0);
+    return Math.max(0, ...counts.map((count) => count - freeLeaves));
+  }
 
   /** The costs of the fields that cost something. */
-  function costsIn(parent: GraphQLNamedType, selections: SelectionSetNode, isRoot = false): Cost[] {
-    const types = isAbstractType(parent) ? schema.getPossibleTypes(parent) : [parent];
+  function costsIn(parent: GraphQLNamedType, selections: SelectionSetNode, path = ''): Cost[] {
+    const types = typesOf(parent);
+    const isRoot = path === '';
     return fieldsIn(selections, fragments).flatMap((node) => {
+      const at = `${path}.${(node.alias ?? node.name).value}`;
       const costs = types.flatMap((type): Cost[] => {
-        const field = isObjectType(type) ? type.getFields()[node.name.value] : undefined;
+        const field = type.getFields()[node.name.value];
         if (!field) return [];
-        const below = node.selectionSet ? costsIn(getNamedType(field.type), node.selectionSet) : [];
+        const below = node.selectionSet ? costsIn(getNamedType(field.type), node.selectionSet, at) : [];
         isNested ||= isRoot && below.length > 0;
+        const surplus = surplusAt(at, field);
+        hasSurplus ||= surplus > 0;
         const least = isRoot || isRead(field) ? 1 : 0;
         const { complexity = countedAbove } = field.extensions;
-        if (least === 0 && below.length === 0 && complexity === countedAbove) return [];
+        if (least === 0 && surplus === 0 && below.length === 0 && complexity === countedAbove) return [];
         const cost = costOf(field, isRoot, mostItems);
         return [
-          (variables) => {
+          (variables, hasLeaves) => {
             const args = argumentsOf(node, field, variables);
-            return Math.max(least, cost({ args, childComplexity: sumOf(below, variables) }));
+            const childComplexity = sumOf(below, variables, hasLeaves) + (hasLeaves ? surplus : 0);
+            return Math.max(least, cost({ args, childComplexity }));
           },
         ];
       });
       // The most expensive of the item's possible types.
-      return costs.length > 0 ? [(variables) => Math.max(...costs.map((cost) => cost(variables)))] : [];
+      return costs.length > 0 ? [(...given) => Math.max(...costs.map((cost) => cost(...given)))] : [];
     });
   }
 
   const root = schema.getRootType(operation);
-  const costs = root ? costsIn(root, selectionSet, true) : [];
+  if (root) collectLeaves(root, selectionSet, false);
+  const costs = root ? costsIn(root, selectionSet) : [];
   const defaults = variableDefinitions.map(({ variable, defaultValue }) => [
     variable.name.value,
     defaultValue && valueFromASTUntyped(defaultValue),
   ]);
   const estimate = (variables: Values) => {
-    const cost = introspection + sumOf(costs, variables);
+    const cost = introspection + sumOf(costs, variables, true);
     if (cost > maxCost) throw tooCostly(node, cost, maxCost);
-    return { cost, introspection, rootFields: costs.length, isNested };
+    const fixed = hasSurplus ? cost - sumOf(costs, variables, false) : introspection;
+    return { cost, fixed, rootFields: costs.length, isNested };
   };
   // Without a prototype, because a variable may be named `toString`.
   return (given) => estimate(Object.assign(Object.create(null), Object.fromEntries(defaults), given));
 }
 
-function sumOf(costs: readonly Cost[], variables: Values): number {
-  return costs.reduce((sum, cost) => sum + cost(variables), 0);
+function sumOf(costs: readonly Cost[], ...given: Parameters<Cost>): number {
+  return costs.reduce((sum, cost) => sum + cost(...given), 0);
 }
 
 function argumentsOf(node: FieldNode, { args }: Field, variables: Values): Values {

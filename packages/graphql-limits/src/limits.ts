@@ -104,6 +104,9 @@ export function fieldsIn(selections: SelectionSetNode, fragments: Fragments): Fi
   return [...selectionsIn(selections, fragments)].filter((node) => node.kind === Kind.FIELD);
 }
 
+/** A longer alias counts as several, because each item of the answer repeats it. */
+const aliasLength = 64;
+
 const nothing = { depth: 0, aliases: 0, fields: 0, rootFields: 0, directives: 0 };
 
 /**
@@ -121,7 +124,7 @@ function sizeOf(selectionSet: SelectionSetNode, fragments: Fragments, measured =
     const below = node.kind === Kind.FRAGMENT_SPREAD ? fragments(node.name.value)?.selectionSet : node.selectionSet;
     const inner: typeof nothing = below ? sizeOf(below, fragments, measured) : nothing;
     total.depth = Math.max(total.depth, inner.depth + (isField ? 1 : 0));
-    total.aliases += inner.aliases + (isField && node.alias ? 1 : 0);
+    total.aliases += inner.aliases + (isField ? Math.ceil((node.alias?.value.length ?? 0) / aliasLength) : 0);
     total.fields += inner.fields + (isField ? 1 : 0);
     total.rootFields += isField ? 1 : inner.rootFields;
     total.directives += inner.directives + (node.directives?.length ?? 0);

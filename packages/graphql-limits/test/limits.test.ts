@@ -1,4 +1,4 @@
-import { assertCosts, estimateOf } from '@animal-store/graphql-limits/cost';
+import { assertCosts, countedAbove, estimateOf } from '@animal-store/graphql-limits/cost';
 import { operationLimits, unconditionalSubscriptions } from '@animal-store/graphql-limits/limits';
 import { expect, test } from '@jest/globals';
 import {
@@ -17,8 +17,10 @@ import {
 const schema = buildSchema(`
   interface Node { id: ID }
   type Toy implements Node { id: ID, name: String, owner: Pet, parts: [Toy] }
-  type Pet implements Node { id: ID, toys(first: Int): [Toy] }
-  type Query { pets(limit: Int): [Pet], pet: Pet, node: Node }
+  type Pet implements Node { id: ID, toys(first: Int): [Toy], tags: [String] }
+  type Pets { total: Int, edges: [Edge], nodes: [Pet] }
+  type Edge { cursor: ID, node: Pet }
+  type Query { pets(limit: Int): [Pet], pet: Pet, node: Node, page(first: Int): Pets }
   type Subscription { added: Pet }
 `);
 function resolve(schema: GraphQLSchema, type: string, name: string): void {
@@ -27,6 +29,10 @@ function resolve(schema: GraphQLSchema, type: string, name: string): void {
 }
 resolve(schema, 'Toy', 'owner');
 resolve(schema, 'Pet', 'toys');
+for (const name of ['edges', 'nodes']) {
+  const field = (schema.getType('Pets') as GraphQLObjectType).getFields()[name];
+  Object.assign(field?.extensions ?? {}, { complexity: countedAbove });
+}
 assertCosts(schema);
 
 const limits = { maxTokens: 20, maxDepth: 4, maxAliases: 2, maxRootFields: 3, maxDirectives: 2 };
@@ -39,6 +45,10 @@ test.each([
   ['{ pet { toys { owner { id } } } }', []],
   ['{ pet { toys { owner { toys { id } } } } }', ['QUERY_TOO_DEEP']],
   ['{ a: pet { b: id c: id } }', ['TOO_MANY_ALIASES']],
+  // Each 64 characters of an alias count as one.
+  [`{ pet { ${'a'.repeat(128)}: id } }`, []],
+  [`{ pet { ${'a'.repeat(129)}: id } }`, ['TOO_MANY_ALIASES']],
+  [`{ pets { ...A } pet { ...A } } fragment A on Pet { ${'a'.repeat(65)}: id }`, ['TOO_MANY_ALIASES']],
   ['{ pet { id } pet { id } pet { id } ...More } fragment More on Query { pet { id } }', ['TOO_MANY_ROOT_FIELDS']],
   ['{ pet @skip(if: true) { id @skip(if: true) ... @skip(if: true) { id } } }', ['TOO_MANY_DIRECTIVES']],
   [
@@ -52,11 +62,12 @@ test.each([
 ])('%s', (text, expected) => expect(codes(text)).toEqual(expected));
 
 const mostItems = (limit: unknown) => Math.min(limit == null ? 20 : Number(limit), 100);
-const costOf = (text: string, variables = {}, maxCost = 1_000_000) => {
+const estimate = (text: string, variables = {}, maxCost = 1_000_000) => {
   const document = parse(text);
   const node = getOperationAST(document) as OperationDefinitionNode;
-  return estimateOf(schema, document, node, { maxCost, mostItems })(variables).cost;
+  return estimateOf(schema, document, node, { maxCost, mostItems })(variables);
 };
+const ids = (count: number, name = 'a') => Array.from({ length: count }, (_, at) => `${name}${at}: id`).join(' ');
 
 test.each([
   ['{ pet { id } }', {}, 2],
@@ -67,11 +78,53 @@ test.each([
   ['{ node { ... on Pet { toys(first: 4) { id } } ... on Toy { owner { id } } } }', {}, 2 + 5 + 1],
   // Without a resolver a list costs nothing, but its items have the longest page.
   ['{ pet { toys(first: 1) { parts { owner { id } } } } }', {}, 2 + 1 + (1 + 100)],
-])('%s with %p costs %d', (text, variables, cost) => expect(costOf(text, variables)).toBe(cost));
+])('%s with %p costs %d', (text, variables, cost) => {
+  expect(estimate(text, variables)).toMatchObject({ cost, fixed: 0 });
+});
+
+test.each([
+  ['ten of a list', `{ pets(limit: 5) { ${ids(10)} } }`, 6, 0],
+  ['an eleventh', `{ pets(limit: 5) { ${ids(11)} } }`, 6, 5],
+  ['a list of scalars', `{ pets(limit: 5) { ${ids(10)} tags } }`, 6, 5],
+  ['an eleventh in a fragment', `{ pets(limit: 5) { ${ids(10)} ...F } } fragment F on Pet { b: id }`, 6, 5],
+  [
+    'the same ones again, and __typename',
+    `{ pets(limit: 5) { ${ids(10)} ...F __typename } } fragment F on Pet { ${ids(10)} }`,
+    6,
+    0,
+  ],
+  ['one item', `{ pet { ${ids(12)} } }`, 2, 2],
+  ['an event', `subscription { added { ${ids(13)} } }`, 2, 3],
+  [
+    'two lists of a page together',
+    `{ page(first: 5) { total edges { cursor node { ${ids(5)} } } nodes { ${ids(5)} } } }`,
+    6,
+    5,
+  ],
+  ['beside the list of a page', `{ page(first: 5) { ${ids(11).replaceAll('id', 'total')} nodes { id } } }`, 6, 0],
+  [
+    'those of a field that is merged, with all its nodes',
+    `{ pets(limit: 1) { ${ids(6)} } pets(limit: 1) { ${ids(6, 'b')} } }`,
+    4,
+    4,
+  ],
+  ['each list by itself', `{ a: pets(limit: 5) { ${ids(11)} } b: pets(limit: 2) { ${ids(12)} } }`, 9, 9],
+  ['a list below a list', `{ pets(limit: 5) { id toys(first: 3) { ${ids(11)} } } }`, 1 + 5 * (1 + 4), 5 * 3],
+  [
+    'an item read for each item',
+    `{ pets(limit: 5) { toys(first: 1) { name owner { ${ids(11)} } } } }`,
+    1 + 5 * (1 + 1 + 2),
+    5,
+  ],
+  ['a list of unknown length', `{ pet { toys(first: 1) { parts { ${ids(11)} } } } }`, 2 + 2, 100],
+  ['the type that has most', `{ node { ... on Pet { ${ids(6, 'p')} } ... on Toy { ${ids(6, 't')} n: name } } }`, 2, 3],
+])('ten leaf fields of an item are free, each further one costs a unit: %s', (_what, text, cost, fixed) => {
+  expect(estimate(text)).toMatchObject({ cost: cost + fixed, fixed });
+});
 
 test('an operation that may cost more than the limit is refused', () => {
   const message = 'The operation may cost too much: 21, at most 20. Ask for fewer fields or smaller pages.';
-  expect(() => costOf('{ pets { id } }', {}, 20)).toThrow(
+  expect(() => estimate('{ pets { id } }', {}, 20)).toThrow(
     expect.objectContaining({ message, extensions: { code: 'QUERY_TOO_COSTLY' } }),
   );
 });

@@ -23,14 +23,14 @@ export interface SubgraphOptions<Context extends object> {
   shareable: readonly string[];
   /** Whether clients may read the schema; its SDL is part of it. */
   introspection: boolean;
-  /** Maximum number of look-ups of a request at a time. */
-  maxConcurrent: number;
+  /** Maximum number of representations of a field, and of look-ups of a request at a time. */
+  maxRepresentations: number;
   /** Runs the look-ups of a field, for example to charge them. */
   run: (
     call: { root: unknown; args: Record<string, unknown>; context: Context; info: GraphQLResolveInfo },
     work: () => Promise<unknown>,
   ) => Promise<unknown>;
-  /** Creates the error about one representation. */
+  /** Creates the error about one representation, or about too many. */
   refuse: (message: string) => Error;
 }
 
@@ -74,7 +74,7 @@ export function subgraph<Context extends object>(
         _entities: {
           type: nonNullList(Entity),
           args: { representations: { type: nonNullList(new GraphQLNonNull(Any)) } },
-          extensions: { complexity: entitiesCost },
+          extensions: { complexity: entitiesCost(options) },
           resolve: entitiesResolver(options),
         },
       }),
@@ -92,7 +92,6 @@ const longestName = 100;
 
 function entitiesResolver<Context extends object>({
   references,
-  maxConcurrent,
   run,
   refuse,
 }: SubgraphOptions<Context>): GraphQLFieldResolver<unknown, Context> {
@@ -109,13 +108,16 @@ function entitiesResolver<Context extends object>({
     }
   }
 
-  async function findAll(representations: Representation[], context: Context): Promise<unknown[]> {
-    const found: unknown[] = [];
-    while (found.length < representations.length) {
-      const page = representations.slice(found.length, found.length + maxConcurrent);
-      found.push(...(await Promise.all(page.map((one) => entityOf(one, context)))));
-    }
-    return found;
+  /** Looks each item up once. */
+  function findAll(representations: Representation[], context: Context): Promise<unknown[]> {
+    const found = new Map<string, Promise<object | null>>();
+    const places = representations.map((one) => {
+      const key = JSON.stringify([one.__typename, isId(one.id) ? `${one.id}` : null]);
+      const entity = found.get(key) ?? entityOf(one, context);
+      found.set(key, entity);
+      return entity;
+    });
+    return Promise.all(places);
   }
 
   /** The look-ups of each request, of which one is in progress. */
@@ -132,10 +134,14 @@ function entitiesResolver<Context extends object>({
 
 const isId = (id: unknown) => typeof id === 'string' || typeof id === 'bigint' || Number.isSafeInteger(id);
 
-/** One, plus one and the cost of its fields for every representation. */
-function entitiesCost({ args, childComplexity }: { args: Record<string, unknown>; childComplexity: number }): number {
-  const { representations } = args;
-  return 1 + (Array.isArray(representations) ? representations.length : 1) * (1 + childComplexity);
+/** One, plus one and the cost of its fields for every representation. It throws for too many, before execution. */
+function entitiesCost({ maxRepresentations, refuse }: Pick<SubgraphOptions<never>, 'maxRepresentations' | 'refuse'>) {
+  return ({ args, childComplexity }: { args: Record<string, unknown>; childComplexity: number }): number => {
+    const { representations } = args;
+    const count = Array.isArray(representations) ? representations.length : 1;
+    if (count <= maxRepresentations) return 1 + count * (1 + childComplexity);
+    throw refuse(`_entities takes at most ${maxRepresentations} representations at a time: ${count}.`);
+  };
 }
 
 const Any = new GraphQLScalarType<Representation, unknown>({

@@ -9,7 +9,7 @@ function subgraphWith(options: Partial<SubgraphOptions<object>> = {}) {
     references: { Toy: async (id) => (id === '7' ? null : { id, name: `toy ${id}` }) },
     shareable: ['PageInfo'],
     introspection: true,
-    maxConcurrent: 2,
+    maxRepresentations: 5,
     run: (_, work) => work(),
     refuse: (message) => new Error(message),
     ...options,
@@ -59,21 +59,33 @@ test('ids are exact, an error is about one representation, and an unknown item i
   expect((await find(literal)).data?._entities).toEqual([{ name: 'toy 9007199254740993' }]);
 });
 
-test('a request has a bounded number of concurrent look-ups, also in several fields', async () => {
+test('a request looks up a page at a time, also in several fields, and each item of a field once', async () => {
   let current = 0;
   let most = 0;
+  const looked: string[] = [];
   const Toy = async (id: string) => {
+    looked.push(id);
     current += 1;
     most = Math.max(most, current);
     await new Promise((resolve) => setImmediate(resolve));
     current -= 1;
     return { id };
   };
-  const ids = [1, 2, 3, 4, 5].map((id) => `{ __typename: "Toy", id: ${id} }`);
-  const field = `_entities(representations: [${ids}]) { ... on Toy { id } }`;
-  const { data } = await find(`{ a: ${field} b: ${field} }`, subgraphWith({ references: { Toy } }));
-  expect([data?.a, data?.b].map((found) => (found as unknown[]).length)).toEqual([5, 5]);
-  expect(most).toBe(2);
+  const field = (ids: unknown[]) =>
+    `_entities(representations: [${ids.map((id) => `{ __typename: "Toy", id: ${id} }`)}]) { ... on Toy { id } }`;
+  const source = `{ a: ${field([1, 2, 3, 4, 5])} b: ${field([2, '"2"', 3, 2])} }`;
+  const { data } = await find(source, subgraphWith({ references: { Toy } }));
+  const found = (ids: string[]) => ids.map((id) => ({ id }));
+  expect(data).toEqual({ a: found(['1', '2', '3', '4', '5']), b: found(['2', '2', '3', '2']) });
+  expect([most, looked]).toEqual([5, ['1', '2', '3', '4', '5', '2', '3']]);
+});
+
+test('the cost of a field is one, and one and that of its fields for each representation; too many are refused', () => {
+  const field = subgraphWith().getQueryType()?.getFields()._entities;
+  const complexity = field?.extensions.complexity as (estimate: object) => number;
+  const costOf = (representations: unknown) => complexity({ args: { representations }, childComplexity: 2 });
+  expect([costOf([1, 2, 3, 4, 5]), costOf({})]).toEqual([16, 4]);
+  expect(() => costOf([1, 2, 3, 4, 5, 6])).toThrow('_entities takes at most 5 representations at a time: 6.');
 });
 
 test('a representation without a type is refused, and so is a reference without a GraphQL type', async () => {

@@ -86,11 +86,12 @@ export class Operations {
 
   async #run(operation: Operation, variables: Record<string, unknown>, context: GraphQLContext): Promise<Outcome> {
     const { schema, observers } = this.options;
-    const { isNested } = await this.#checkAndCharge(operation, variables, context);
+    const { isNested, fixed } = await this.#checkAndCharge(operation, variables, context);
     if (operation.type !== 'subscription')
       return outcomeOf(await executeOperation(operation, variables, context, this.options));
     const format = context.accepted.stream ?? serverSentEvents;
-    const subscription = { operation, variables, context, format, isFlat: !isNested, schema, observers };
+    const units = 1 + fixed;
+    const subscription = { operation, variables, context, format, isFlat: !isNested, units, schema, observers };
     return outcomeOf(await context.request.server.subscriptions.open(subscription));
   }
 
@@ -105,7 +106,7 @@ export class Operations {
     assertMethod(operation, context);
     if (request.headers[idempotencyKey] !== undefined) assertRepeatable(schema, operation);
     const estimate = operation.estimate(variables);
-    if (request.meter && (estimate.introspection > 0 || estimate.isNested)) await charge(operation, estimate, context);
+    if (request.meter && (estimate.fixed > 0 || estimate.isNested)) await charge(operation, estimate, context);
     if (request.caller) {
       for (const [field, removal] of operation.deprecated) usage.called(request.caller, field, removal);
     }
@@ -172,17 +173,19 @@ function assertMethod({ type }: Operation, { request, accepted }: GraphQLContext
 }
 
 /**
- * Charges work that no root field charges: introspection, and whole operations with costly nested fields, which are
- * read after their root field has returned. Unused units are returned at the end. A subscription is charged per event.
+ * Charges work that no root field charges: introspection, leaf fields that are not free, and whole operations with
+ * costly nested fields, which are read after their root field has returned. Unused units of these are returned at the
+ * end. A subscription is charged per event.
  *
  * @throws StoreError TOO_MANY_REQUESTS
  */
 async function charge({ type }: Operation, estimate: Estimate, context: GraphQLContext): Promise<void> {
-  const { cost, introspection, rootFields, isNested } = estimate;
+  const { cost, fixed, rootFields, isNested } = estimate;
   const { meter } = context.request;
-  if (introspection > 0) await meter?.take(introspection);
-  if (!isNested || type === 'subscription') return;
+  if (type === 'subscription') return;
+  if (fixed > 0) await meter?.take(fixed);
+  if (!isNested) return;
   // Reserves one unit for each root field but the last, and for that one the rest of the cost.
   if (rootFields > 1) await meter?.take(rootFields - 1);
-  await meter?.reserve(cost - introspection - (rootFields - 1));
+  await meter?.reserve(cost - fixed - (rootFields - 1));
 }

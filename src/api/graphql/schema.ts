@@ -73,7 +73,7 @@ function federated(schema: GraphQLSchema, references: References, introspection:
     references: Object.fromEntries(finders),
     shareable: ['PageInfo'],
     introspection,
-    maxConcurrent: pageLimit.max,
+    maxRepresentations: pageLimit.max,
     run: metered,
     refuse: (message) => new StoreError('BAD_USER_INPUT', message),
   });

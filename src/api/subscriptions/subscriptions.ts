@@ -6,6 +6,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import {
   createSourceEventStream,
+  type ExecutionResult,
   execute,
   GraphQLError,
   type GraphQLFormattedError,
@@ -19,7 +20,7 @@ import { executionOptions } from '../graphql/apollo.ts';
 import { formatError, logErrors } from '../graphql/format-error.ts';
 import type { GraphQLContext, Operation } from '../graphql/operation.ts';
 import { toLoggedFailure } from '../http/failures.ts';
-import type { MemoryBudget } from '../http/memory-budget.ts';
+import { large, type MemoryBudget } from '../http/memory-budget.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -45,6 +46,8 @@ interface Subscription {
   format: StreamFormat;
   /** True when no field below the root has a resolver. */
   isFlat: boolean;
+  /** The cost of an item, without what fields below the root read. */
+  units: number;
   observers: readonly OperationObserver[];
 }
 
@@ -63,7 +66,12 @@ export class Subscriptions {
   /** The `Authorization` headers that are being checked. */
   readonly #checking = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
+  /** In `unsent`: the bytes of the last count, and of all frames since. */
   #unsentBytes = 0;
+  /** The bytes of frames that are not in a socket yet. */
+  #madeBytes = 0;
+  /** Ends when a large page is in its socket. */
+  #pause: Promise<void> | undefined;
 
   constructor(
     private readonly options: SubscriptionsOptions,
@@ -113,7 +121,7 @@ export class Subscriptions {
       format,
       start: (value as Addition).position,
       batches,
-      write: ({ items }) => this.#write(items, subscription),
+      write: ({ items }) => this.#write(items, subscription, () => stream.cut()),
       explain(cause) {
         const failure = toLoggedFailure(cause, request);
         errors = [formatError(new GraphQLError(failure.message, { originalError: failure }))];
@@ -143,24 +151,58 @@ export class Subscriptions {
     response.once('close', () => this.#open.delete(request));
   }
 
-  /** Charges items to the quota and writes their results. @throws StoreError TOO_MANY_REQUESTS */
-  async #write(items: Addition['items'], subscription: Subscription): Promise<Buffer> {
-    const { operation, isFlat, context, format } = subscription;
-    const { meter } = context.request;
-    const { call } = context;
-    await meter?.take(items.length);
+  /** Charges items to the quota and makes the frames of their results. @throws StoreError TOO_MANY_REQUESTS */
+  async #write(items: Addition['items'], subscription: Subscription, cut: () => void): Promise<Buffer> {
+    const { meter } = subscription.context.request;
+    const { call } = subscription.context;
+    await meter?.take(items.length * subscription.units);
     const before = call.items;
-    // Without resolvers and conditions, results do not depend on the caller or on variables, so subscribers share the
-    // frames. The same operation in another format has another writer.
-    const writer = format === serverSentEvents ? operation : operation.node;
-    const frames = await (isFlat && !operation.hasDirectives
-      ? serialiseOnce(items, writer, subscription, resultsOf)
-      : resultsOf(items, subscription));
+    const frames = await this.#framesOf(items, subscription);
+    if (!frames) cut();
     // Items read by fields below the root.
     if (call.items > before) await meter?.take(call.items - before);
+    if (!frames) return Buffer.alloc(0);
     call.items += items.length;
     this.delivered += items.length;
     return frames;
+  }
+
+  /**
+   * All subscriptions read a page at the same moment. So each counts its bytes before the next one makes more, and a
+   * large page is in its socket before the next one is made.
+   *
+   * @returns undefined when too much is unsent
+   */
+  async #framesOf(items: Addition['items'], subscription: Subscription): Promise<Buffer | undefined> {
+    const { operation, isFlat, format } = subscription;
+    // Without resolvers and conditions, results do not depend on the caller or on variables, so subscribers share the
+    // frames. The same operation in another format has another writer.
+    const writer = format === serverSentEvents ? operation : operation.node;
+    const isShared = isFlat && !operation.hasDirectives;
+    // A page that waits for resolvers is made and counted by item.
+    const parts = isFlat ? [items] : items.map((item) => [item]);
+    const frames: Buffer[] = [];
+    let bytes = 0;
+    try {
+      for (const part of parts) {
+        while (this.#pause) await this.#pause;
+        if (this.#isFull()) return undefined;
+        const made = isShared ? serialiseOnce(part, writer, subscription, resultsOf) : resultsOf(part, subscription);
+        // An `await` would let others run before the bytes are counted.
+        const frame = made instanceof Promise ? await made : made;
+        frames.push(frame);
+        bytes += frame.length;
+        this.#madeBytes += frame.length;
+        this.#setUnsent(this.#unsentBytes + frame.length);
+      }
+      return isFlat ? frames[0] : Buffer.concat(frames);
+    } finally {
+      const written = new Promise(setImmediate).then(() => {
+        this.#madeBytes -= bytes;
+        if (this.#pause === written) this.#pause = undefined;
+      });
+      if (bytes > large) this.#pause = written;
+    }
   }
 
   /** Cuts all subscriptions. */
@@ -174,12 +216,25 @@ export class Subscriptions {
     return [...this.#open].filter((one): one is [FastifyRequest, EventStream] => one[1] !== undefined);
   }
 
+  /** @returns the number of bytes beyond the limit */
+  #setUnsent(bytes: number): number {
+    const excess = this.unsent.recount(this.#unsentBytes, bytes);
+    this.#unsentBytes = bytes;
+    return excess;
+  }
+
+  #countUnsent(): number {
+    return this.#setUnsent(this.#streams().reduce((sum, [, stream]) => sum + stream.unsentBytes, this.#madeBytes));
+  }
+
+  /** Counting takes long with many subscriptions, and what has been sent since the last count is rarely needed. */
+  #isFull(): boolean {
+    return this.#setUnsent(this.#unsentBytes) > 0 && this.#countUnsent() > 0;
+  }
+
   #checkKeys(): void {
-    const streams = this.#streams();
-    const unsentBytes = streams.reduce((sum, [, stream]) => sum + stream.unsentBytes, 0);
-    let excess = this.unsent.recount(this.#unsentBytes, unsentBytes);
-    this.#unsentBytes = unsentBytes;
-    for (const [request, stream] of streams) {
+    let excess = this.#countUnsent();
+    for (const [request, stream] of this.#streams()) {
       const isOver = performance.now() - stream.openedAt > this.options.life;
       if (isOver || (excess > 0 && stream.unsentBytes > 0)) {
         excess -= stream.unsentBytes;
@@ -211,23 +266,29 @@ export class Subscriptions {
   }
 }
 
-/** Executes an operation for each item. @returns the frames of the results */
-async function resultsOf(items: readonly unknown[], subscription: Subscription): Promise<Buffer> {
+/** Executes an operation for each item. @returns the frames of the results; no promise unless a resolver returned one */
+function resultsOf(items: readonly unknown[], subscription: Subscription): Buffer | Promise<Buffer> {
   const { schema, operation, variables, context, format } = subscription;
-  let frames = '';
-  for (const item of items as Addition['items']) {
-    const { data, errors } = await execute({
+  const framesOf = (results: ExecutionResult[]) => {
+    const frames = results.map(({ data, errors }, at) => {
+      if (errors) logErrors(errors, context.request);
+      const result = errors ? { errors: errors.map(formatError), data } : { data };
+      return format.next(JSON.stringify(result), (items as Addition['items'])[at]?.id);
+    });
+    return Buffer.from(frames.join(''));
+  };
+  const results = items.map((rootValue) =>
+    execute({
       schema,
       document: operation.document,
       operationName: operation.name,
-      rootValue: item,
+      rootValue,
       variableValues: variables,
       contextValue: context,
-    });
-    if (errors) logErrors(errors, context.request);
-    frames += format.next(JSON.stringify(errors ? { errors: errors.map(formatError), data } : { data }), item.id);
-  }
-  return Buffer.from(frames);
+    }),
+  );
+  const isMade = (result: (typeof results)[number]) => !(result instanceof Promise);
+  return results.every(isMade) ? framesOf(results as ExecutionResult[]) : Promise.all(results).then(framesOf);
 }
 
 /** Cuts subscriptions at shutdown, so that the drain does not wait for them. */

@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { sql } from '../../support/database-access.ts';
-import { follow, type SeenEvent, type Stream, seen } from '../../support/events.ts';
+import { follow, openStream, type SeenEvent, type Stream, seen } from '../../support/events.ts';
 import { afterEach, describe, expect, test } from '../../support/jest.ts';
 import { eventually } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
@@ -25,21 +25,6 @@ const create = (name: string, key = store.key) =>
   rest(store, '/v1/pets', { method: 'POST', json: { name, categoryId: 5 }, key });
 const failure = (stream: Stream) => JSON.parse(stream.text).errors[0];
 const complete: SeenEvent = { event: 'complete', id: undefined, data: '' };
-
-test.each([
-  ['revoked', (id: number) => store.keys.revoke(id)],
-  ['expired', (id: number) => sql(store.database, 'update api_key set expires_at = now() where id = $1', [id])],
-])('a key that is %s ends its subscriptions with the reason, but no others', async (what, end) => {
-  const { id, key } = await store.keys.issue({ name: what, scope: 'read' });
-  const [ended, other] = [await subscribe({}, { key }), await subscribe()];
-  await end(id);
-  expect(await ended.ended).toBe('whole');
-  const error = { message: 'The API key is not valid.', extensions: { code: 'UNAUTHENTICATED', status: 401 } };
-  expect(ended.events).toEqual([{ event: 'next', id: undefined, data: { errors: [error] } }, complete]);
-  await create('after');
-  await other.until(1);
-  expect([seen(other), seen(ended)]).toEqual([['after'], []]);
-});
 
 describe('a limit', () => {
   test('of subscriptions holds for a key; further clients get Retry-After', async () => {
@@ -96,6 +81,20 @@ test('the start and each animal of a subscription cost a unit of the quota; an e
 
   const again = await subscribe({ after: '0' });
   expect([again.status, again.headers['retry-after']]).toEqual([429, expect.any(String)]);
+});
+
+test('leaf fields of an animal that are not free cost a unit each', async () => {
+  store = await startStore({ QUOTA_PER_MINUTE: '100' });
+  const names = Array.from({ length: 12 }, (_, at) => `a${at}: name`).join(' ');
+  const query = `subscription { petAdded(after: "0") { ${names} } }`;
+  const stream = await openStream(store, { body: { query } });
+  open.push(stream);
+  const creating = await store.keys.issue({ name: 'creating' });
+  await create('a', creating.key);
+  await create('b', creating.key);
+  await stream.until(2);
+  const { headers } = await rest(store, '/v1/pets/0');
+  expect(headers.ratelimit).toMatch(new RegExp(`r=${100 - 1 - 2 * (1 + 2) - 1}\\b`));
 });
 
 describe('a client that does not read', () => {
