@@ -1,10 +1,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import type * as jest from '@jest/globals';
-
-// `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
-const { expect, test } = globalThis as unknown as typeof jest;
+import { expect, test } from '@jest/globals';
 
 interface Line {
   message: string;

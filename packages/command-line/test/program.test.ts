@@ -1,8 +1,5 @@
-import type * as jest from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { duration, momentFrom, printable, show, table, whole } from '../src/program.ts';
-
-// `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
-const { expect, test } = globalThis as unknown as typeof jest;
 
 test('a result is one line of JSON, or its text', () => {
   const written: string[] = [];

@@ -5,12 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type * as jest from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { type EmbeddedPostgres, openEmbeddedPostgres } from '../src/postgres.ts';
-
-// `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
-const { describe, expect, test, beforeAll, afterAll, afterEach } = globalThis as unknown as typeof jest;
 
 const newFolder = () => mkdtempDisposableSync(join(tmpdir(), 'embedded-postgres-test-'));
 

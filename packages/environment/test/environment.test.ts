@@ -1,4 +1,4 @@
-import type * as jest from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import {
   ConfigError,
   flag,
@@ -11,9 +11,6 @@ import {
   whole,
   withoutSecrets,
 } from '../src/environment.ts';
-
-// `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
-const { expect, test } = globalThis as unknown as typeof jest;
 
 const variables = {
   PORT: port(4000, 'TCP port.'),

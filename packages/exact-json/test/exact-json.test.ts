@@ -1,9 +1,6 @@
 import { inspect } from 'node:util';
-import type * as jest from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { exact, parseExactJson } from '../src/exact-json.ts';
-
-// `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
-const { expect, test } = globalThis as unknown as typeof jest;
 
 const parse = (text: string) => parseExactJson(Buffer.from(text));
 

@@ -1,4 +1,4 @@
-import type * as jest from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import {
   buildSchema,
   type GraphQLObjectType,
@@ -11,9 +11,6 @@ import {
 } from 'graphql';
 import { assertCosts, estimateOf } from '../src/cost.ts';
 import { operationLimits, unconditionalSubscriptions } from '../src/limits.ts';
-
-// `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
-const { expect, test } = globalThis as unknown as typeof jest;
 
 /** Limits and costs with graphql-js alone; test/graphql/limits.test.ts has them in the service. */
 

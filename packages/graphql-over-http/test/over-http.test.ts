@@ -2,12 +2,9 @@ import { hash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type * as jest from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { acceptedBy, mediaTypes, parametersOf, statusOf } from '../src/over-http.ts';
 import { readTrustedDocuments } from '../src/trusted-documents.ts';
-
-// `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
-const { expect, test } = globalThis as unknown as typeof jest;
 
 const { json, response } = mediaTypes;
 const events = 'text/event-stream; charset=utf-8';

@@ -1,12 +1,9 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type * as jest from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { EventStream } from '../src/event-stream.ts';
 import { multipart, type StreamFormat, serverSentEvents } from '../src/format.ts';
-
-// `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
-const { expect, test } = globalThis as unknown as typeof jest;
 
 /** A stream in a bare server; test/graphql/live.test.ts tests those of the service. */
 

@@ -1,9 +1,6 @@
-import type * as jest from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { buildSchema, graphql, printSchema } from 'graphql';
 import { type SubgraphOptions, subgraph } from '../src/subgraph.ts';
-
-// `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
-const { expect, test } = globalThis as unknown as typeof jest;
 
 const schema = buildSchema('type Query { toys: [Toy!]! } type Toy { id: ID! name: String } type PageInfo { end: ID }');
 

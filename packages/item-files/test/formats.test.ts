@@ -1,9 +1,6 @@
-import type * as jest from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { Type } from 'typebox';
 import { columnsOf, type FormatName, formats } from '../src/formats.ts';
-
-// `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
-const { expect, test } = globalThis as unknown as typeof jest;
 
 const item = Type.Object({
   id: Type.Unsafe<bigint>({ type: 'integer', format: 'int64' }),

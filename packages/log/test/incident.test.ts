@@ -1,9 +1,6 @@
 import { mock } from 'node:test';
-import type * as jest from '@jest/globals';
+import { afterEach, expect, test } from '@jest/globals';
 import { Incident } from '../src/incident.ts';
-
-// `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
-const { afterEach, expect, test } = globalThis as unknown as typeof jest;
 
 const { now } = performance;
 let time: number;

@@ -1,8 +1,5 @@
-import type * as jest from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { Redactor } from '../src/redactor.ts';
-
-// `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
-const { expect, test } = globalThis as unknown as typeof jest;
 
 const redactor = new Redactor('sk_', 'the-configured-one');
 

@@ -1,11 +1,8 @@
 import cluster from 'node:cluster';
-import type * as jest from '@jest/globals';
+import { afterEach, expect, test } from '@jest/globals';
 import { ClusterMetrics } from '../src/cluster-metrics.ts';
 import { Metrics, type Reading } from '../src/metrics.ts';
 import { measureProcess } from '../src/process-metrics.ts';
-
-// `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
-const { afterEach, expect, test } = globalThis as unknown as typeof jest;
 
 /** @returns the lines of a scrape that have values */
 const valuesIn = (text: string) => text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));

@@ -1,9 +1,6 @@
-import type * as jest from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import Fastify from 'fastify';
 import { openApiMcp } from '../src/mcp.ts';
-
-// `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
-const { afterAll, beforeAll, expect, test } = globalThis as unknown as typeof jest;
 
 /** The plugin in a bare server; test/rest/assistants.test.ts tests the protocol, message by message. */
 

@@ -1,9 +1,6 @@
 import { createServer, type Socket } from 'node:net';
-import type * as jest from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { type Counting, CountingInRedis, inMemory, secondsLeft } from '../src/limiter.ts';
-
-// `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
-const { expect, test } = globalThis as unknown as typeof jest;
 
 /** The service's tests have real workers and a real Redis (test/deep/keys); these tests need neither. */
 const limiterOf = (counting: Counting) => counting.limiter({ points: 10, duration: 60, keyPrefix: 'test' });

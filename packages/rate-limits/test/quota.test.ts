@@ -1,10 +1,7 @@
-import type * as jest from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { FailureLimit } from '../src/failure-limit.ts';
 import { inMemory } from '../src/limiter.ts';
 import { Quota } from '../src/quota.ts';
-
-// `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
-const { expect, test } = globalThis as unknown as typeof jest;
 
 const state = (remaining: number) => ({ limit: 10, remaining, reset: expect.any(Number) });
 

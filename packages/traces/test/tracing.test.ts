@@ -2,15 +2,12 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import type * as jest from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { ROOT_CONTEXT, SpanKind, TraceFlags, trace } from '@opentelemetry/api';
 import { loggingErrorHandler, setGlobalErrorHandler } from '@opentelemetry/core';
 import { SamplingDecision } from '@opentelemetry/sdk-trace';
 import { isTraced } from '../src/is-traced.ts';
 import { openTracing, samplerFromEnv } from '../src/tracing.ts';
-
-// `jest-light-runner` runs tests in plain Node.js, where Jest's functions are globals.
-const { expect, test } = globalThis as unknown as typeof jest;
 
 const remote = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331' };
 
