@@ -20,9 +20,11 @@ export default {
     ...filesOf(run, files).map((path) => `<rootDir>/dist/${path.replace(/ts$/, 'js')}`),
     ...(TEST_DEEP === 'only' || run !== 'embedded' ? [] : packages),
   ],
-  setupFiles: ['<rootDir>/packages/jest-globals.js'],
   // Runs files in plain Node.js threads: the default runner's sandbox would load the service again for each file (5 s).
   runner: 'jest-light-runner',
+  setupFilesAfterEnv: ['<rootDir>/dist/test/support/setup.js'],
+  // `--randomize` shuffles files, and the tests of each; the end of the run says `Seed:`, for `--randomize --seed=...`.
+  testSequencer: '<rootDir>/dist/test/support/sequencer.js',
   globalSetup: '<rootDir>/dist/test/support/run.js',
   globalTeardown: '<rootDir>/dist/test/support/run-end.js',
   reporters: ['default', '<rootDir>/dist/test/support/skipped.js'],

@@ -26,14 +26,17 @@ where('conflicts in the database (not on Citus: it has no triggers to cause them
       await sql(store.database, statement);
     }
   });
-  beforeEach(() => store.empty());
-
   /** Makes the next inserting statements fail with this SQLSTATE. */
   async function fail(failures: number, state: string): Promise<void> {
     await sql(store.database, 'delete from plan');
     await sql(store.database, 'insert into plan values ($1, $2)', [failures, state]);
     await sql(store.database, 'alter sequence attempt restart');
   }
+
+  beforeEach(async () => {
+    await store.empty();
+    await fail(0, '40001');
+  });
 
   const attempts = async () => Number((await sql<[string]>(store.database, "select nextval('attempt')"))[0]?.[0]) - 1;
   const names = async () =>

@@ -8,11 +8,12 @@ import { gunzipSync } from 'node:zlib';
 import type { ApolloServerPlugin, GraphQLRequestContext, GraphQLRequestListener } from '@apollo/server';
 import { GraphQLError } from 'graphql';
 import type { GraphQLContext } from '../../src/api/graphql/operation.ts';
+import { stockNames } from '../support/database-access.ts';
 import { databaseForEach } from '../support/each.ts';
 import { newFolder } from '../support/folder.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
-import { beforeAll, expect, test } from '../support/jest.ts';
+import { beforeEach, expect, test } from '../support/jest.ts';
 import { startAndFail, startServer } from '../support/process.ts';
 import { nodeForAll, type ServiceNode, startNode, storeForAll } from '../support/store.ts';
 
@@ -52,7 +53,10 @@ const watching: ApolloServerPlugin<GraphQLContext> = {
 };
 
 const node = nodeForAll(store, {}, [watching]);
-beforeAll(() => graphqlText(store, { query: 'mutation { createPet(input: { name: "Rex", categoryId: 1 }) { id } }' }));
+beforeEach(async () => {
+  await store.empty();
+  await stockNames(store.database, ['Rex']);
+});
 
 test('a plugin sees the request, each stage, each field and the response, at every use of a document', async () => {
   const query = 'query Names($limit: Int) { pets(limit: $limit) { name } }';

@@ -10,7 +10,7 @@ import type { Pet } from '../../src/pets/pet.entity.ts';
 import type { NewPet } from '../../src/pets/pet.schemas.ts';
 import type { PetService } from '../../src/pets/pet.service.ts';
 import { petsModule } from '../../src/pets/pets.module.ts';
-import { checker, int64Schema, moment, nullable, textSchema } from '../../src/storage/input/check.ts';
+import { checker, int64Schema, moment, nullable, textSchema, use } from '../../src/storage/input/check.ts';
 import type { Int64 } from '../../src/storage/input/int64.ts';
 import type { Records } from '../../src/storage/records/records.ts';
 import { graphqlText } from '../support/graphql.ts';
@@ -212,7 +212,7 @@ test('a body whose members all have bounds is accepted', async () => {
   const served = await open({ routes: body(members) });
   const { responses } = JSON.parse(served['openapi.json'] ?? '').paths['/things'].post;
   expect(responses[400].content['application/json'].example.message).toBe(
-    'name must be a string; count must be an integer between 0 and 9; isGood must be true or false.',
+    'name must be a string, not an object; count must be an integer between 0 and 9, not an object; isGood must be true or false, not an object.',
   );
 });
 
@@ -236,12 +236,17 @@ test.each([
   ['2028-02-29T23:59:59.5+01:30', '2028-02-29T22:29:59.500Z'],
   ['0001-01-01T00:00:00Z', '0001-01-01T00:00:00.000Z'],
   ['9999-12-31t23:59:59.999z', '9999-12-31T23:59:59.999Z'],
-  ...['2027-02-29T00:00:00Z', '2030-01-01T24:00:00Z', '9999-12-31T23:59:59.999-23:59'].map((at) => [at, null]),
-  ...['0000-12-31T00:00:00Z', '2030-01-01', '2030-01-01T00:00:00', 5, null].map((at) => [at, null]),
-])('the moment %j is read as %j (null: refused)', (given, taken) => {
+  ...['2027-02-29T00:00:00Z', '2030-01-01T24:00:00Z', '9999-12-31T23:59:59.999-23:59'].map((at) => [
+    at,
+    null,
+    'an existing',
+  ]),
+  ['0000-12-31T00:00:00Z', null, 'an existing'],
+  ...['2030-01-01', '2030-01-01T00:00:00', 5, null, { toString: 1 }].map((at) => [at, null]),
+])('the moment %j is read as %j (null: refused)', (given, taken, why?: unknown) => {
   const check = checker(Type.Object({ at: moment({ description: 'When.' }) }));
   if (taken) expect(check({ at: given }).at.toISOString()).toBe(taken);
-  else expect(() => check({ at: given })).toThrow('at must be a date and time like 2030-12-05T00:00:00Z');
+  else expect(() => check({ at: given })).toThrow(`at must be ${why ?? 'a'} date and time like 2030-12-05T00:00:00Z`);
 });
 
 test('booleans are text in a query, and not in a body', () => {
@@ -250,7 +255,7 @@ test('booleans are text in a query, and not in a body', () => {
     { isGood: false },
     { isGood: true },
   ]);
-  expect(() => checker(schema)({ isGood: 'true' })).toThrow('isGood must be true or false.');
+  expect(() => checker(schema)({ isGood: 'true' })).toThrow('isGood must be true or false, not a string.');
 });
 
 test('unchecked input does not compile, and neither does a member that the table lacks', () => {
@@ -261,6 +266,10 @@ test('unchecked input does not compile, and neither does a member that the table
     pets.list({ limit: 20 }),
     // @ts-expect-error: a pet has no wings
     {} as Records<Pet, { wings: string }>,
+    // @ts-expect-error: the member would be required
+    nullable(Type.Optional(textSchema({ description: '' }))),
+    // @ts-expect-error: the member would be required
+    use(Type.Optional(textSchema({ description: '' })), ''),
     // @ts-expect-error: lists cannot be filtered by wings
     (records: Records<Pet, NewPet>) => records.list({ limit: 1, wings: 'two' }),
   ];

@@ -92,7 +92,7 @@ describe('through both APIs', () => {
 
   test('a refusal names every fault', async () => {
     const message =
-      'name must be a string; kind must be one of ball, bone, mouse; note must be a string, or null; madeAt is required.';
+      'name must be a string, not a number; kind must be one of ball, bone, mouse; note must be a string, or null, not a number; madeAt is required.';
     const refused = { code: 'BAD_USER_INPUT', message, status: 400 };
     expect((await add({ name: 5, kind: 'cat', note: 7 })).json).toEqual(refused);
     expect((await list('?limit=101&kind=cat')).json.message).toBe(

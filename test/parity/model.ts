@@ -14,11 +14,32 @@ function isWithin(value: unknown, min: bigint, max: bigint): boolean {
   return /^(?:0|-?[1-9]\d*)$/.test(text) && BigInt(text) >= min && BigInt(text) <= max;
 }
 
+/** Ends the rule for a text that names an integer in another spelling. */
+function spelling(value: unknown): string {
+  const isNumber = typeof value === 'string' && Number.isInteger(Number(value));
+  return isNumber && !/^(?:0|-?[1-9]\d*)$/.test(value) ? ', in plain digits' : '';
+}
+
+function typeOf(value: unknown): string {
+  if (value === null) return 'null';
+  if (typeof value === 'object') return Array.isArray(value) ? 'an array' : 'an object';
+  return typeof value === 'bigint' ? 'a number' : `a ${typeof value}`;
+}
+
+function faultOfInteger(value: unknown, min: bigint, max: bigint): string | undefined {
+  return isWithin(value, min, max) ? undefined : `must be an integer between ${min} and ${max}${spelling(value)}`;
+}
+
 /** The decision table: the fault of a member. */
 const faultOf: Record<string, (value: unknown) => string | undefined> = {
-  limit: (value) => (isWithin(value, 1n, 100n) ? undefined : 'must be an integer between 1 and 100'),
-  after: (value) => (isWithin(value, least, most) ? undefined : `must be an integer between ${least} and ${most}`),
-  status: (value) => (statuses.includes(value) ? undefined : `must be one of ${statuses.join(', ')}`),
+  limit: (value) => faultOfInteger(value, 1n, 100n),
+  after: (value) => faultOfInteger(value, least, most),
+  categoryId: (value) => faultOfInteger(value, least, most),
+  status(value) {
+    const isNear = typeof value === 'string' && statuses.includes(value.trim().toLowerCase());
+    const rule = `must be one of ${statuses.join(', ')}`;
+    return statuses.includes(value) ? undefined : `${rule}${isNear ? ', spelled exactly so' : ''}`;
+  },
   name(value) {
     if (typeof value !== 'string') return 'must be a string';
     return /\0|\p{Surrogate}/u.test(value) ? 'must be free of U+0000 and of lone surrogates' : undefined;
@@ -83,9 +104,11 @@ export class Model {
     const isTyped = isObject && hasTypes && Object.keys(others).length === 0;
     const faults = Object.entries(pet).flatMap(([member, value]) => {
       if (value === undefined) return [`${member} is required`];
+      // In a body of REST, a string is no integer.
       const isText = member === 'categoryId' && typeof value === 'string' && face === 'REST';
-      const fault = faultOf[member === 'categoryId' ? 'after' : member]?.(isText ? 'none' : value);
-      return fault ? [`${member} ${fault}`] : [];
+      const fault = faultOf[member]?.(isText ? 'none' : value);
+      const isOfKind = typeof value === 'string' ? !isText : member === 'categoryId' && typeOf(value) === 'a number';
+      return fault ? [`${member} ${fault}${isOfKind ? '' : `, not ${typeOf(value)}`}`] : [];
     });
     if (!isObject) faults.splice(0, 3, 'The body must be a JSON object');
     return (

@@ -4,7 +4,7 @@ import { sql, stock } from '../support/database-access.ts';
 import { graphqlThrice } from '../support/graphql.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
-import { storeForAll } from '../support/store.ts';
+import { nodeForAll, storeForAll } from '../support/store.ts';
 
 /** The pages of connections (GraphQL Cursor Connections Specification), and the number of items on all pages. */
 
@@ -12,6 +12,11 @@ const store = storeForAll({}, async () => {
   await stock(store.database, 5);
   await sql(store.database, `update pet set status = 'sold' where id <= 2`);
 });
+
+const interpreting = nodeForAll(store, { GRAPHQL_JIT: 'false' });
+const watched = nodeForAll(store, {}, [
+  { requestDidStart: async () => ({ executionDidStart: async () => ({ willResolveField: () => () => undefined }) }) },
+]);
 
 async function overRest(query: string, prefer = 'count=exact') {
   const { status, headers } = await rest(store, `/v1/pets?${query}`, { headers: { prefer } });
@@ -34,12 +39,26 @@ describe('a page of a connection', () => {
     ['first: 0, after: "5"', [], false],
     ['first: 1, after: "1"', ['2'], true],
     ['first: 3, after: "2"', ['3', '4', '5'], false],
+    ['first: null, after: null, status: null', ['1', '2', '3', '4', '5'], false],
   ])('by %s', async (parameters, ids, hasNextPage) => {
     const [startCursor, endCursor] = [ids.at(0) ?? null, ids.at(-1) ?? null];
     const pageInfo = { hasNextPage, hasPreviousPage: false, startCursor, endCursor };
     const nodes = ids.map((id) => ({ id }));
     const edges = nodes.map((node) => ({ cursor: node.id, node }));
     expect(await connection(parameters)).toEqual({ data: { petsConnection: { edges, nodes, pageInfo } } });
+  });
+
+  test('by a variable that is null has the usual size, and so has a list', async () => {
+    const nodes = ['1', '2', '3', '4', '5'].map((id) => ({ id }));
+    const query = 'query ($n: Int) { petsConnection(first: $n) { nodes { id } } pets(limit: $n) { id } }';
+    for (const node of [store, interpreting, watched]) {
+      for (const variables of [{ n: null }, {}]) {
+        const { data } = await graphqlThrice(node, { query, variables });
+        expect(data).toEqual({ petsConnection: { nodes }, pets: nodes });
+      }
+      const literal = { query: '{ petsConnection(first: null) { nodes { id } } pets(limit: null) { id } }' };
+      expect((await graphqlThrice(node, literal)).data).toEqual({ petsConnection: { nodes }, pets: nodes });
+    }
   });
 
   test.each([

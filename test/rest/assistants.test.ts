@@ -168,7 +168,7 @@ describe('the tools', () => {
       'a text that is not an int64',
       'create_pet',
       { name: 'Rex', categoryId: '1e3' },
-      'categoryId must be an integer between -9223372036854775808 and 9223372036854775807.',
+      'categoryId must be an integer between -9223372036854775808 and 9223372036854775807, not a string.',
     ],
     ['a prototype', 'list_pets', { constructor: 1 }, 'An argument is unknown; known are status, limit, after.'],
     [
@@ -214,7 +214,7 @@ describe('the tools', () => {
 
   test('refuse numbers where text belongs, and deep nesting, before they are read', async () => {
     const number = await callRaw('create_pet', '{"name":1e400,"categoryId":"5"}');
-    expect(number).toEqual(failure('BAD_USER_INPUT: name must be a string.'));
+    expect(number).toEqual(failure('BAD_USER_INPUT: name must be a string, not a number.'));
     const deep = await callRaw('list_pets', `{"status":${'['.repeat(200_000)}${']'.repeat(200_000)}}`);
     expect(deep).toEqual(failure('BAD_USER_INPUT: The arguments are nested too deeply.'));
   });

@@ -1,5 +1,5 @@
 import { withClock } from '../support/guesses.ts';
-import { describe, expect, test } from '../support/jest.ts';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { closing, exchange, requestText } from '../support/raw.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
@@ -14,6 +14,8 @@ const store = storeForAll({ REQUEST_TIMEOUT_MS: '5000' }, async () => {
   const issued = await store.keys.issue({ name: 'reader', scope: 'read' });
   reader = `Authorization: Bearer ${issued.key}\r\n`;
 });
+
+beforeEach(() => store.empty());
 
 const refusal = { code: 'BAD_USER_INPUT', message: 'This is not a well-formed HTTP/1.1 request.', status: 400 };
 const rex = '{"name":"Rex","categoryId":1}';

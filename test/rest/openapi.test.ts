@@ -6,10 +6,10 @@ import { toOpenApi30 } from '../../src/api/rest/openapi.ts';
 import { cases } from '../support/cases.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
-import { storeForAll } from '../support/store.ts';
+import { onNode, storeForAll } from '../support/store.ts';
 
 const committed = JSON.parse(await readFile('schema/openapi.json', 'utf8'));
-const operations = Object.values<object>(committed.paths).flatMap((path) => Object.values(path));
+const operations = Object.values<any>(committed.paths).flatMap((path) => Object.values<any>(path));
 
 const store = storeForAll();
 
@@ -34,6 +34,39 @@ describe('the OpenAPI document', () => {
     expect(committed.info.version).toBe('1.0.0');
     expect(committed.paths['/pets/{petId}'].get.description).toContain('5 December 2030');
     for (const { url } of committed.servers) expect(url).toMatch(/\/v1$/);
+  });
+
+  test('keeps what the interface states, also where a change would break no client', async () => {
+    const limit = committed.paths['/pets'].get.parameters.find(({ name }: { name: string }) => name === 'limit');
+    expect(limit.schema).toEqual({ type: 'integer', minimum: 1, maximum: 100, default: 20 });
+    expect(committed.components.schemas.PetStatus.enum).toEqual(['available', 'pending', 'sold']);
+    expect(committed.paths['/pets/{petId}'].get.deprecated).toBe(true);
+    expect(committed.paths['/pets'].post.requestBody.required).toBe(true);
+    expect(committed.paths['/pets'].get.responses[200].headers).toHaveProperty('Link');
+  });
+
+  test('has the 400 of a request without a valid Host, and the headers of the quota, in each operation', async () => {
+    const reported = operations.map(({ operationId, responses }) => {
+      expect(Object.keys(responses)).toContain('400');
+      return [operationId, Object.keys(responses).filter((status) => 'RateLimit' in (responses[status].headers ?? {}))];
+    });
+    expect(Object.fromEntries(reported)).toEqual({
+      listPets: ['200', '304', '400', '429', '500', '503'],
+      createPet: ['201', '400', '409', '422', '429', '500', '503'],
+      getPet: ['200', '304', '400', '404', '429', '500', '503'],
+      // Not implemented: it costs nothing.
+      listOrders: [],
+    });
+    await onNode(store, { QUOTA_PER_MINUTE: '400' }, async (node) => {
+      const headers = async (path: string, more: object = {}) => (await rest(node, path, more)).headers;
+      for (const given of [
+        await headers('/v1/pets?limit=0'),
+        await headers('/v1/pets', { method: 'POST', json: {} }),
+        await headers('/v1/pets/99999'),
+      ]) {
+        expect(given).toMatchObject({ ratelimit: expect.any(String), 'ratelimit-policy': expect.any(String) });
+      }
+    });
   });
 
   test('requires a bearer key for every operation', () => {

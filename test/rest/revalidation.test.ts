@@ -1,7 +1,7 @@
 import { stock } from '../support/database-access.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
-import { beforeAll, describe, expect, test } from '../support/jest.ts';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { exchange, requestText } from '../support/raw.ts';
 import { type RestRequest, rest } from '../support/rest.ts';
 import { onNode, storeForAll } from '../support/store.ts';
@@ -11,7 +11,8 @@ import { onNode, storeForAll } from '../support/store.ts';
 const store = storeForAll();
 let tag: string;
 
-beforeAll(async () => {
+beforeEach(async () => {
+  await store.empty();
   await stock(store.database, 5);
   tag = `${(await rest(store, '/v1/pets')).headers.etag}`;
 });
@@ -41,7 +42,7 @@ describe('a client that has the list gets 304', () => {
       // Only the client may store it, and it must revalidate each time.
       'cache-control': 'private, no-cache',
       vary: 'accept-encoding',
-      link: expect.stringContaining('after=2>; rel="next"'),
+      link: expect.stringMatching(/after=\d+>; rel="next"/),
     });
   });
 
@@ -71,7 +72,6 @@ test('the tag changes with the animals, with the page, and when a next page appe
   const [followed, all] = [await tagOf('?limit=5&status=available'), await tagOf('')];
   expect(new Set([last, other, followed, all]).size).toBe(4);
   expect((await withTag(tag)).status).toBe(200);
-  tag = all;
 });
 
 test('an animal and the OpenAPI documents have tags, too', async () => {

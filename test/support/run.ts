@@ -7,7 +7,8 @@ import { scratch } from './folder.ts';
  * Jest's `globalSetup`: creates one folder for all files of a run. The workers of Jest are threads, which it ends
  * without running their `exit` listeners, so they cannot remove their own files.
  */
-export default function setUp(): void {
+export default function setUp({ randomize, seed }: { randomize?: boolean; seed: number }): void {
+  if (randomize) process.env.TEST_SEED = `${seed}`;
   const folder = mkdtempSync(join(scratch, 'animal-store-tests-'));
   // Test servers run as other users.
   chmodSync(folder, 0o711);

@@ -46,17 +46,33 @@ const watching: ApolloServerPlugin = {
 };
 const usual: NonNullable<AppOptions['apolloPlugins']> = process.env.TEST_APOLLO_PLUGINS ? [watching] : [];
 
-/** Starts the service as `main.ts` does, in this process. */
-export async function startStore(
-  env: Record<string, string> = {},
-  { database: given, more = [], observers, apolloPlugins = usual }: StartStoreOptions = {},
-): Promise<Store> {
+/** Starts the service as `main.ts` does, in this process. A start that fails leaves nothing open. */
+export async function startStore(env: Record<string, string> = {}, options: StartStoreOptions = {}): Promise<Store> {
+  const opened: Array<() => Promise<unknown>> = [];
+  const close = async () => {
+    for (const closeOne of opened.splice(0).reverse()) await closeOne();
+  };
+  try {
+    return { ...(await start(env, options, opened)), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function start(
+  env: Record<string, string>,
+  { database: given, more = [], observers, apolloPlugins = usual }: StartStoreOptions,
+  opened: Array<() => Promise<unknown>>,
+): Promise<Omit<Store, 'close'>> {
   const all = [...modules, ...more];
   const test = given ?? (await createTestDatabase());
+  opened.push(test.drop);
   const config = configOf({ ...test.env, ...env });
   const model = modelOf(all);
   const prepared = preparedStore(config.database);
   const database = await Database.open({ ...config.database, prepared, observers: observers?.databases ?? [] }, model);
+  opened.push(() => database.close());
   await database.reach();
   await database.migrate();
   // The template of a cluster lacks the tables of these modules; some tests create theirs by hand.
@@ -66,6 +82,7 @@ export async function startStore(
     await database.rows({ name: '', text: distributionOf(tableName, citusLayout as Layout) }, []);
   }
   const app = await buildApp({ config, database, modules: all, apolloPlugins, ...(observers && { observers }) });
+  opened.push(() => app.close());
   const origin = await listening(app);
   const keys = new ApiKeyService(database);
   const { key } = await keys.issue({ name: 'test' });
@@ -79,11 +96,6 @@ export async function startStore(
     keys,
     empty: async () => {
       await database.rows({ name: 'empty', text: 'delete from pet' }, []);
-    },
-    close: async () => {
-      await app.close();
-      await database.close();
-      await test.drop();
     },
   };
 }

@@ -26,7 +26,7 @@ export function parseExactJson(bytes: Uint8Array): unknown {
 }
 
 /** A number that a double would change. Rules reject it, and messages show it as the client wrote it. */
-class InexactNumber {
+export class InexactNumber {
   // Hidden, because an object in the place of another one must have no members.
   readonly #source: string;
 

@@ -161,7 +161,7 @@ export function toConnection({ items, hasNext }: Page<{ id: Int64 }>, count: () 
  */
 export function connectionChecker<Query extends PageQuery>(schema: TObject & { static?: Query }) {
   const { limit, after: _, ...others } = schema.properties;
-  const first = { ...limit, minimum: 0 };
+  const first = Type.Optional({ ...limit, minimum: 0 });
   const check = checker(Type.Object({ first, ...others } as never), { isLenient: true });
   return ({ after, ...args }: ConnectionArgs & Record<string, unknown>): Checked<Query> => {
     const position = after == null ? undefined : int64FromText(after);

@@ -71,7 +71,7 @@ export const addresses = fastifyPlugin(
   { name: 'addresses', dependencies: ['bearer'] },
 );
 
-const badHost = 'The request must have one Host header: a name or address, and a port.';
+export const badHost = 'The request must have one Host header: a name or address, and a port.';
 
 const host = /^(?:[\w.-]*|\[[\da-f:.]+\])(?::\d{0,5})?$/i;
 

@@ -3,6 +3,7 @@ import type { TObject } from 'typebox';
 import { longestKey, notRepeatable } from '../../access/idempotency/idempotency-key.ts';
 import { StoreError } from '../../errors.ts';
 import { checker } from '../../storage/input/check.ts';
+import { badHost } from '../http/addresses.ts';
 import { failure, headerSchema, type Response } from './documented-responses.ts';
 
 /** A route's schema with the members that only OpenAPI reads. */
@@ -32,8 +33,8 @@ export function describeRoute(
       ...(read && status === '200' && ofContent),
       ...described.headers,
       ...(isRepeatable && /^2/.test(status) && replayed),
-      // A charged operation reports the quota when it succeeds and when the quota is used up.
-      ...(!config.isUnmetered && /^2|304|429/.test(status) && rateLimit),
+      // The quota is charged after the checks of the key, the address and the body's arrival.
+      ...(!config.isUnmetered && !/401|403|408|413|415/.test(status) && rateLimit),
       ...(deprecation && ofDeprecated),
     };
     return [status, Object.keys(headers).length > 0 ? { ...described, headers } : described];
@@ -54,7 +55,8 @@ function failuresOf({ querystring, body, response }: Contract, { scope, isRepeat
   const refusesKey = scope === 'write' && !isRepeatable && !querystring && !body && !response[400];
   const { code, message } = notRepeatable();
   return {
-    ...(querystring ? { 400: refusal(querystring, 'A query parameter is invalid.') } : {}),
+    400: failure('BAD_USER_INPUT', 'The request has no valid Host.', badHost),
+    ...(querystring ? { 400: refusal(querystring, 'A query parameter is invalid.', true) } : {}),
     ...(body ? { 400: refusal(body, 'Body is missing required fields or contains invalid values.') } : {}),
     ...(refusesKey && { 400: failure(code, 'The operation takes no Idempotency-Key.', message) }),
     ...(scope === 'write' && { 403: readOnly }),
@@ -64,11 +66,11 @@ function failuresOf({ querystring, body, response }: Contract, { scope, isRepeat
 }
 
 /** Documents a 400. Its example is the checker's own message, for an input without any valid member. */
-function refusal(schema: unknown, description: string): Response {
+function refusal(schema: unknown, description: string, isLenient = false): Response {
   const { properties = {} } = schema as TObject;
   const invalid = Object.fromEntries(Object.keys(properties).map((name) => [name, {}]));
   try {
-    checker(schema as TObject)(invalid);
+    checker(schema as TObject, { isLenient })(invalid);
   } catch (error) {
     if (error instanceof StoreError) return failure(error.code, description, error.message);
     throw error;
@@ -157,7 +159,7 @@ const conflicts: Record<number, Response> = {
 };
 
 const rateLimit = {
-  RateLimit: headerSchema('What is left of the quota, and when it is renewed; absent without a quota.'),
+  RateLimit: headerSchema('What is left of the quota, and when it is renewed; absent if nothing was charged.'),
   'RateLimit-Policy': headerSchema('The quota (draft-ietf-httpapi-ratelimit-headers-11).'),
 };
 

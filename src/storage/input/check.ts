@@ -1,5 +1,6 @@
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import Format from 'typebox/format';
+import { InexactNumber } from '../../../packages/exact-json/src/exact-json.ts';
 import { StoreError } from '../../errors.ts';
 import { type Int64, int64, int64From, int64FromText } from './int64.ts';
 
@@ -39,8 +40,11 @@ export function moment(options: { description: string; examples?: string[] }) {
   return Type.Unsafe<Date>({ type: 'string', format: 'date-time', ...options });
 }
 
+/** TypeBox marks an optional schema with a property that a copy lacks: `Optional` goes around `nullable` and `use`. */
+type Required = TSchema & { '~optional'?: never };
+
 /** The same schema, or null. */
-export function nullable<Schema extends TSchema>(schema: Schema) {
+export function nullable<Schema extends Required>(schema: Schema) {
   const { allOf = [schema], ...rest } = schema as TSchema & { allOf?: TSchema[] };
   const isNamed = '$id' in schema || 'allOf' in schema;
   // The serialiser writes a bigint with `nullable`, but not inside `anyOf`. A `$ref` may have no siblings.
@@ -56,7 +60,7 @@ export function enumSchema<Value extends string>(id: string, values: Record<stri
 }
 
 /** Refers to a named schema, and describes its meaning here. */
-export function use<Schema extends TSchema>(schema: Schema, description: string) {
+export function use<Schema extends Required>(schema: Schema, description: string) {
   return Type.Unsafe<Static<Schema>>({ allOf: [schema], description });
 }
 
@@ -104,15 +108,26 @@ export function checker<Schema extends TObject>(schema: Schema, { isLenient = fa
       else if (value === undefined) faults.push(`${name} is required`);
       // Only a query string turns a repeated member into an array.
       else if (isLenient && Array.isArray(value)) faults.push(`${name} must be given once`);
-      else faults.push(`${name} must be ${rule.describe(value)}`);
+      else faults.push(`${name} must be ${rule.describe(value)}${isLenient ? '' : butNot(value, rule.type)}`);
     }
     if (faults.length > 0) throw new StoreError('BAD_USER_INPUT', `${faults.join('; ')}.`);
     return output as Checked<Static<Schema>>;
   };
 }
 
+/** Names the type of a value of the wrong type: without it the message about `"5"` states a rule that 5 meets. */
+function butNot(value: unknown, expected: string | undefined): string {
+  if (value === null) return ', not null';
+  const isNumber = typeof value === 'bigint' || value instanceof InexactNumber;
+  const type = isNumber ? 'number' : Array.isArray(value) ? 'array' : typeof value;
+  if (type === expected?.replace('integer', 'number')) return '';
+  return `, not ${/^[ao]/.test(type) ? 'an' : 'a'} ${type}`;
+}
+
 /** The validation of one member of an input. */
 interface Rule {
+  /** The type of valid values, in JSON Schema's words. */
+  readonly type?: string | undefined;
   /** @returns the value for the service; undefined when the given value is invalid. */
   read(value: unknown): unknown;
   /** Describes valid values, for the error about an invalid one. */
@@ -148,7 +163,7 @@ function ruleOf(schema: TSchema, isLenient: boolean): Rule {
   if (nullable) return orNull(ruleOf(member, isLenient));
   const { rule, keywords } = kindOf(member, isLenient) ?? {};
   const unchecked = Object.keys(member).filter((name) => ![...annotations, ...(keywords ?? [])].includes(name));
-  if (rule && unchecked.length === 0) return rule;
+  if (rule && unchecked.length === 0) return { type: member.type, ...rule };
   const what = rule ? `${unchecked.join(' and ')} of ` : '';
   throw new Error(`No rule checks ${what}${JSON.stringify(schema)}: bound it, or give it a rule in input/check.ts.`);
 }
@@ -178,7 +193,7 @@ function kindOf(member: Member, isLenient: boolean): { rule: Rule; keywords: str
 
 function orNull(rule: Rule): Rule {
   return {
-    maxLength: rule.maxLength,
+    ...rule,
     read: (value) => (value === null ? null : rule.read(value)),
     describe: (value) => `${rule.describe(value)}, or null`,
   };
@@ -195,15 +210,21 @@ function trueOrFalse(isLenient: boolean): Rule {
 }
 
 function oneOf(values: string[]): Rule {
+  const lower = values.map((value) => value.toLowerCase());
+  const isNear = (value: unknown) => typeof value === 'string' && lower.includes(value.trim().toLowerCase());
   return {
     read: (value) => (values.includes(value as string) ? value : undefined),
-    describe: () => `one of ${values.join(', ')}`,
+    describe: (value) => `one of ${values.join(', ')}${isNear(value) ? ', spelled exactly so' : ''}`,
   };
 }
 
 function integer({ min, max }: { min: bigint; max: bigint }, step: bigint, isLenient: boolean): Rule {
+  const words = `an integer between ${min} and ${max}${step === 1n ? '' : `, a multiple of ${step}`}`;
+  // A text such as `5.0` or `+5` names an integer, which may be within the bounds.
+  const isNear = (value: unknown) =>
+    typeof value === 'string' && !/^(?:0|-?[1-9]\d*)$/.test(value) && Number(value) % 1 === 0;
   return {
-    describe: () => `an integer between ${min} and ${max}${step === 1n ? '' : `, a multiple of ${step}`}`,
+    describe: (value) => `${words}${isLenient && isNear(value) ? ', in plain digits' : ''}`,
     read(value) {
       const integer = isLenient && typeof value === 'string' ? int64FromText(value) : int64From(value);
       if (integer === undefined || integer < min || integer > max) return undefined;
@@ -261,11 +282,12 @@ const years = { first: Date.parse('0001-01-01T00:00:00Z'), last: Date.parse('999
 
 /** Parses RFC 3339, section 5.6, to a Date of the years 1 to 9999. */
 const dateTime: Rule = {
-  describe: () => 'a date and time like 2030-12-05T00:00:00Z',
+  describe: (value) =>
+    `a${typeof value === 'string' && rfc3339.test(value) ? 'n existing' : ''} date and time like 2030-12-05T00:00:00Z`,
   read(value) {
-    const [text = '', clock = ''] = rfc3339.exec(`${value}`) ?? [];
+    const [text = '', clock = ''] = (typeof value === 'string' && rfc3339.exec(value)) || [];
     const date = new Date(text);
-    if (typeof value !== 'string' || !(date.getTime() >= years.first && date.getTime() <= years.last)) return undefined;
+    if (!(date.getTime() >= years.first && date.getTime() <= years.last)) return undefined;
     // Date reads 30 February as 1 March, and 24:00 as the next day.
     const isReal = new Date(`${clock}Z`).toJSON()?.slice(0, 19) === clock.toUpperCase();
     return isReal ? date : undefined;

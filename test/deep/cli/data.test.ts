@@ -117,12 +117,12 @@ describe('an import', () => {
       '{"id":20,"name":"unknown members are ignored","categoryId":6,"owner":"Ada"}',
     ];
     const content = Buffer.concat(file.map((part) => Buffer.from(part)));
-    const int64 = `categoryId must be an integer between ${least} and ${most}.`;
+    const int64 = `categoryId must be an integer between ${least} and ${most}`;
     const surrogates = 'name must be free of U+0000 and of lone surrogates';
     const refused = [
       'line 3: categoryId is required.',
-      `line 4: ${int64}`,
-      `line 5: ${int64}`,
+      `line 4: ${int64}, not a string.`,
+      `line 5: ${int64}.`,
       `line 6: ${surrogates}; status must be one of available, pending, sold.`,
       `line 7: ${surrogates}.`,
       'line 8: name must be at most 1000 characters long.',
@@ -155,7 +155,7 @@ describe('an import', () => {
       stdout: expect.stringMatching(/^2 added, 2 refused in /),
       stderr:
         'line 4: The line has 4 fields instead of 3.\n' +
-        `line 7: categoryId must be an integer between ${least} and ${most}; status must be one of available, pending, sold.\n`,
+        `line 7: categoryId must be an integer between ${least} and ${most}, in plain digits; status must be one of available, pending, sold.\n`,
     });
     const message = 'animal-store: The rest of the CSV cannot be read:';
     for (const [rows, added, reason] of [

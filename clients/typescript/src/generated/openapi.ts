@@ -194,7 +194,7 @@ export interface operations {
                     "Preference-Applied"?: string;
                     /** @description The number of items on all pages; absent unless `Prefer: count=exact` asks for it. */
                     "X-Total-Count"?: string;
-                    /** @description What is left of the quota, and when it is renewed; absent without a quota. */
+                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
                     RateLimit?: string;
                     /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
                     "RateLimit-Policy"?: string;
@@ -219,7 +219,7 @@ export interface operations {
                     "Preference-Applied"?: string;
                     /** @description The number of items on all pages; absent unless `Prefer: count=exact` asks for it. */
                     "X-Total-Count"?: string;
-                    /** @description What is left of the quota, and when it is renewed; absent without a quota. */
+                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
                     RateLimit?: string;
                     /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
                     "RateLimit-Policy"?: string;
@@ -230,6 +230,10 @@ export interface operations {
             /** @description A query parameter is invalid. */
             400: {
                 headers: {
+                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
+                    RateLimit?: string;
+                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -266,7 +270,7 @@ export interface operations {
                 headers: {
                     /** @description RFC 9110 section 10.2.3: in how many seconds to try again. */
                     "Retry-After"?: string;
-                    /** @description What is left of the quota, and when it is renewed; absent without a quota. */
+                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
                     RateLimit?: string;
                     /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
                     "RateLimit-Policy"?: string;
@@ -286,6 +290,10 @@ export interface operations {
             /** @description The service failed. */
             500: {
                 headers: {
+                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
+                    RateLimit?: string;
+                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -304,6 +312,10 @@ export interface operations {
                 headers: {
                     /** @description RFC 9110 section 10.2.3: in how many seconds to try again. */
                     "Retry-After"?: string;
+                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
+                    RateLimit?: string;
+                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -340,7 +352,7 @@ export interface operations {
                 headers: {
                     /** @description `true` when an earlier request had created it. */
                     "Idempotent-Replayed"?: string;
-                    /** @description What is left of the quota, and when it is renewed; absent without a quota. */
+                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
                     RateLimit?: string;
                     /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
                     "RateLimit-Policy"?: string;
@@ -353,13 +365,17 @@ export interface operations {
             /** @description Body is missing required fields or contains invalid values. */
             400: {
                 headers: {
+                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
+                    RateLimit?: string;
+                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     /**
                      * @example {
                      *       "code": "BAD_USER_INPUT",
-                     *       "message": "name must be a string; categoryId must be an integer between -9223372036854775808 and 9223372036854775807; status must be one of available, pending, sold.",
+                     *       "message": "name must be a string, not an object; categoryId must be an integer between -9223372036854775808 and 9223372036854775807, not an object; status must be one of available, pending, sold, not an object.",
                      *       "status": 400
                      *     }
                      */
@@ -421,6 +437,10 @@ export interface operations {
                 headers: {
                     /** @description In how many seconds to try again. */
                     "Retry-After"?: string;
+                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
+                    RateLimit?: string;
+                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -469,6 +489,10 @@ export interface operations {
             /** @description The Idempotency-Key was used for another input. */
             422: {
                 headers: {
+                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
+                    RateLimit?: string;
+                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -487,7 +511,7 @@ export interface operations {
                 headers: {
                     /** @description RFC 9110 section 10.2.3: in how many seconds to try again. */
                     "Retry-After"?: string;
-                    /** @description What is left of the quota, and when it is renewed; absent without a quota. */
+                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
                     RateLimit?: string;
                     /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
                     "RateLimit-Policy"?: string;
@@ -507,6 +531,10 @@ export interface operations {
             /** @description The service failed. */
             500: {
                 headers: {
+                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
+                    RateLimit?: string;
+                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -525,6 +553,10 @@ export interface operations {
                 headers: {
                     /** @description RFC 9110 section 10.2.3: in how many seconds to try again. */
                     "Retry-After"?: string;
+                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
+                    RateLimit?: string;
+                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -569,7 +601,7 @@ export interface operations {
                     Vary?: string;
                     /** @description `zstd`, `br` or `gzip`, as `Accept-Encoding` prefers; else absent. */
                     "Content-Encoding"?: string;
-                    /** @description What is left of the quota, and when it is renewed; absent without a quota. */
+                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
                     RateLimit?: string;
                     /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
                     "RateLimit-Policy"?: string;
@@ -594,7 +626,7 @@ export interface operations {
                     "Cache-Control"?: string;
                     /** @description RFC 9110 section 12.5.5: `Accept-Encoding`, and `Origin` if frontends of other origins are allowed. */
                     Vary?: string;
-                    /** @description What is left of the quota, and when it is renewed; absent without a quota. */
+                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
                     RateLimit?: string;
                     /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
                     "RateLimit-Policy"?: string;
@@ -607,6 +639,32 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The request has no valid Host. */
+            400: {
+                headers: {
+                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
+                    RateLimit?: string;
+                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                    "RateLimit-Policy"?: string;
+                    /** @description RFC 9745: since when this operation is deprecated. */
+                    Deprecation?: string;
+                    /** @description RFC 8594: when this operation will be removed. */
+                    Sunset?: string;
+                    /** @description What comes in its place, with `rel="successor-version"`. */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "BAD_USER_INPUT",
+                     *       "message": "The request must have one Host header: a name or address, and a port.",
+                     *       "status": 400
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
             };
             /** @description API key missing or invalid. */
             401: {
@@ -635,6 +693,10 @@ export interface operations {
             /** @description The animal could not be found. */
             404: {
                 headers: {
+                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
+                    RateLimit?: string;
+                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                    "RateLimit-Policy"?: string;
                     /** @description RFC 9745: since when this operation is deprecated. */
                     Deprecation?: string;
                     /** @description RFC 8594: when this operation will be removed. */
@@ -659,7 +721,7 @@ export interface operations {
                 headers: {
                     /** @description RFC 9110 section 10.2.3: in how many seconds to try again. */
                     "Retry-After"?: string;
-                    /** @description What is left of the quota, and when it is renewed; absent without a quota. */
+                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
                     RateLimit?: string;
                     /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
                     "RateLimit-Policy"?: string;
@@ -685,6 +747,10 @@ export interface operations {
             /** @description The service failed. */
             500: {
                 headers: {
+                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
+                    RateLimit?: string;
+                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                    "RateLimit-Policy"?: string;
                     /** @description RFC 9745: since when this operation is deprecated. */
                     Deprecation?: string;
                     /** @description RFC 8594: when this operation will be removed. */
@@ -709,6 +775,10 @@ export interface operations {
                 headers: {
                     /** @description RFC 9110 section 10.2.3: in how many seconds to try again. */
                     "Retry-After"?: string;
+                    /** @description What is left of the quota, and when it is renewed; absent if nothing was charged. */
+                    RateLimit?: string;
+                    /** @description The quota (draft-ietf-httpapi-ratelimit-headers-11). */
+                    "RateLimit-Policy"?: string;
                     /** @description RFC 9745: since when this operation is deprecated. */
                     Deprecation?: string;
                     /** @description RFC 8594: when this operation will be removed. */
@@ -739,6 +809,22 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description The request has no valid Host. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "BAD_USER_INPUT",
+                     *       "message": "The request must have one Host header: a name or address, and a port.",
+                     *       "status": 400
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             /** @description API key missing or invalid. */
             401: {
                 headers: {
