@@ -1,6 +1,6 @@
+import { InexactNumber } from '@animal-store/exact-json';
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import Format from 'typebox/format';
-import { InexactNumber } from '../../../packages/exact-json/src/exact-json.ts';
 import { StoreError } from '../../errors.ts';
 import { type Int64, int64, int64From, int64FromText } from './int64.ts';
 
