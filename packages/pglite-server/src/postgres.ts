@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { accessSync, constants, lstatSync, mkdirSync, realpathSync, statfsSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
-import { extname, join } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { assertInUse, fullDisk, lockFileWithin, type Release, retire } from './lock.ts';
@@ -66,7 +66,7 @@ export async function openEmbeddedPostgres(dataDir: string, options: EmbeddedOpt
   const port = exclusive ? ports.exclusive : ports.shared;
   const socketPath = join(host, socketName(port));
   const maxSilence = exclusive ? Number.POSITIVE_INFINITY : options.maxSilence;
-  const worker = new Worker(new URL(`./postgres.worker${extname(import.meta.url)}`, import.meta.url), {
+  const worker = new Worker(new URL('./postgres.worker.js', import.meta.url), {
     workerData: { dataDir: folder, socketPath, prepared, evenRetired, exclusive, maxSilence } satisfies WorkerData,
     stdout: true,
   });
