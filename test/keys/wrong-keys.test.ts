@@ -1,3 +1,5 @@
+// runs: embedded
+
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { createSecret } from '../../src/access/keys/secret.ts';
