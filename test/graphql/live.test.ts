@@ -89,6 +89,30 @@ describe('a subscription', () => {
   });
 });
 
+test('of clients that never read, those beyond 64 MiB are cut before their page is made', async () => {
+  const before = store.app.subscriptions.delivered;
+  const copies = Array.from({ length: 48 }, (_, at) => `c${at}: name`).join(' ');
+  const count = 12;
+  const last = await create('before');
+  for (let at = 0; at < count; at += 1) {
+    const query = `subscription { petAdded(after: "${last}") { b${at}: name name ${copies} } }`;
+    const accept = at % 2 === 0 ? 'text/event-stream' : 'multipart/mixed;subscriptionSpec=1.0';
+    const stream = await closedAfterwards(openStream(store, { body: { query }, headers: { accept } }));
+    stream.outgoing.socket?.pause();
+  }
+  expect(store.app.subscriptions.count).toBe(count);
+  // Their documents differ, so each page has 30 MB of its own.
+  const names = "select repeat(chr(1), 1000), 1, 'available' from generate_series(1, 100)";
+  await sql(store.database, `insert into pet (name, category_id, status) ${names}`, []);
+  await eventually(async () => store.app.subscriptions.count <= 3);
+  const pages = (store.app.subscriptions.delivered - before) / 100;
+  expect(pages).toBeGreaterThan(1);
+  // Buffers between server and client have room for some pages more.
+  expect(pages).toBeLessThanOrEqual(6);
+  const reading = await following({ after: last });
+  expect(await reading.until(100)).toHaveLength(100);
+});
+
 test('a list whose last subscription has ended is not read', async () => {
   const streams = await Promise.all(Array.from({ length: 50 }, () => following()));
   await create('a');

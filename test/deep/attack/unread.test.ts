@@ -1,0 +1,74 @@
+import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { stockNames } from '../../support/database-access.ts';
+import { follow, seen } from '../../support/events.ts';
+import { newFolder } from '../../support/folder.ts';
+import { graphqlText } from '../../support/graphql.ts';
+import { afterEach, expect, test } from '../../support/jest.ts';
+import { bootstrapKey, killAll, startServer } from '../../support/process.ts';
+import { rest } from '../../support/rest.ts';
+import { nodeForAll, storeForAll } from '../../support/store.ts';
+
+/** Large answers for few bytes: names whose characters have six bytes each in JSON. */
+
+const store = storeForAll();
+afterEach(killAll);
+
+const name = '\u0001'.repeat(1000);
+const times = (count: number, text: (at: number) => string) =>
+  Array.from({ length: count }, (_, at) => text(at)).join(' ');
+
+test.each(['text/event-stream', 'multipart/mixed;subscriptionSpec=1.0'])(
+  'a hundred clients that never read %s, with a document each, do not end a process with a heap of 512 MB',
+  async (accept) => {
+    const server = await startServer({
+      DATA_DIR: await newFolder(),
+      BOOTSTRAP_API_KEY: bootstrapKey,
+      NODE_OPTIONS: '--max-old-space-size=512',
+      LOG_LEVEL: 'error',
+    });
+    for (let at = 0; at < 100; at += 1) {
+      await rest(server, '/v1/pets', { method: 'POST', json: { name, categoryId: 1 } });
+    }
+    const head = `Host: a\r\nAuthorization: Bearer ${bootstrapKey}\r\nContent-Type: application/json\r\nAccept: ${accept}`;
+    const sockets = Array.from({ length: 99 }, (_, at) => {
+      const query = `subscription { petAdded(after: "0") { b${at}: name name ${times(48, (copy) => `c${copy}: name`)} } }`;
+      const body = JSON.stringify({ query });
+      const socket = connect(Number(new URL(server.origin).port), '127.0.0.1').on('error', () => undefined);
+      socket.pause().write(`POST /graphql HTTP/1.1\r\n${head}\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+      return socket;
+    });
+    // A client that reads may be cut, and resumes.
+    const ids: unknown[] = [];
+    while (ids.length < 100) {
+      const stream = await follow(server, {}, { headers: { 'last-event-id': `${ids.at(-1) ?? 0}` } });
+      await Promise.race([stream.ended, stream.until(100 - ids.length)]);
+      ids.push(...seen(stream, 'id'));
+      stream.close();
+    }
+    expect(new Set(ids).size).toBe(100);
+    expect((await rest(server, '/v1/pets?limit=1')).status).toBe(200);
+    expect(server.child.exitCode).toBeNull();
+    for (const socket of sockets) socket.destroy();
+  },
+);
+
+const metered = nodeForAll(store, { QUOTA_PER_MINUTE: '100000' });
+
+test('SECURITY.md says what the largest answer is, and what it costs', async () => {
+  await stockNames(store.database, Array(100).fill(name));
+  const leaves = '__typename id name categoryId status';
+  const page = `fragment F on PetConnection { edges { __typename cursor node { ${leaves} } } nodes { ${leaves} } }`;
+  // Each alias of a root field brings two names for each animal, each other one.
+  const roots = (count: number, copies: number) =>
+    `{ pets(limit: 100) { ${leaves} ${times(copies, (at) => `c${at}: name`)} } petsConnection(first: 100) { ...F }
+    ${times(count - 2, (at) => `a${at}: petsConnection(first: 100) { ...F }`)} } ${page}`;
+  const { text, headers } = await graphqlText(metered, { query: roots(50, 2) });
+  expect(headers.ratelimit).toMatch(/r=94950\b/);
+  const figure = `${(text.length / 1e6).toFixed(1)} MB for 5,050 units`;
+  expect(readFileSync('SECURITY.md', 'utf8')).toContain(figure);
+  const codes = async (query: string) =>
+    (await graphqlText(metered, { query })).errors?.map(({ extensions }) => extensions.code);
+  expect(await codes(roots(50, 3))).toEqual(['TOO_MANY_ALIASES']);
+  expect(await codes(roots(51, 1))).toEqual(['TOO_MANY_ROOT_FIELDS']);
+});
