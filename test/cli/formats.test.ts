@@ -41,6 +41,12 @@ test('items are written and read exactly, as CSV', async () => {
   ]);
 });
 
+test.each<FormatName>(['csv', 'ndjson'])('a byte order mark before %s, as of Excel, is skipped', async (format) => {
+  const { head, write } = formats[format];
+  const text = head(columns) + write(columns, items);
+  expect(await read(format, `\ufeff${text}`)).toEqual(await read(format, text));
+});
+
 test('a line that is no JSON object, or is too long, is a fault of that line', async () => {
   const lines = await read('ndjson', `{"id":1}\n\n[1]\n{"id":\n{"name":"${'x'.repeat(100)}"}\r\n{"id":2}`);
   expect(lines).toEqual([

@@ -1,5 +1,6 @@
 // runs: embedded, postgres, pgbouncer, citus-shards, plugins
 
+import { hash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { DeprecationUsage } from '../../src/access/deprecations/usage.ts';
 import { contracts } from '../../src/contracts.ts';
@@ -101,6 +102,21 @@ describe('through both APIs', () => {
     const mutation = `mutation { createToy(input: { name: "x", kind: ball, madeAt: "yesterday" }) { id } }`;
     const { errors } = await graphqlText(store, { query: mutation });
     expect(errors?.[0]?.message).toBe('madeAt must be a date and time like 2030-12-05T00:00:00Z.');
+  });
+
+  test('a fingerprint has no member that is null, so that a release with more columns finds it', async () => {
+    const headers = { 'idempotency-key': 'without-note' };
+    await rest(store, '/v1/toys', { method: 'POST', json: plain, headers });
+    const [[fingerprint] = []] = await sql(
+      store.database,
+      `select encode(fingerprint, 'hex') from idempotency_key where hash = sha256('without-note')`,
+    );
+    const members = [
+      ['kind', 'bone'],
+      ['madeAt', madeAt],
+      ['name', ''],
+    ];
+    expect(fingerprint).toBe(hash('sha256', JSON.stringify(members)));
   });
 
   test('creations with one Idempotency-Key through both APIs add one toy', async () => {

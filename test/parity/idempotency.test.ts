@@ -190,6 +190,19 @@ describe('several creations in one GraphQL request', () => {
     expect(await stored()).toEqual(['Rex', 'Rex', 'Ada']);
   });
 
+  test.each([
+    ['before', (replayed: string, added: string) => `${replayed} ${added}`],
+    ['after', (replayed: string, added: string) => `${added} ${replayed}`],
+  ])('one that is replayed %s a new one does not mark the response as replayed', async (_where, both) => {
+    const rexs = `a: ${field('Rex')} b: ${field('Rex')}`;
+    const { data } = await send(`mutation { ${rexs} }`);
+    const mixed = await send(`mutation { ${both(`b: ${field('Rex')}`, `c: ${field('Ada')}`)} }`);
+    expect(mixed.data).toEqual({ b: data.b, c: { id: expect.any(String), name: 'Ada' } });
+    expect(mixed.headers).not.toHaveProperty('idempotent-replayed');
+    expect((await send(`mutation { ${rexs} }`)).headers).toMatchObject({ 'idempotent-replayed': 'true' });
+    expect(await stored()).toEqual(['Rex', 'Rex', 'Ada']);
+  });
+
   test('a single creation has the key itself, under any alias', async () => {
     const { data } = await send(`mutation { anything: ${field('Rex')} anything: ${field('Rex')} }`);
     const again = await creators[0]?.create(store, { name: 'Rex', categoryId: 5 }, { once });

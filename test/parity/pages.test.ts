@@ -107,12 +107,16 @@ describe('the total', () => {
     async (prefer) => expect(await overRest('limit=1', prefer)).toEqual([200, undefined, undefined]),
   );
 
-  test('beyond 100,000 is an estimate, and never less than 100,000', async () => {
-    await sql(
-      store.database,
-      `insert into pet (id, name, category_id, status)
-        select id, 'one of many', 1, 'available' from generate_series(1001, 101100) as id`,
-    );
+  test('is exact up to 100,000; beyond it is an estimate, and never less than 100,000', async () => {
+    const insert = (from: number, to: number) =>
+      sql(
+        store.database,
+        `insert into pet (id, name, category_id, status)
+          select id, 'one of many', 1, 'available' from generate_series(${from}, ${to}) as id`,
+      );
+    await insert(1001, 100_995);
+    expect(await overRest('limit=1')).toEqual([200, '100000', 'count=exact']);
+    await insert(100_996, 100_996);
     const [status, total, applied] = await overRest('limit=1');
     expect([status, applied]).toEqual([200, 'count=estimated']);
     expect(Number(total)).toBeGreaterThan(100_000);

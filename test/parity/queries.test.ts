@@ -86,9 +86,13 @@ describe.each(faces)('through $name', (face) => {
   });
 
   test('an id that no animal has finds no animal', async () => {
-    for (const id of ['9223372036854775807', '0', '-1', '9223372036854775808', 'rex', '007', '1 OR 1=1']) {
+    // No list can contain the least int64, so nothing finds an animal with it.
+    const least = '-9223372036854775808';
+    await sql(store.database, `insert into pet (id, name, category_id, status) values (${least}, '', 1, 'sold')`);
+    for (const id of [least, '9223372036854775807', '0', '-1', '9223372036854775808', 'rex', '007', '1 OR 1=1']) {
       expect(await face.find(store, id)).toEqual({ data: null });
     }
+    await sql(store.database, `delete from pet where id = ${least}`);
   });
 });
 

@@ -6,7 +6,7 @@ import { idempotencyKeyExpiry, removeExpiredKeys } from '../../src/access/idempo
 import { late } from '../../src/database/postgres-errors.ts';
 import { type Created, creators } from '../support/creations.ts';
 import { createTestDatabase } from '../support/database.ts';
-import { sql, whileWritesWait } from '../support/database-access.ts';
+import { sql, whileWritesWait, withRows } from '../support/database-access.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { eventually, onPostgres } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
@@ -67,6 +67,22 @@ describe.each(creators)('through $name', ({ create }) => {
     await ahead;
     database.rows = rows;
     expect(await names(store)).toEqual(['Rex', 'ahead', 'beside']);
+    await store.close();
+  });
+
+  test('a key that another process stores after the snapshot of the statement is found by the next one', async () => {
+    const store = await startStore();
+    const once = randomUUID();
+    let statements = 0;
+    const otherIsFirst: Parameters<typeof withRows>[1] = (rows) => async (statement, values) => {
+      const found = await rows(statement, values);
+      if (statement.name !== 'insert_once_pet') return found as never;
+      statements += 1;
+      return (statements === 1 ? [] : found) as never;
+    };
+    const created = await withRows(store.database, otherIsFirst, () => create(store, rex, { once }));
+    expect([created, statements]).toMatchObject([{ outcome: { name: 'Rex' }, replayed: 'true' }, 2]);
+    expect(await names(store)).toEqual(['Rex']);
     await store.close();
   });
 

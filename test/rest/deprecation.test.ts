@@ -22,6 +22,8 @@ type Target = Pick<Store, 'origin' | 'key'>;
 const responsesByStatus: Record<string, (path: string) => Promise<{ origin: string; response: HttpResponse }>> = {
   200: (path) => fetchPet(store, path),
   304: (path) => fetchPet(store, path, { 'if-none-match': '*' }),
+  // Without a valid Host, no header can name the service's address.
+  400: async (path) => ({ ...(await fetchPet(store, path, { host: 'a b' })), origin: 'http://localhost' }),
   401: (path) => fetchPet({ ...store, key: 'x' }, path),
   404: () => fetchPet(store, '/v1/pets/0'),
   429: (path) =>

@@ -30,6 +30,8 @@ export class Contract {
       return true;
     };
     const operation = this.#operationOf(method, path);
+    const isDocumented = !operation || operation.responses[status]?.headers?.RateLimit;
+    check(headers.ratelimit === undefined || isDocumented, 'RateLimit is not documented');
     if (method === 'HEAD' || status === 204) return check(text === '', 'has a body');
     if (status === 304) return check(text === '' && operation?.responses[304], 'has a body, or is not documented');
     const isForBrowser = /text\/html/.test(`${requested.accept ?? ''}`) && !/^\/(?:v1|graphql)\b/.test(path);
