@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { json, Progress, show, table, withExamples } from '../../packages/command-line/src/program.ts';
+import { interruption, json, Progress, show, table, withExamples } from '../../packages/command-line/src/program.ts';
 import type { Contents } from '../../packages/postgres/src/tables.ts';
 
 interface Flags {
@@ -18,7 +18,12 @@ export function backupCommands(program: Command): void {
     .action(async (file: string, flags: Flags) => {
       const { backupTo } = await import('./store-file.ts');
       const { options, model } = await embeddedStore(`pg_dump --format=custom --file=${file} "$DATABASE_URL"`);
-      const result = await backupTo(file, options, model, { ...flags, progress });
+      const signal = interruption();
+      const result = await backupTo(file, options, model, { ...flags, progress, signal }).catch((error) => {
+        // The process ends although the store may not answer.
+        if (signal.aborted) process.exit();
+        throw error;
+      });
       const where = file === '-' ? 'standard output' : file;
       const text = `${rowsOf(result.tables)}\n${where}: ${result.bytes} bytes`;
       // Standard output may be the backup itself.
