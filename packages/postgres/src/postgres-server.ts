@@ -78,14 +78,10 @@ export class PostgresServer {
    * @returns rows as arrays in the order of the columns. Every value is the text that PostgreSQL sends, or null.
    * @throws DatabaseUnavailable when PostgreSQL is unreachable or takes too long; else the driver's error
    */
-  readonly rows = async <Row extends unknown[]>(
-    statement: Statement,
-    values: unknown[],
-    alongside?: (session: RunStatement) => Promise<void>,
-  ): Promise<Row[]> => {
+  readonly rows = async <Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> => {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await this.#run<Row>(statement, values, alongside);
+        return await this.#run<Row>(statement, values);
       } catch (error) {
         if (attempt > retries || !isConflict(error)) throw error;
         await sleep(attempt * shortPause * (0.5 + Math.random()));
@@ -93,19 +89,12 @@ export class PostgresServer {
     }
   };
 
-  async #run<Row extends unknown[]>(
-    statement: Statement,
-    values: unknown[],
-    alongside?: (session: RunStatement) => Promise<void>,
-  ): Promise<Row[]> {
+  async #run<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     const client = await this.#connect();
     let failure: Error | undefined;
     let afterwards: Promise<void> | undefined;
     try {
-      const answer = this.#query<Row>(client, statement, values);
-      const other = alongside?.(runIn(client));
-      const { rows } = await answer;
-      if (other) await other;
+      const { rows } = await this.#query<Row>(client, statement, values);
       this.#answered();
       if (statement.isWrite) afterwards = this.onWrite?.(runIn(client));
       return rows;
