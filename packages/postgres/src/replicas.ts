@@ -1,5 +1,5 @@
 import type { DatabaseOptions } from './options.ts';
-import { DatabaseUnavailable, isWorthAnotherServer } from './postgres-errors.ts';
+import { DatabaseUnavailable, isConflict, isWorthAnotherServer } from './postgres-errors.ts';
 import { type PoolState, PostgresServer, type RunStatement, type Statement } from './postgres-server.ts';
 import { createPool, detectSessions, sessionsTo } from './sessions.ts';
 
@@ -106,18 +106,26 @@ export class Replicas {
       }
     }
     sentTo('primary');
-    return this.#readOnPrimary<Row>(statement, values);
+    return (await this.#readOnPrimary(statement, values)) as Row[];
   }
 
   /** The query after the read tells how fresh later reads must be: what the primary has shown must not disappear. */
-  async #readOnPrimary<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
+  async #readOnPrimary(statement: Statement, values: unknown[]) {
     const writes = this.#writes;
-    let end: Position | undefined;
-    const rows = await this.primary.rows<Row>(statement, values, async (session) => {
-      end = await session(position, []).then(parsePosition, () => undefined);
-    });
-    this.#cover(end, writes, true);
-    return rows;
+    try {
+      const [rows = [], end = []] = await this.primary.readInOneSession([
+        [statement, values],
+        [position, []],
+      ]);
+      this.#cover(parsePosition(end), writes, true);
+      return rows;
+    } catch (error) {
+      if (error instanceof DatabaseUnavailable && !isConflict(error)) throw error;
+      // The role may not be allowed to query the position.
+      const rows = await this.primary.rows(statement, values);
+      this.#isComplete = false;
+      return rows;
+    }
   }
 
   async #readOn(node: ReadNode, statement: Statement, values: unknown[], least: Position) {
@@ -205,25 +213,22 @@ export class Replicas {
   async #updateLeastPosition(session?: RunStatement): Promise<void> {
     const writes = this.#writes;
     const end = await positionOf(session ?? this.primary.rows).catch(() => undefined);
-    this.#cover(end, writes, session !== undefined);
+    if (end) this.#cover(end, writes, session !== undefined);
   }
 
   /**
    * @param end a position of the primary
-   * @param writes the writes before that
-   * @param isNeeded whether a write before that was made or shown
+   * @param writes how many were made before it
+   * @param isNeeded whether something was made or shown before it
    */
-  #cover(end: Position | undefined, writes: number, isNeeded: boolean): void {
+  #cover(end: Position, writes: number, isNeeded: boolean): void {
     const least = this.#leastPosition;
-    if (!end) this.#isComplete &&= !isNeeded;
     // The primary's address may now lead to another server.
-    else if (end.isReplica || end.timeline < (least?.timeline ?? 0)) this.primary.renew();
-    else {
-      if (least?.system !== end.system || least.timeline !== end.timeline) this.#leastPosition = end;
-      // No replica may have reached the primary's position yet.
-      else if (isNeeded || !this.#isComplete) this.#raiseLeastPosition(end.bytes);
-      this.#isComplete ||= writes === this.#writes;
-    }
+    if (end.isReplica || end.timeline < (least?.timeline ?? 0)) return this.primary.renew();
+    if (least?.system !== end.system || least.timeline !== end.timeline) this.#leastPosition = end;
+    // Not unless needed: no replica may have reached it yet.
+    else if (isNeeded || !this.#isComplete) this.#raiseLeastPosition(end.bytes);
+    this.#isComplete ||= writes === this.#writes;
   }
 
   #open(url: string): ReadNode {
