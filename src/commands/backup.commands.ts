@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { Contents } from '../backup/tables.ts';
-import { json, Progress, show, table, withExamples } from './program.ts';
+import { interruption, json, Progress, show, table, withExamples } from './program.ts';
 
 interface Flags {
   force?: boolean;
@@ -18,7 +18,12 @@ export function backupCommands(program: Command): void {
     .action(async (file: string, flags: Flags) => {
       const { backupTo } = await import('./store-file.ts');
       const { options, model } = await embeddedStore(`pg_dump --format=custom --file=${file} "$DATABASE_URL"`);
-      const result = await backupTo(file, options, model, { ...flags, progress });
+      const signal = interruption();
+      const result = await backupTo(file, options, model, { ...flags, progress, signal }).catch((error) => {
+        // The process ends although the store may not answer.
+        if (signal.aborted) process.exit();
+        throw error;
+      });
       const where = file === '-' ? 'standard output' : file;
       const text = `${rowsOf(result.tables)}\n${where}: ${result.bytes} bytes`;
       // Standard output may be the backup itself.

@@ -37,7 +37,9 @@ export class Database {
   static async open(options: DatabaseOptions, model: Model): Promise<Database> {
     const embedded = options.url ? undefined : await openEmbedded(options);
     const sessions = await sessionsFor(options, embedded);
-    const orm = new MikroORM(ormOptions(options, model, sessions.config));
+    // With read nodes a read and the query of the position share a round trip (`replicas.ts`).
+    const connection = { ...sessions.config, pipeline: options.readUrls !== undefined };
+    const orm = new MikroORM(ormOptions(options, model, connection));
     const primary = new PostgresServer(await poolOf(orm), sessions, options.log);
     const replicas = options.readUrls && new Replicas(options.readUrls, primary, options);
     const checks = new PostgresServer(createPool({ ...sessions.config, max: 1 }), sessions);
@@ -86,10 +88,7 @@ export class Database {
       servedBy(name);
       for (const observer of this.options.observers ?? []) observer.readOn?.(name);
     };
-    const rows = await this.replicas.read<Row>(statement, values, sentTo);
-    if (rows) return rows;
-    sentTo('primary');
-    return this.rows(statement, values);
+    return this.replicas.read(statement, values, sentTo);
   }
 
   /** True for a table distributed over the nodes of a Citus cluster, where each node takes its own snapshot. */

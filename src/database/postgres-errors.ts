@@ -54,8 +54,9 @@ const transientSystemCall =
   /^E(?:CONN\w+|NOENT|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_AGAIN|NOTFOUND|MFILE|NFILE|ADDRNOTAVAIL)$/;
 // During the replacement of a certificate.
 const transientCertificate = /^(?:CERT_|ERR_TLS_CERT|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/;
+// Citus passes on libpq's words for a lost worker node, with XX000.
 const transientMessage =
-  /^failure on connection marked as essential|(?:^| - )Connection terminated|timeout exceeded when trying to connect|and is not queryable|does not support SSL|cached plan must not change/;
+  /^failure on connection marked as essential|SSL SYSCALL error|(?:server|SSL connection has been) closed(?: the connection)? unexpectedly|(?:^| - )Connection terminated|timeout exceeded when trying to connect|and is not queryable|does not support SSL|cached plan must not change/;
 
 function isTransient(error: unknown): boolean {
   const { code = '', message = '' } = error as { code?: string; message?: string };
@@ -89,7 +90,9 @@ export function codeOf(error: unknown): string | undefined {
 export function unavailable(error: unknown): DatabaseUnavailable | undefined {
   if (isUnmigrated(error)) return new DatabaseUnavailable('The database has not been migrated.', error);
   if (!isTransient(error)) return undefined;
-  return new DatabaseUnavailable('The database cannot be reached; try again shortly.', error);
+  // A full disk, or a standby: reads go on.
+  const what = /^(?:53100|25006)$/.test(`${sqlState(error)}`) ? 'write now' : 'be reached';
+  return new DatabaseUnavailable(`The database cannot ${what}; try again shortly.`, error);
 }
 
 /**

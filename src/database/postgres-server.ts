@@ -140,7 +140,9 @@ export class PostgresServer {
     let failure: Error | undefined;
     const sent = queries.map(([statement, values]) => this.#query<Array<string | null>>(client, statement, values));
     try {
-      return (await Promise.all(sent)).map(({ rows }) => rows);
+      const results = await Promise.all(sent);
+      this.#answered();
+      return results.map(({ rows }) => rows);
     } catch (error) {
       failure = error as Error;
       return this.#throwTranslated(error);

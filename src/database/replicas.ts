@@ -1,6 +1,6 @@
 import { withTimeout } from '../runtime/with-timeout.ts';
 import type { DatabaseOptions } from './options.ts';
-import { DatabaseUnavailable, isWorthAnotherServer } from './postgres-errors.ts';
+import { DatabaseUnavailable, isConflict, isWorthAnotherServer } from './postgres-errors.ts';
 import { type PoolState, PostgresServer, type RunStatement, type Statement } from './postgres-server.ts';
 import { createPool, detectSessions, sessionsTo } from './sessions.ts';
 
@@ -63,12 +63,11 @@ interface ReadNode {
  */
 export class Replicas {
   readonly #nodes: ReadNode[];
-  /** The position that a replica must have replayed: every write that this process has made or read from a replica. */
+  /** The position that a replica must have replayed: every write that this process has made or shown. */
   #leastPosition: Position | undefined;
-  /** False while the least position lacks a write of this process. */
+  /** False while the least position lacks a write that this process has made or shown. */
   #isComplete = false;
   #writes = 0;
-  #isUpdating = false;
   #next = 0;
 
   constructor(
@@ -85,24 +84,19 @@ export class Replicas {
   }
 
   /**
-   * Runs a statement that only reads, on a node that has replayed the least position.
+   * Runs a statement that only reads, on a node that has replayed the least position, else on the primary.
    *
-   * @param sentTo called with the name of each node that is asked
-   * @returns undefined when the primary has to answer
+   * @param sentTo called with the name of each server that is asked
    * @throws the error of a node, when another server would fail in the same way
    */
   async read<Row extends unknown[]>(
     statement: Statement,
     values: unknown[],
     sentTo: (node: string) => void,
-  ): Promise<Row[] | undefined> {
+  ): Promise<Row[]> {
     const least = this.#leastPosition;
-    if (!least || !this.#isComplete) {
-      void this.#updateLeastPosition();
-      return undefined;
-    }
     this.#next += 1;
-    for (let at = 0; at < this.#nodes.length; at += 1) {
+    for (let at = 0; least && this.#isComplete && at < this.#nodes.length; at += 1) {
       const node = this.#nodes[(this.#next + at) % this.#nodes.length] as ReadNode;
       if (node.pausedUntil > performance.now()) continue;
       if (node.problem !== '') void this.#probe(node, least);
@@ -112,7 +106,27 @@ export class Replicas {
         if (rows) return rows as Row[];
       }
     }
-    return undefined;
+    sentTo('primary');
+    return (await this.#readOnPrimary(statement, values)) as Row[];
+  }
+
+  /** The query after the read tells how fresh later reads must be: what the primary has shown must not disappear. */
+  async #readOnPrimary(statement: Statement, values: unknown[]) {
+    const writes = this.#writes;
+    try {
+      const [rows = [], end = []] = await this.primary.readInOneSession([
+        [statement, values],
+        [position, []],
+      ]);
+      this.#cover(parsePosition(end), writes, true);
+      return rows;
+    } catch (error) {
+      if (error instanceof DatabaseUnavailable && !isConflict(error)) throw error;
+      // The role may not be allowed to query the position.
+      const rows = await this.primary.rows(statement, values);
+      this.#isComplete = false;
+      return rows;
+    }
   }
 
   async #readOn(node: ReadNode, statement: Statement, values: unknown[], least: Position) {
@@ -196,21 +210,26 @@ export class Replicas {
     else this.primary.renew();
   }
 
-  /** Sets the least position to the end of the primary's log, which covers all earlier writes. */
+  /** Queries the end of the primary's log, which covers all earlier writes. */
   async #updateLeastPosition(session?: RunStatement): Promise<void> {
-    if (this.#isUpdating && !session) return;
     const writes = this.#writes;
-    this.#isUpdating = true;
-    const seen = await positionOf(session ?? this.primary.rows).catch(() => undefined);
-    this.#isUpdating = false;
+    const end = await positionOf(session ?? this.primary.rows).catch(() => undefined);
+    if (end) this.#cover(end, writes, session !== undefined);
+  }
+
+  /**
+   * @param end a position of the primary
+   * @param writes how many were made before it
+   * @param isNeeded whether something was made or shown before it
+   */
+  #cover(end: Position, writes: number, isNeeded: boolean): void {
     const least = this.#leastPosition;
     // The primary's address may now lead to another server.
-    if (seen && (seen.isReplica || seen.timeline < (least?.timeline ?? 0))) return this.primary.renew();
-    if (!seen || writes !== this.#writes) return;
-    const isSame = least?.system === seen.system && least.timeline === seen.timeline;
-    // Keeps a position that covers all writes: the primary's is newer, and no replica may have reached it yet.
-    if (!isSame || !this.#isComplete) this.#leastPosition = seen;
-    this.#isComplete = true;
+    if (end.isReplica || end.timeline < (least?.timeline ?? 0)) return this.primary.renew();
+    if (least?.system !== end.system || least.timeline !== end.timeline) this.#leastPosition = end;
+    // Not unless needed: no replica may have reached it yet.
+    else if (isNeeded || !this.#isComplete) this.#raiseLeastPosition(end.bytes);
+    this.#isComplete ||= writes === this.#writes;
   }
 
   #open(url: string): ReadNode {

@@ -13,19 +13,29 @@ function thrown(code: string | undefined, message = 'this is a test'): Error {
 }
 
 const lostWorker = thrown('XX000', 'failure on connection marked as essential: 127.0.0.1:5433');
+const lostByLibpq = [
+  'SSL SYSCALL error: EOF detected',
+  'SSL connection has been closed unexpectedly',
+  'server closed the connection unexpectedly',
+].map((message) => thrown('XX000', message));
 const stalePlan = thrown('0A000', 'cached plan must not change result type');
 
 describe('temporary errors', () => {
   test.each([
     ...['EMFILE', 'ENFILE', 'ECONNREFUSED', 'EAI_AGAIN'].map((code) => thrown(code)),
-    ...['08006', '25006', '26000', '28000', '28P01', '3D000', '40001', '53300', '55P03', '57014'].map((code) =>
+    ...['08006', '26000', '28000', '28P01', '3D000', '40001', '53300', '55P03', '57014'].map((code) =>
       thrown(code),
     ),
-    ...[stalePlan, lostWorker],
+    ...[stalePlan, lostWorker, ...lostByLibpq],
   ])('$code is temporary: the request is worth another try', (cause) => {
     const message = 'The database cannot be reached; try again shortly.';
     expect(unavailable(cause)).toBeInstanceOf(DatabaseUnavailable);
     expect(unavailable(cause)).toMatchObject({ message, isOutcomeUnknown: false, cause });
+  });
+
+  test.each(['53100', '25006'])('%s is temporary: nothing can be written', (code) => {
+    const message = 'The database cannot write now; try again shortly.';
+    expect(unavailable(thrown(code))).toMatchObject({ message, isOutcomeUnknown: false });
   });
 
   test.each(['42P01', '42703'])('%s is temporary: the database is not migrated', (code) => {
@@ -44,7 +54,7 @@ describe('the outcome of a failed write', () => {
     ['an end of the connection', thrown(undefined, 'Connection terminated unexpectedly')],
     ['a pooler’s error that it lost PostgreSQL', thrown('08006')],
     ['PostgreSQL’s error that it does not know', thrown('40003')],
-    ['the loss of a worker node of Citus', lostWorker],
+    ...[lostWorker, ...lostByLibpq].map((error) => [`a Citus worker: ${error.message}`, error] as const),
   ])('is unknown after %s', (_, error) => expect(leavesOutcomeUnknown(error)).toBe(true));
 
   test.each([

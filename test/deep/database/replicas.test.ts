@@ -6,6 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { sql } from '../../support/database-access.ts';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { bringsServers, cli, eventually, killAll, type ServerProcess, startServer } from '../../support/process.ts';
+import { connected } from '../../support/query.ts';
 import { rest } from '../../support/rest.ts';
 import { hasPostgres, TestPostgres } from '../../support/servers/postgres.ts';
 import { startStore } from '../../support/store.ts';
@@ -253,6 +254,35 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
     isOver = true;
     await writing;
     await Promise.all([replica1, replica2].map((each) => each.set({ recovery_min_apply_delay: 0 })));
+  });
+
+  test('a client never loses a pet that the primary has shown, although a replica lacks it', async () => {
+    await start([replica1]);
+    await replica1.set({ max_standby_streaming_delay: -1 });
+    await primary.query('create table first (); create table second ()', [], database);
+    const arrived = `select from pg_class where relname = 'second'`;
+    await eventually(async () => (await replica1.query(arrived, [], database)).length === 1);
+    // The replica replays a truncation when no session reads that table.
+    const [first, second] = [await connected(replica1.url(database)), await connected(replica1.url(database))];
+    try {
+      await first.query('begin; select from first');
+      await second.query('begin; select from second');
+      await primary.query('truncate first', [], database);
+      await create('Bella');
+      await primary.query('truncate second', [], database);
+      await addElsewhere();
+      expect(await names()).toEqual(['Bella', 'Rex']);
+      await first.end();
+      await eventually(async () => (await replica1.query('select from pet', [], database)).length === 1);
+      for (let at = 0; at < 20; at += 1) {
+        await pause(5);
+        expect(await names()).toEqual(['Bella', 'Rex']);
+      }
+    } finally {
+      await Promise.all([first.end(), second.end()]);
+    }
+    await readsFromReplicas();
+    expect(await names()).toEqual(['Bella', 'Rex']);
   });
 
   test('after a creation with an unknown outcome the primary serves reads, although the lag is permitted', async () => {

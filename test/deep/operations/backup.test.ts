@@ -35,7 +35,7 @@ const partialsOf = (file: string) => readdirSync(dirname(file)).filter((name) =>
 const optionsOf = (DATA_DIR: string) => loadConfig({ DATA_DIR }).database;
 const progress = () => undefined;
 const backingUp = (file: string, force = false, model = modelOf(modules)) =>
-  backupTo(file, optionsOf(folders.store), model, { progress, force });
+  backupTo(file, optionsOf(folders.store), model, { progress, force, signal: new AbortController().signal });
 const restoring = (file: string, DATA_DIR: string) =>
   restoreFrom(file, optionsOf(DATA_DIR), modelOf(modules), progress);
 
@@ -131,6 +131,28 @@ onEmbedded('a backup of the embedded store (skipped on PostgreSQL, which has its
     expect(readFileSync(file, 'utf8')).toMatch(/"sha256":"[\da-f]{64}"\}\n$/);
     expect(readFileSync(`${file}.partial`, 'utf8')).toBe('mine');
     await user.ping();
+    await user.close();
+  });
+
+  test('that is interrupted leaves no file, although the store does not answer', async () => {
+    await usedStoreIn(folders.store);
+    const { database: user } = await openNode({ env: env() });
+    const holder = await sessionWith(folders.store);
+    await holder.query('begin');
+    const file = folders.file('interrupted.ndjson');
+    const TMPDIR = dirname(folders.file('interrupted'));
+    const before = readdirSync(TMPDIR);
+    const added = () => readdirSync(TMPDIR).filter((name) => !before.includes(name));
+    for (const [signal, code] of [['SIGINT', 130], ['SIGTERM', 143]] as const) {
+      for (const target of [file, '-']) {
+        const { child, ended } = run('cli', ['backup', target], { ...env(), TMPDIR });
+        await eventually(async () => added().length === 1);
+        child.kill(signal);
+        expect(await ended).toMatchObject({ code, signal: null, stdout: '', stderr: '' });
+        expect(added()).toEqual([]);
+      }
+    }
+    await holder.end();
     await user.close();
   });
 
