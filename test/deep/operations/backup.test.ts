@@ -143,7 +143,10 @@ onEmbedded('a backup of the embedded store (skipped on PostgreSQL, which has its
     const TMPDIR = dirname(folders.file('interrupted'));
     const before = readdirSync(TMPDIR);
     const added = () => readdirSync(TMPDIR).filter((name) => !before.includes(name));
-    for (const [signal, code] of [['SIGINT', 130], ['SIGTERM', 143]] as const) {
+    for (const [signal, code] of [
+      ['SIGINT', 130],
+      ['SIGTERM', 143],
+    ] as const) {
       for (const target of [file, '-']) {
         const { child, ended } = run('cli', ['backup', target], { ...env(), TMPDIR });
         await eventually(async () => added().length === 1);
