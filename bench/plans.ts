@@ -2,9 +2,9 @@ import { MikroORM } from '@mikro-orm/postgresql';
 import type pg from 'pg';
 import { Batches } from '../src/database/batches.ts';
 import type { Database } from '../src/database/database.ts';
-import { type Pet, PetEntity } from '../src/pets/pet.entity.ts';
-import type { NewPet } from '../src/pets/pet.schemas.ts';
-import { Records } from '../src/storage/records/records.ts';
+import { type Pet, PetEntity } from '../src/modules/pets/pet.entity.ts';
+import type { NewPet } from '../src/modules/pets/pet.schemas.ts';
+import { Records } from '../src/records/records.ts';
 import { median } from './measure.ts';
 import type { PetStatus } from './workloads.ts';
 

@@ -24,18 +24,18 @@ import { lifecycle } from './api/http/lifecycle.ts';
 import { MemoryBudget } from './api/http/memory-budget.ts';
 import { routeHooks } from './api/http/route-hooks.ts';
 import { connections, overload, roomForConnections, serverOptions } from './api/http/server.ts';
+import type { Module } from './api/module.ts';
 import { graphiQL, sandboxPage } from './api/pages/explorers.ts';
 import { pages } from './api/pages/pages.ts';
 import { assistants, openApi, section } from './api/rest/openapi.ts';
 import { subscriptions } from './api/subscriptions/subscriptions.ts';
 import type { Config } from './config/config.ts';
+import { releasedVersion } from './config/version.ts';
 import type { Database } from './database/database.ts';
-import type { Module } from './module.ts';
 import { type CheckReadiness, health, readiness } from './runtime/health.ts';
 import { Log, type LogSettings } from './runtime/log/log.ts';
 import { loggingOptions, requestLog } from './runtime/log/request-log.ts';
 import type { Observers } from './runtime/telemetry/observers.ts';
-import { releasedVersion } from './version.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -9,8 +9,8 @@ import { doctorCommand, migrateCommand, schemaCommand } from './commands/mainten
 import { runProgram, withExamples } from './commands/program.ts';
 import { variables } from './config/config.ts';
 import type { Variable } from './config/variables.ts';
-import { startFailure } from './start-failure.ts';
-import { assertNode, releasedVersion } from './version.ts';
+import { assertNode, releasedVersion } from './config/version.ts';
+import { startFailure } from './process/start-failure.ts';
 
 /** Registers all commands. Each loads the service when it runs: help and usage errors come at once. */
 const program = new Command('animal-store')

@@ -4,9 +4,9 @@ import { ClusterWorker } from '@animal-store/cluster/worker';
 import { LogOutput } from '@animal-store/log/log-output';
 import closeWithGrace from 'close-with-grace';
 import { loadConfig } from './config/config.ts';
+import { assertNode } from './config/version.ts';
+import { startFailure } from './process/start-failure.ts';
 import { Log, type LogSettings } from './runtime/log/log.ts';
-import { startFailure } from './start-failure.ts';
-import { assertNode } from './version.ts';
 
 const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const;
 // close-with-grace must not handle these. V8 turns the SIGSEGV of a WebAssembly trap into an exception, and a real
@@ -50,8 +50,12 @@ async function main(): Promise<void> {
   };
   const service =
     count > 1
-      ? await (await import('./supervise.ts')).supervise(options, { program: import.meta.filename, count, onGiveUp })
-      : await (await import('./serve.ts')).serve(options);
+      ? await (await import('./process/supervise.ts')).supervise(options, {
+          program: import.meta.filename,
+          count,
+          onGiveUp,
+        })
+      : await (await import('./process/serve.ts')).serve(options);
 
   let reason: string | undefined;
   const { close } = closeWithGrace(

@@ -63,7 +63,7 @@ async function build() {
   const force = existsSync(stamp) ? [] : ['--force'];
   if (!(await run(compiler, '-b', root, '--incremental', ...force))) return failed('the sources do not compile');
   removeOrphans();
-  if (!(await run(join(dist, 'src/prepare.js')))) return failed('the build has failed');
+  if (!(await run(join(dist, 'src/process/prepare.js')))) return failed('the build has failed');
   writeFileSync(stamp, '');
   utimesSync(stamp, new Date(began), new Date(began));
   process.stderr.write(

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest, preValidationHookHandler, RouteOp
 import fastifyPlugin from 'fastify-plugin';
 import type { TObject } from 'typebox';
 import { StoreError } from '../errors.ts';
-import { mostItems } from '../storage/input/page.ts';
+import { mostItems } from '../validation/page.ts';
 import { windowSeconds } from './limits/limiter.ts';
 import type { Quota, QuotaState, ReturnUnusedUnits } from './limits/quota.ts';
 

@@ -3,11 +3,14 @@ import { ApiKey, KeyEvent } from '../access/keys/api-key.entity.ts';
 import { type Config, loadConfig } from '../config/config.ts';
 import { Database, type DatabaseOptions, type Model } from '../database/database.ts';
 import { isUnmigrated } from '../database/postgres-errors.ts';
-import { preparedStore } from '../prepared-store.ts';
+import { preparedStore } from '../process/prepared-store.ts';
 
 /** The configured store, with the tables of all modules. @param env overrides variables */
 export async function configuredStore(env: Record<string, string> = {}) {
-  const [{ modelOf }, { modules }] = await Promise.all([import('../mikro-orm.config.ts'), import('../modules.ts')]);
+  const [{ modelOf }, { modules }] = await Promise.all([
+    import('../modules/mikro-orm.config.ts'),
+    import('../modules/modules.ts'),
+  ]);
   const config = loadConfig({ ...process.env, ...env });
   const options = optionsOf(config);
   return { config, options, model: modelOf(modules) };

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import type { Collection, PickOne } from '../module.ts';
-import { type Int64, int64FromText } from '../storage/input/int64.ts';
+import type { Collection, PickOne } from '../api/module.ts';
+import { type Int64, int64FromText } from '../validation/int64.ts';
 import { type FormatName, formatOf, formats, type Line } from './formats.ts';
 import { exitCodes, interruption, json, Progress, printable, show, whole, withExamples } from './program.ts';
 import type { Imported, TransferObserver } from './transfer.ts';
@@ -163,7 +163,7 @@ async function withCollection(
   name: string | undefined,
   work: (collection: Collection, maxLength: number) => Promise<void>,
 ): Promise<void> {
-  const [{ withDatabase }, { modules }] = await Promise.all([import('./context.ts'), import('../modules.ts')]);
+  const [{ withDatabase }, { modules }] = await Promise.all([import('./context.ts'), import('../modules/modules.ts')]);
   await withDatabase((database, { http }) => {
     const collections = modules.flatMap((module) => module.open({ database }).collections ?? []);
     const found = collections.find((one) => name === undefined || one.name === name);

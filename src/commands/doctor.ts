@@ -2,7 +2,7 @@ import { existsSync, statfsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { loadConfig } from '../config/config.ts';
 import { Database } from '../database/database.ts';
-import { startFailure } from '../start-failure.ts';
+import { startFailure } from '../process/start-failure.ts';
 import { configuredStore } from './context.ts';
 
 export interface Finding {

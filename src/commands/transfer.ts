@@ -5,12 +5,12 @@ import { addAbortSignal, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { exact } from '@animal-store/exact-json';
 import { Type } from 'typebox';
+import type { Collection } from '../api/module.ts';
 import { isDataError } from '../database/postgres-errors.ts';
 import { StoreError } from '../errors.ts';
-import type { Collection } from '../module.ts';
-import { checker } from '../storage/input/check.ts';
-import type { Int64 } from '../storage/input/int64.ts';
-import { pageLimit, pageQueryMembers } from '../storage/input/page.ts';
+import { checker } from '../validation/check.ts';
+import type { Int64 } from '../validation/int64.ts';
+import { pageLimit, pageQueryMembers } from '../validation/page.ts';
 import { assertFree, writeWhole } from './files.ts';
 import { columnsOf, type Format, type Line } from './formats.ts';
 

@@ -87,8 +87,8 @@ function git(...command: string[]): string | undefined {
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const { contracts } = await import(pathToFileURL('dist/src/contracts.js').href);
-  const { modules } = await import(pathToFileURL('dist/src/modules.js').href);
+  const { contracts } = await import(pathToFileURL('dist/src/commands/contracts.js').href);
+  const { modules } = await import(pathToFileURL('dist/src/modules/modules.js').href);
   const { holds, report } = await checkLock(await contracts(modules), lockedContracts());
   console[holds ? 'log' : 'error'](report);
   process.exitCode = holds ? 0 : 1;

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
-import { modelOf } from '../../src/mikro-orm.config.ts';
-import { modules } from '../../src/modules.ts';
+import { modelOf } from '../../src/modules/mikro-orm.config.ts';
+import { modules } from '../../src/modules/modules.ts';
 import { sql } from '../support/database-access.ts';
 import { expect, test } from '../support/jest.ts';
 import { storeForAll } from '../support/store.ts';

@@ -1,7 +1,7 @@
 // runs: embedded, postgres
 
-import type { Int64 } from '../../src/storage/input/int64.ts';
-import { LiveList } from '../../src/storage/records/live-list.ts';
+import { LiveList } from '../../src/records/live-list.ts';
+import type { Int64 } from '../../src/validation/int64.ts';
 import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { eventually } from '../support/process.ts';
 

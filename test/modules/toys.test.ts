@@ -3,8 +3,8 @@
 import { hash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { DeprecationUsage } from '../../src/access/deprecations/usage.ts';
-import { contracts } from '../../src/contracts.ts';
-import { modules } from '../../src/modules.ts';
+import { contracts } from '../../src/commands/contracts.ts';
+import { modules } from '../../src/modules/modules.ts';
 import { citusLayout } from '../support/citus.ts';
 import { sql } from '../support/database-access.ts';
 import { openStream } from '../support/events.ts';

@@ -1,8 +1,8 @@
 import { hash, randomBytes } from 'node:crypto';
 import { loadConfig } from '../../src/config/config.ts';
 import { Database } from '../../src/database/database.ts';
-import { modelOf } from '../../src/mikro-orm.config.ts';
-import { modules } from '../../src/modules.ts';
+import { modelOf } from '../../src/modules/mikro-orm.config.ts';
+import { modules } from '../../src/modules/modules.ts';
 import type { TestDatabase } from './database.ts';
 import { eventually } from './process.ts';
 import { connected, query } from './query.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { type EmbeddedPostgres, openEmbeddedPostgres } from '@animal-store/pglite-server';
-import { preparedStore } from '../../src/prepared-store.ts';
+import { preparedStore } from '../../src/process/prepared-store.ts';
 import { citusLayout, createOnCluster } from './citus.ts';
 import { newFolder } from './folder.ts';
 import { query } from './query.ts';

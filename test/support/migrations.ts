@@ -2,8 +2,8 @@ import type { MigrationObject } from '@mikro-orm/core';
 import { Migration } from '@mikro-orm/migrations';
 import { loadConfig } from '../../src/config/config.ts';
 import { Database } from '../../src/database/database.ts';
-import { modelOf } from '../../src/mikro-orm.config.ts';
-import { modules } from '../../src/modules.ts';
+import { modelOf } from '../../src/modules/mikro-orm.config.ts';
+import { modules } from '../../src/modules/modules.ts';
 import type { TestDatabase } from './database.ts';
 
 /** A migration of the next release. @param isTransactional false for one that opts out of its transaction */

@@ -1,13 +1,13 @@
 import type { ApolloServerPlugin } from '@apollo/server';
 import type { FastifyInstance } from 'fastify';
 import { ApiKeyService } from '../../src/access/keys/api-key.service.ts';
+import type { Module } from '../../src/api/module.ts';
 import { type AppOptions, buildApp } from '../../src/app.ts';
 import { type Config, loadConfig } from '../../src/config/config.ts';
 import { Database } from '../../src/database/database.ts';
-import { modelOf } from '../../src/mikro-orm.config.ts';
-import type { Module } from '../../src/module.ts';
-import { modules } from '../../src/modules.ts';
-import { preparedStore } from '../../src/prepared-store.ts';
+import { modelOf } from '../../src/modules/mikro-orm.config.ts';
+import { modules } from '../../src/modules/modules.ts';
+import { preparedStore } from '../../src/process/prepared-store.ts';
 import type { Observers } from '../../src/runtime/telemetry/observers.ts';
 import { citusLayout } from './citus.ts';
 import { Contract } from './contract.ts';

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { FastifyRequest, onSendHookHandler, preValidationHookHandler, RouteOptions } from 'fastify';
 import { StoreError } from '../../errors.ts';
-import type { IdempotencyClaim } from '../../storage/records/insertions.ts';
+import type { IdempotencyClaim } from '../../records/insertions.ts';
 import { mayWrite } from '../keys/bearer.ts';
 
 declare module 'fastify' {

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
+import { type Deadline, noDeadline } from '../../call-context.ts';
 import type { Batches, Database, Statement } from '../../database/database.ts';
-import { type Deadline, noDeadline } from '../../deadline.ts';
 import { StoreError } from '../../errors.ts';
 import type { KeyObserver } from '../../runtime/telemetry/observers.ts';
 import type { FailureLimit } from '../limits/failure-limit.ts';

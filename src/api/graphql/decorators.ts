@@ -3,8 +3,8 @@ import { GraphQLError, type GraphQLSchema } from 'graphql';
 import { ArgsType, createParameterDecorator, Extensions, Field, type PubSub, Subscription } from 'type-graphql';
 import { claimOf, notRepeatable } from '../../access/idempotency/idempotency-key.ts';
 import { StoreError } from '../../errors.ts';
-import { int64, int64FromText } from '../../storage/input/int64.ts';
-import type { IdempotencyClaim } from '../../storage/records/insertions.ts';
+import type { IdempotencyClaim } from '../../records/insertions.ts';
+import { int64, int64FromText } from '../../validation/int64.ts';
 import type { GraphQLContext, Operation } from './operation.ts';
 import { ID } from './types.ts';
 

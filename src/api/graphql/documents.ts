@@ -10,7 +10,7 @@ import {
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import { deprecatedFieldsIn } from '../../access/deprecations/deprecation.ts';
-import { mostItems } from '../../storage/input/page.ts';
+import { mostItems } from '../../validation/page.ts';
 import { type Apollo, cacheLimits } from './apollo.ts';
 import type { GraphQLContext, GraphQLOptions, Operation, Result } from './operation.ts';
 

@@ -3,10 +3,10 @@ import { subgraph } from '@animal-store/graphql-subgraph';
 import { defaultFieldResolver, type GraphQLObjectType, type GraphQLSchema } from 'graphql';
 import { buildSchema, type MiddlewareFn, type NonEmptyArray } from 'type-graphql';
 import { forbidden, hasScope } from '../../access/keys/bearer.ts';
-import type { Deadline } from '../../deadline.ts';
+import type { Deadline } from '../../call-context.ts';
 import { StoreError } from '../../errors.ts';
-import { type Int64, int64FromText } from '../../storage/input/int64.ts';
-import { mostItems, pageLimit } from '../../storage/input/page.ts';
+import { type Int64, int64FromText } from '../../validation/int64.ts';
+import { mostItems, pageLimit } from '../../validation/page.ts';
 import { makeLive, noPubSub } from './decorators.ts';
 import type { GraphQLContext } from './operation.ts';
 

@@ -5,16 +5,9 @@ import { GraphQLError, GraphQLID, GraphQLScalarType, Kind, print, type ValueNode
 import { ArgsType, type ClassType, Field, Int, ObjectType, Root } from 'type-graphql';
 import { type TObject, Type } from 'typebox';
 import { StoreError } from '../../errors.ts';
-import { type Checked, checker } from '../../storage/input/check.ts';
-import { type Int64, int64FromText } from '../../storage/input/int64.ts';
-import {
-  maxExactTotal,
-  type Page,
-  type PageQuery,
-  pageLimit,
-  type Total,
-  totalCost,
-} from '../../storage/input/page.ts';
+import { type Checked, checker } from '../../validation/check.ts';
+import { type Int64, int64FromText } from '../../validation/int64.ts';
+import { maxExactTotal, type Page, type PageQuery, pageLimit, type Total, totalCost } from '../../validation/page.ts';
 
 /** Types shared by all modules: ids, and lists as arrays and as connections. */
 

@@ -13,7 +13,7 @@ import type {
 } from 'fastify';
 import type { Static, TSchema } from 'typebox';
 import { StoreError } from '../../errors.ts';
-import type { Checked } from '../../storage/input/check.ts';
+import type { Checked } from '../../validation/check.ts';
 import { isRead } from './headers.ts';
 import { large, type MemoryBudget } from './memory-budget.ts';
 

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
-import type { Deadline, RequestTrace } from '../../deadline.ts';
+import type { Deadline, RequestTrace } from '../../call-context.ts';
 import type { RequestEnd, RequestObserver } from '../../runtime/telemetry/observers.ts';
 import { sendError } from './failures.ts';
 import { dataHeaders, isRead } from './headers.ts';

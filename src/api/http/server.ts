@@ -6,7 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOption
 import fastifyPlugin from 'fastify-plugin';
 import type { TObject } from 'typebox';
 import { tryAgain } from '../../errors.ts';
-import { checker } from '../../storage/input/check.ts';
+import { checker } from '../../validation/check.ts';
 import { answerMalformed } from './malformed.ts';
 
 declare module 'fastify' {

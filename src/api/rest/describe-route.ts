@@ -2,7 +2,7 @@ import type { FastifyContextConfig, FastifyInstance, FastifySchema, RouteOptions
 import type { TObject } from 'typebox';
 import { longestKey, notRepeatable } from '../../access/idempotency/idempotency-key.ts';
 import { StoreError } from '../../errors.ts';
-import { checker } from '../../storage/input/check.ts';
+import { checker } from '../../validation/check.ts';
 import { badHost } from '../http/addresses.ts';
 import { failure, headerSchema, type Response } from './documented-responses.ts';
 

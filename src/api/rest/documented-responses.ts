@@ -1,6 +1,6 @@
 import { type TSchema, Type } from 'typebox';
 import { type ErrorCode, httpStatusOf, restCodes } from '../../errors.ts';
-import { maxExactTotal, pageLimit } from '../../storage/input/page.ts';
+import { maxExactTotal, pageLimit } from '../../validation/page.ts';
 
 /** The specification's Error. */
 const ErrorSchema = Type.Object(

@@ -1,8 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { StoreError } from '../../errors.ts';
-import type { Int64 } from '../../storage/input/int64.ts';
-import type { Page, Total } from '../../storage/input/page.ts';
-import { serialiseOnce } from '../../storage/records/records.ts';
+import { serialiseOnce } from '../../records/records.ts';
+import type { Int64 } from '../../validation/int64.ts';
+import type { Page, Total } from '../../validation/page.ts';
 import { origin } from '../http/addresses.ts';
 import { contentTag, varyBy } from '../http/headers.ts';
 

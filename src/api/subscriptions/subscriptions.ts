@@ -13,9 +13,9 @@ import {
   type GraphQLSchema,
 } from 'graphql';
 import { StoreError, storeErrorOf, tryAgain } from '../../errors.ts';
+import type { Addition } from '../../records/live-list.ts';
+import { serialiseOnce } from '../../records/records.ts';
 import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
-import type { Addition } from '../../storage/records/live-list.ts';
-import { serialiseOnce } from '../../storage/records/records.ts';
 import { executionOptions } from '../graphql/apollo.ts';
 import { formatError, logErrors } from '../graphql/format-error.ts';
 import type { GraphQLContext, Operation } from '../graphql/operation.ts';

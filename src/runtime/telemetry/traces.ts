@@ -13,8 +13,8 @@ import {
 } from '@opentelemetry/api';
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import type { Logger } from 'pino';
+import type { Deadline, RequestTrace } from '../../call-context.ts';
 import type { DatabaseObserver } from '../../database/database.ts';
-import type { Deadline, RequestTrace } from '../../deadline.ts';
 import { type ErrorCode, httpStatusOf } from '../../errors.ts';
 import { codeLabel, methodLabel, other, routeLabel } from './labels.ts';
 import type { Observers, OperationObserver, RequestObserver } from './observers.ts';

@@ -12,7 +12,7 @@ beforeAll(async () => {
     cpSync(path, join(folder, path), { recursive: true });
   }
   for (const path of ['src', 'migrations', 'web/explorer/dist']) mkdirSync(join(folder, path), { recursive: true });
-  write('src/prepare.ts', 'console.error("prepared");\n');
+  write('src/process/prepare.ts', 'console.error("prepared");\n');
   write('src/word.ts', 'export const word: string = "one";\n');
   write('src/cli.ts', 'import { word } from "./word.ts";\nconsole.log(word, ...process.argv.slice(2));\n');
   symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));

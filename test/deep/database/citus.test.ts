@@ -3,8 +3,8 @@
 import { buildApp } from '../../../src/app.ts';
 import { loadConfig } from '../../../src/config/config.ts';
 import { Database } from '../../../src/database/database.ts';
-import { modelOf } from '../../../src/mikro-orm.config.ts';
-import { modules } from '../../../src/modules.ts';
+import { modelOf } from '../../../src/modules/mikro-orm.config.ts';
+import { modules } from '../../../src/modules/modules.ts';
 import { citusLayout, nodesOf } from '../../support/citus.ts';
 import { createEmptyDatabase } from '../../support/database.ts';
 import { sentDuring, sql, stock } from '../../support/database-access.ts';

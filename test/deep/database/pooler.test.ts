@@ -3,8 +3,8 @@
 import { readFileSync } from 'node:fs';
 import { loadConfig } from '../../../src/config/config.ts';
 import { Database } from '../../../src/database/database.ts';
-import { modelOf } from '../../../src/mikro-orm.config.ts';
-import { modules } from '../../../src/modules.ts';
+import { modelOf } from '../../../src/modules/mikro-orm.config.ts';
+import { modules } from '../../../src/modules/modules.ts';
 import { send } from '../../support/http.ts';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { eventually, killAll, onPlainPostgres, type ServerProcess, startServer } from '../../support/process.ts';

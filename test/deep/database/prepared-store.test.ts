@@ -20,7 +20,7 @@ import { onPostgres, runFile } from '../../support/process.ts';
     const modeOf = (...path: string[]) => statSync(join(folder, ...path)).mode & 0o777;
     /** Runs several preparations at once. */
     const prepare = async (count = 1) => {
-      const builds = Array.from({ length: count }, () => runFile(join(dist, 'src/prepare.js'), [], {}).ended);
+      const builds = Array.from({ length: count }, () => runFile(join(dist, 'src/process/prepare.js'), [], {}).ended);
       for (const ended of await Promise.all(builds)) expect(ended).toMatchObject({ code: 0, stderr: '' });
       const made = readdirSync(dist).filter((name) => name.includes('prepared-store'));
       expect(made).toEqual([expect.stringMatching(/^prepared-store-[0-9a-f]{16}$/)]);

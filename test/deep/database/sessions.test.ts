@@ -1,8 +1,8 @@
 // runs: embedded, postgres, pgbouncer
 
-import { petQuerySchema } from '../../../src/pets/pet.schemas.ts';
-import { PetService } from '../../../src/pets/pet.service.ts';
-import { checker } from '../../../src/storage/input/check.ts';
+import { petQuerySchema } from '../../../src/modules/pets/pet.schemas.ts';
+import { PetService } from '../../../src/modules/pets/pet.service.ts';
+import { checker } from '../../../src/validation/check.ts';
 import { createEmptyDatabase } from '../../support/database.ts';
 import { sql } from '../../support/database-access.ts';
 import { databaseForEach } from '../../support/each.ts';

@@ -2,8 +2,8 @@ import { mkdir, open, readdir, readFile, rm, symlink, writeFile } from 'node:fs/
 import { join, resolve } from 'node:path';
 import { loadConfig } from '../../../src/config/config.ts';
 import { Database } from '../../../src/database/database.ts';
-import { modelOf } from '../../../src/mikro-orm.config.ts';
-import { modules } from '../../../src/modules.ts';
+import { modelOf } from '../../../src/modules/mikro-orm.config.ts';
+import { modules } from '../../../src/modules/modules.ts';
 import { sql } from '../../support/database-access.ts';
 import { newFolder } from '../../support/folder.ts';
 import { graphqlText } from '../../support/graphql.ts';

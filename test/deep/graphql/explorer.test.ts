@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { getIntrospectionQuery } from 'graphql';
 import type { Example } from '../../../src/api/pages/explorers.ts';
-import { modules } from '../../../src/modules.ts';
+import { modules } from '../../../src/modules/modules.ts';
 import { graphqlText } from '../../support/graphql.ts';
 import { send } from '../../support/http.ts';
 import { expect, test } from '../../support/jest.ts';

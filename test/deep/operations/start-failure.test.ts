@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseUnavailable } from '../../../src/database/postgres-errors.ts';
 import { tryAgain } from '../../../src/errors.ts';
-import { startFailure } from '../../../src/start-failure.ts';
+import { startFailure } from '../../../src/process/start-failure.ts';
 import { databaseForEach } from '../../support/each.ts';
 import { newFolder } from '../../support/folder.ts';
 import { expect, test } from '../../support/jest.ts';

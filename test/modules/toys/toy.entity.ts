@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import type { LiveList } from '../../../src/storage/records/live-list.ts';
-import type { Records, Row } from '../../../src/storage/records/records.ts';
+import type { LiveList } from '../../../src/records/live-list.ts';
+import type { Records, Row } from '../../../src/records/records.ts';
 import type { NewToy } from './toy.schemas.ts';
 
 /** What a toy is for. */

@@ -3,8 +3,8 @@ import type { DeprecatedField } from '../../../src/access/deprecations/deprecati
 import { FollowArgs, type IdempotencyClaim, Live, Repeatable } from '../../../src/api/graphql/decorators.ts';
 import type { GraphQLContext } from '../../../src/api/graphql/operation.ts';
 import { ConnectionArgs, connectionChecker, ID, ListArgs, toConnection } from '../../../src/api/graphql/types.ts';
-import { checker } from '../../../src/storage/input/check.ts';
-import { int64FromText } from '../../../src/storage/input/int64.ts';
+import { checker } from '../../../src/validation/check.ts';
+import { int64FromText } from '../../../src/validation/int64.ts';
 import { type LiveToys, ToyKind, type Toys } from './toy.entity.ts';
 import { newToySchema, toyQuerySchema } from './toy.schemas.ts';
 import { getToyDeprecation, NewToyInput, ToyConnection, ToyType } from './toy.types.ts';

@@ -1,6 +1,6 @@
 import { Field, GraphQLISODateTime, InputType, ObjectType, registerEnumType } from 'type-graphql';
 import { connectionOf, ID } from '../../../src/api/graphql/types.ts';
-import type { Int64 } from '../../../src/storage/input/int64.ts';
+import type { Int64 } from '../../../src/validation/int64.ts';
 import { ToyKind } from './toy.entity.ts';
 
 /** Deprecates `getToy` and `Query.toy`. */

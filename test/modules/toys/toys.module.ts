@@ -1,7 +1,7 @@
 import { Migration } from '@mikro-orm/migrations';
-import type { Module } from '../../../src/module.ts';
-import { LiveList } from '../../../src/storage/records/live-list.ts';
-import { Records } from '../../../src/storage/records/records.ts';
+import type { Module } from '../../../src/api/module.ts';
+import { LiveList } from '../../../src/records/live-list.ts';
+import { Records } from '../../../src/records/records.ts';
 import { ToyEntity, type Toys } from './toy.entity.ts';
 import { ToyResolver } from './toy.resolver.ts';
 import { toyRoutes } from './toy.routes.ts';

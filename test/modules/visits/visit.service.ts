@@ -1,14 +1,14 @@
 import { defineEntity, type EntityManager, type InferEntity, LockMode, p } from '@mikro-orm/core';
 import { Type } from 'typebox';
+import { type Deadline, noDeadline } from '../../../src/call-context.ts';
 import type { Database } from '../../../src/database/database.ts';
 import { sqlState, unavailable } from '../../../src/database/postgres-errors.ts';
-import { type Deadline, noDeadline } from '../../../src/deadline.ts';
 import { StoreError } from '../../../src/errors.ts';
-import { enumSchema, type Input, int64Schema, textSchema, use, withDefault } from '../../../src/storage/input/check.ts';
-import type { Int64 } from '../../../src/storage/input/int64.ts';
-import { type Page, pageQueryMembers } from '../../../src/storage/input/page.ts';
-import type { IdempotencyClaim } from '../../../src/storage/records/insertions.ts';
-import { Records, type Row } from '../../../src/storage/records/records.ts';
+import type { IdempotencyClaim } from '../../../src/records/insertions.ts';
+import { Records, type Row } from '../../../src/records/records.ts';
+import { enumSchema, type Input, int64Schema, textSchema, use, withDefault } from '../../../src/validation/check.ts';
+import type { Int64 } from '../../../src/validation/int64.ts';
+import { type Page, pageQueryMembers } from '../../../src/validation/page.ts';
 
 const VisitStatus = { planned: 'planned', done: 'done' } as const;
 

@@ -1,9 +1,9 @@
 import type { Routes } from '../../../src/api/http/input.ts';
+import type { Module } from '../../../src/api/module.ts';
 import { failure, pageOf, success } from '../../../src/api/rest/documented-responses.ts';
 import { sendPage } from '../../../src/api/rest/responses.ts';
-import type { Module } from '../../../src/module.ts';
-import { int64FromText } from '../../../src/storage/input/int64.ts';
-import { idSchema } from '../../../src/storage/input/page.ts';
+import { int64FromText } from '../../../src/validation/int64.ts';
+import { idSchema } from '../../../src/validation/page.ts';
 import { migrationOf } from '../../support/migrations.ts';
 import {
   newVisitSchema,

@@ -1,0 +1,78 @@
+import { Arg, Args, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';
+import type { DeprecatedField } from '../../access/deprecations/deprecation.ts';
+import { FollowArgs, type IdempotencyClaim, Live, Repeatable } from '../../api/graphql/decorators.ts';
+import type { GraphQLContext } from '../../api/graphql/operation.ts';
+import { ConnectionArgs, connectionChecker, ID, ListArgs, toConnection } from '../../api/graphql/types.ts';
+import { checker } from '../../validation/check.ts';
+import { int64FromText } from '../../validation/int64.ts';
+import { PetStatus } from './pet.entity.ts';
+import { newPetSchema, petQuerySchema } from './pet.schemas.ts';
+import type { PetService } from './pet.service.ts';
+import { getPetDeprecation, getPetRemovalDay, NewPetInput, PetConnection, PetType } from './pet.types.ts';
+
+const deprecationReason = `Use \`pets\` with its \`status\` argument; \`pet\` will be removed on ${getPetRemovalDay}.`;
+const withStatus = { nullable: true, description: 'Only animals with this status.' };
+
+const queryOf = checker(petQuerySchema, { isLenient: true });
+const newPetOf = checker(newPetSchema, { isLenient: true });
+const queryOfConnection = connectionChecker(petQuerySchema);
+
+/** The GraphQL API of the catalogue. */
+@Resolver()
+export class PetResolver {
+  constructor(private readonly service: PetService) {}
+
+  @Query(() => [PetType], {
+    description: 'Lists animals by ascending id, optionally filtered by availability.',
+  })
+  async pets(
+    @Args(() => ListArgs) args: ListArgs,
+    @Arg('status', () => PetStatus, withStatus) status: PetStatus | null | undefined,
+    @Ctx() { call }: GraphQLContext,
+  ): Promise<readonly PetType[]> {
+    return (await this.service.list(queryOf({ ...args, status }), call)).items;
+  }
+
+  @Query(() => PetConnection, { description: 'The same list as a Relay connection.' })
+  async petsConnection(
+    @Args(() => ConnectionArgs) args: ConnectionArgs,
+    @Arg('status', () => PetStatus, withStatus) status: PetStatus | null | undefined,
+    @Ctx() { call }: GraphQLContext,
+  ) {
+    const query = queryOfConnection({ ...args, status });
+    return toConnection(await this.service.list(query, call), () => this.service.count(query, call));
+  }
+
+  @Extensions({ deprecation: getPetDeprecation } satisfies DeprecatedField)
+  @Query(() => PetType, {
+    nullable: true,
+    description: 'Fetches one animal; null when there is none.',
+    deprecationReason,
+  })
+  async pet(
+    @Arg('id', () => ID, { description: 'The id of the animal.' }) id: string,
+    @Ctx() { call }: GraphQLContext,
+  ): Promise<PetType | null> {
+    return this.service.find(int64FromText(id), call);
+  }
+
+  @Mutation(() => PetType, {
+    description:
+      'Adds an animal. It is stored durably when it is answered. The header Idempotency-Key makes it safe to send again.',
+  })
+  async createPet(
+    @Arg('input', () => NewPetInput, { description: 'The animal.' }) input: NewPetInput,
+    @Ctx() { call }: GraphQLContext,
+    @Repeatable() claim: IdempotencyClaim | undefined,
+  ): Promise<PetType> {
+    return this.service.create(newPetOf(input), call, claim);
+  }
+
+  @Live(() => PetType, { description: 'Animals as they are added, by ascending id: those after an id, then new ones.' })
+  petAdded(
+    @Args(() => FollowArgs) args: FollowArgs,
+    @Arg('status', () => PetStatus, withStatus) status: PetStatus | null | undefined,
+  ) {
+    return this.service.added(queryOf({ ...args, status }));
+  }
+}

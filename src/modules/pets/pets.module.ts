@@ -1,0 +1,26 @@
+import { CreatePetAndApiKey } from '../../../migrations/2026_11_20_120000_create_pet_and_api_key.ts';
+import type { Module } from '../../api/module.ts';
+import { PetEntity } from './pet.entity.ts';
+import { petExamples } from './pet.examples.ts';
+import { PetResolver } from './pet.resolver.ts';
+import { petRoutes } from './pet.routes.ts';
+import { samplePet } from './pet.sample.ts';
+import { newPetSchema, petSchema } from './pet.schemas.ts';
+import { PetService } from './pet.service.ts';
+
+/** The catalogue of pets. */
+export const petsModule: Module = {
+  tag: { name: 'Pets', description: 'The catalogue of animals.' },
+  entities: [PetEntity],
+  migrations: [{ name: '2026_11_20_120000_create_pet_and_api_key', class: CreatePetAndApiKey }],
+  examples: petExamples,
+  open({ database }) {
+    const pets = new PetService(database);
+    return {
+      collections: [{ name: 'pets', input: newPetSchema, item: petSchema, service: pets, sample: samplePet }],
+      routes: (app) => petRoutes(app, pets),
+      resolvers: [new PetResolver(pets)],
+      references: { Pet: (id, deadline) => pets.find(id, deadline) },
+    };
+  },
+};

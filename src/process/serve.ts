@@ -1,0 +1,146 @@
+import { resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+import type { ClusterWorker } from '@animal-store/cluster/worker';
+import type { LogOutput } from '@animal-store/log/log-output';
+import { Redactor } from '@animal-store/log/redactor';
+import type { FastifyInstance } from 'fastify';
+import { secretPrefix } from '../access/keys/secret.ts';
+import { sendError } from '../api/http/failures.ts';
+import { dataHeaders } from '../api/http/headers.ts';
+import type { AppOptions } from '../app.ts';
+import type { Config } from '../config/config.ts';
+import { releasedVersion } from '../config/version.ts';
+import { Database, type DatabaseOptions } from '../database/database.ts';
+import { tryAgain } from '../errors.ts';
+import { modelOf } from '../modules/mikro-orm.config.ts';
+import { modules } from '../modules/modules.ts';
+import { type CheckReadiness, openOperationsPort } from '../runtime/health.ts';
+import type { Log, LogSettings } from '../runtime/log/log.ts';
+import { Telemetry, type TelemetryOptions } from '../runtime/telemetry/telemetry.ts';
+import { preparedStore } from './prepared-store.ts';
+import { logStarted } from './welcome.ts';
+
+/** The service in this process, or the parent of the workers. `main.ts` runs it. */
+export interface Service {
+  /** Logs that the service listens; undefined in a worker, whose parent logs it. */
+  logStarted: (() => Promise<void>) | undefined;
+  /** How long (ms) `drain` and `close` may take beyond the configured times. */
+  closing: number;
+  /** @param delay how long (ms) new requests are still served @returns whether all requests were finished */
+  drain(delay: number): Promise<boolean>;
+  close(): Promise<void>;
+  /** Describes the work still in progress, for the log. */
+  left(): { requests: number } | { workers: number };
+}
+
+/** The parts that a process creates before it serves or starts workers. */
+export interface ProcessOptions {
+  config: Config;
+  log: Log;
+  output: LogOutput;
+  /** This process, when it is a worker. */
+  worker: ClusterWorker<LogSettings> | undefined;
+  /** Called when the embedded store crashes. */
+  onLost(error: Error): void;
+}
+
+/** Maximum number of connections in the kernel's accept queue; Linux allows 4096 by default. */
+const backlog = 4096;
+
+/** Serves in this process. */
+export async function serve(options: ProcessOptions): Promise<Service> {
+  const { config, log, worker } = options;
+  const telemetry = await openTelemetry(options, worker ? 'worker' : 'alone');
+  const { observers } = telemetry;
+  const database = await openDatabase(options, { observers: observers.databases });
+  let app: FastifyInstance | undefined;
+  const check: CheckReadiness = () => {
+    if (!app) throw tryAgain('The service is starting.');
+    return app.checkReadiness();
+  };
+  const operations = await openOperations(options, telemetry, check);
+  const { buildApp } = await import('../app.ts');
+  const apolloPlugins = await pluginsIn(config.apolloPlugins);
+  app = await buildApp({ config, database, modules, apolloPlugins, log, worker, observers });
+  const served = app;
+  const address = await served.listen({ port: config.port, host: config.host, backlog });
+  worker?.ready(address);
+  return {
+    logStarted: worker ? undefined : () => logStarted(options, database, address),
+    closing: telemetry.closing,
+    async drain(delay) {
+      served.startDraining();
+      if (delay > 0) await sleep(delay);
+      await served.close();
+      return true;
+    },
+    async close() {
+      await telemetry.close();
+      await operations?.close();
+      await database.close();
+    },
+    left: () => ({ requests: served.activeRequests.count }),
+  };
+}
+
+/** Loads plugins of Apollo Server. @param path of a module, whose default export is a plugin or an array of them */
+async function pluginsIn(path: string | undefined): Promise<NonNullable<AppOptions['apolloPlugins']>> {
+  if (!path) return [];
+  const module = await import(pathToFileURL(resolve(path)).href).catch((cause: Error) => {
+    throw new Error(`${path} (APOLLO_PLUGINS) cannot be loaded: ${cause.message}`, { cause });
+  });
+  const plugins = [module.default].flat();
+  if (plugins.every((plugin) => typeof plugin === 'object' && plugin !== null)) return plugins;
+  throw new Error(
+    `${path} (APOLLO_PLUGINS) must have a default export: a plugin of Apollo Server, or an array of them.`,
+  );
+}
+
+export function openTelemetry(options: ProcessOptions, role: TelemetryOptions['role']): Promise<Telemetry> {
+  const { config, log, output } = options;
+  return Telemetry.open({
+    version: releasedVersion(),
+    isMeasured: config.operations.port > 0,
+    role,
+    database: config.database.url ? 'postgres' : 'embedded',
+    hasTrustedDocuments: config.graphql.trustedDocuments !== undefined,
+    env: process.env,
+    log: log.logger,
+    output,
+    redactor: new Redactor(secretPrefix, config.keys.bootstrapKey),
+  });
+}
+
+/** Opens the operations port, if configured. It comes before the service's, so that a port in use fails the start. */
+export async function openOperations(
+  { config, log, worker }: ProcessOptions,
+  telemetry: Telemetry,
+  check: CheckReadiness,
+): Promise<FastifyInstance | undefined> {
+  if (config.operations.port === 0 || worker) return undefined;
+  const plugins = [log.page, ...telemetry.pages];
+  return openOperationsPort({ ...config.operations, check, plugins, headers: dataHeaders, sendError });
+}
+
+/** Opens and migrates the database. A worker does not migrate, because its parent has done so. */
+export async function openDatabase(
+  { config, log: { logger: log }, worker, onLost }: ProcessOptions,
+  overrides: Partial<DatabaseOptions>,
+): Promise<Database> {
+  const prepared = config.migrateOnStart ? preparedStore(config.database) : undefined;
+  const options = { ...config.database, log, prepared, onLost, ...overrides };
+  const database = await Database.open(options, modelOf(modules));
+  if (worker) return database;
+  const { advice } = database;
+  if (advice) log.warn({ statements: advice }, 'a pooler drops session settings: set them on the role');
+  await database.reach();
+  if (config.migrateOnStart) {
+    await database.migrate();
+    return database;
+  }
+  // `/readyz` answers 503 until they are applied.
+  const migrations = await database.pending();
+  if (migrations.length > 0) log.warn({ migrations }, 'migrations are waiting to be applied');
+  return database;
+}

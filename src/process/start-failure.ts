@@ -1,0 +1,30 @@
+import { isUnmigrated } from '../database/postgres-errors.ts';
+import { storeErrorOf } from '../errors.ts';
+
+/** Why the service did not start, in one readable line (an invalid configuration has a line for every mistake). */
+export function startFailure(error: unknown): string {
+  const { code, address, port, message, variables = '' } = error as ListenError;
+  if (code === 'EADDRINUSE') return `Port ${port} on ${address} is taken (${variables}PORT, ${variables}HOST).`;
+  if (code === 'EACCES' && port)
+    return `Port ${port} on ${address} may not be opened by this user (${variables}PORT, ${variables}HOST).`;
+  if (code === 'EADDRNOTAVAIL') return `${address} is no address of this machine (${variables}HOST).`;
+  if (isUnmigrated(error)) return 'The database has not been migrated (MIGRATE_ON_START; `npm run store -- migrate`).';
+  const failure = storeErrorOf(error);
+  if (failure?.code === 'SERVICE_UNAVAILABLE' && failure.cause !== undefined) {
+    return `The database (DATABASE_URL) cannot be reached: ${reasonOf(failure.cause)}`;
+  }
+  return message || String(error);
+}
+
+type ListenError = NodeJS.ErrnoException & {
+  address?: string;
+  port?: number;
+  /** Prefix of the variables with the address (`OPERATIONS_` or empty). */
+  variables?: string;
+};
+
+/** Returns the message of an error. An AggregateError, for a host with several addresses, has an empty one. */
+function reasonOf(cause: unknown): string {
+  if (cause instanceof AggregateError) return cause.errors.map(reasonOf).join('; ');
+  return cause instanceof Error ? cause.message : String(cause);
+}

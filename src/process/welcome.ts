@@ -1,0 +1,54 @@
+import type { LogOutput } from '@animal-store/log/log-output';
+import { ApiKeyService, actorOf, type IssuedKey } from '../access/keys/api-key.service.ts';
+import type { Config } from '../config/config.ts';
+import { releasedVersion } from '../config/version.ts';
+import type { Database } from '../database/database.ts';
+import type { Log } from '../runtime/log/log.ts';
+
+/** How long (ms) the welcome message waits for earlier log lines. */
+const lastLines = 500;
+
+/** Logs the address, and prints the first key of a new store. */
+export async function logStarted(
+  { config, log: { logger: log }, output }: { config: Config; log: Log; output: LogOutput },
+  database: Database,
+  address: string,
+): Promise<void> {
+  const envFile = process.env.ANIMAL_STORE_ENV_FILE || undefined;
+  const about = { version: releasedVersion(), nodejs: process.version, address, envFile, config: config.shown };
+  log.info(about, 'started');
+  if (config.keys.bootstrapKey) log.warn({ key: 0 }, 'a bootstrap key is set: it has all rights and never expires');
+  const first = database.embedded && !config.keys.bootstrapKey && (await firstKey(database));
+  if (!first) return;
+  log.info({ key: first.id }, 'first key issued');
+  await output.flush(lastLines);
+  process.stdout.write(welcome(address, first.key));
+}
+
+/** Only one of several servers that start on an empty store prints a key. */
+function firstKey(database: Database): Promise<IssuedKey | undefined> {
+  const actor = actorOf('start', process.env.SUDO_USER);
+  return database.exclusively(() => new ApiKeyService(database, actor).issueFirst());
+}
+
+/** The message for a new user, with commands to paste into a shell. */
+function welcome(address: string, key: string): string {
+  return `
+The animal store is open at ${address}. This is its first API key; it is shown only now:
+
+  ${key}
+
+Try it:
+
+  curl -H 'Authorization: Bearer ${key}' ${address}/v1/pets
+
+  curl -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\
+    -d '{"name":"Rex","categoryId":5}' ${address}/v1/pets
+
+  curl -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\
+    -d '{"query":"{ pets(limit: 5) { id name categoryId status } }"}' ${address}/graphql
+
+Explore:  ${address} (front page)   ${address}/graphiql (GraphiQL)   ${address}/docs (REST reference)
+
+`;
+}

@@ -1,0 +1,189 @@
+import { hash } from 'node:crypto';
+import { type Deadline, noDeadline } from '../call-context.ts';
+import type { Batches, Database } from '../database/database.ts';
+import { DatabaseUnavailable } from '../database/postgres-errors.ts';
+import { StoreError, tryAgain } from '../errors.ts';
+import { withTimeout } from '../runtime/with-timeout.ts';
+import type { Statements } from './statements.ts';
+import { parameterOf, type Table } from './table.ts';
+
+/** An idempotency key, with which a creation is executed at most once. */
+export interface IdempotencyClaim {
+  /** Id of the client's API key; 0 for the configured key. */
+  readonly keyId: number;
+  /** Operation id, like `createPet`. */
+  readonly operation: string;
+  /** SHA-256 of the idempotency key. */
+  readonly hash: Buffer;
+  /** Called after the creation; true when an earlier request executed it. */
+  noteReplay(isReplay: boolean): void;
+}
+
+/** An item to insert. */
+interface Entry<New> {
+  readonly item: New;
+  readonly claim?: IdempotencyClaim;
+  /** SHA-256 of the item, in hexadecimal. */
+  readonly fingerprint?: string;
+  /** Settles when the last statement with this entry ends. */
+  sent?: Promise<unknown>;
+  isReplay?: boolean;
+}
+
+// One batch in flight per process: the next one fills while this one becomes durable.
+const writes = { isWrite: true, maxBatch: 256, maxInFlight: 1, blockTime: 1000 };
+
+/** The longest delay (ms) of `setTimeout`. */
+const maxDelay = 2 ** 31 - 1;
+
+/** Inserts rows; concurrent insertions share one statement. */
+export class Insertions<Item, New extends object> {
+  readonly #database: Database;
+  readonly #table: Table;
+  readonly #statements: Statements;
+  readonly #batches: Batches<Entry<New>, Item | null>;
+  /** The creations in progress, by idempotency key. */
+  readonly #inProgress = new Map<string, Promise<unknown>>();
+
+  constructor(database: Database, table: Table, statements: Statements) {
+    this.#database = database;
+    this.#table = table;
+    this.#statements = statements;
+    this.#batches = database.batched((entries: Array<Entry<New>>) => this.#insert(entries), {
+      ...writes,
+      collection: table.name,
+      operation: 'insert',
+    });
+  }
+
+  /**
+   * The row is durable when the promise resolves.
+   *
+   * @throws DatabaseUnavailable; with a claim also StoreError IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_IN_USE, and
+   *   SERVICE_UNAVAILABLE after an unknown outcome, because the claim makes a retry safe
+   */
+  async insert(item: New, deadline: Deadline = noDeadline, claim?: IdempotencyClaim): Promise<Item> {
+    const inserted = claim
+      ? await this.#insertOnce(item, deadline, claim)
+      : await this.#batches.add({ item }, deadline);
+    deadline.count?.(1);
+    return inserted as Item;
+  }
+
+  /** Waits until an earlier creation with the same key ends; then the database contains its outcome. */
+  async #insertOnce(item: New, deadline: Deadline, claim: IdempotencyClaim): Promise<Item> {
+    const name = `${claim.keyId} ${claim.operation} ${claim.hash.toString('hex')}`;
+    for (let earlier = this.#inProgress.get(name); earlier; earlier = this.#inProgress.get(name)) {
+      await withTimeout(Math.min(deadline.at - performance.now(), maxDelay), earlier, inUse);
+    }
+    const entry: Entry<New> = { item, claim, fingerprint: fingerprintOf(this.#table, item) };
+    const sending = this.#insertRetryably(entry, deadline);
+    // After its deadline the client has its 503, but the statement may still run. Until it ends, a retry with this key
+    // waits, and then gets 409.
+    const end = sending.then(nothing, () => entry.sent?.then(nothing, nothing));
+    this.#inProgress.set(
+      name,
+      end.finally(() => this.#inProgress.delete(name)),
+    );
+    return sending;
+  }
+
+  async #insertRetryably(entry: Entry<New>, deadline: Deadline): Promise<Item> {
+    const add = () => this.#batches.add(entry, deadline).catch(throwRetryable);
+    // Retries once when another process stored the same key first: the next statement sees its row.
+    const item = (await add()) ?? (await add());
+    if (item === null) throw inUse();
+    entry.claim?.noteReplay(entry.isReplay === true);
+    return item;
+  }
+
+  /** @returns null for an entry whose key another process stored after the snapshot of this statement */
+  #insert(entries: Array<Entry<New>>): Promise<Array<Item | null | Error>> {
+    if (entries.every(({ claim }) => claim === undefined)) return this.#insertPlain(entries);
+    const sent = this.#insertMixed(entries);
+    for (const entry of entries) entry.sent = sent;
+    return sent;
+  }
+
+  /** Inserts all or none. Ids ascend in the given order. */
+  async #insertPlain(entries: Array<Entry<New>>): Promise<Item[]> {
+    const rows = await this.#database.rows<Array<string | null>>(this.#statements.insert, this.#values(entries));
+    rows.sort(([a], [b]) => compareDigits(`${a}`, `${b}`));
+    return entries.map(({ item }, place) => this.#table.mergeGenerated(item, rows[place] as unknown[]) as Item);
+  }
+
+  /** Inserts entries with a new key or without a key: all or none. */
+  async #insertMixed(entries: Array<Entry<New>>): Promise<Array<Item | null | Error>> {
+    const claims = entries.map(({ claim }) => claim);
+    const rows = await this.#database.rows<[place: string, fingerprint: string | null, generated: string]>(
+      this.#statements.insertOnce,
+      [
+        ...this.#values(entries),
+        claims.map((claim) => claim?.keyId ?? null),
+        claims.map((claim) => claim?.operation ?? null),
+        claims.map((claim) => claim?.hash ?? null),
+        entries.map(({ fingerprint }) => (fingerprint ? Buffer.from(fingerprint, 'hex') : null)),
+      ],
+    );
+    const outcomes: Array<Item | null | Error> = entries.map(() => null);
+    for (const [place, fingerprint, generated] of rows) {
+      const entry = entries[Number(place) - 1] as Entry<New>;
+      entry.isReplay = fingerprint !== null;
+      const isReused = fingerprint !== null && fingerprint !== entry.fingerprint;
+      // A later failure concerns only this entry: the others are inserted.
+      outcomes[Number(place) - 1] = isReused
+        ? reused()
+        : await this.#itemOf(entry.item, JSON.parse(generated)).catch((error: Error) => error);
+    }
+    return outcomes;
+  }
+
+  /** Reads the row from the table when an earlier release with fewer columns inserted it. */
+  async #itemOf(item: New, generated: Array<string | null>): Promise<Item | Error> {
+    if (generated.length === this.#table.generated.length) return this.#table.mergeGenerated(item, generated) as Item;
+    const [row] = await this.#database.rows<Array<string | null>>(this.#statements.find, [[generated[0]]]);
+    return row ? (this.#table.decodeRow(row) as Item) : reused();
+  }
+
+  #values(entries: Array<Entry<New>>): unknown[][] {
+    return this.#table.inserted.map(({ member }) => entries.map(({ item }) => parameterOf(item[member as keyof New])));
+  }
+}
+
+const nothing = () => undefined;
+
+/** Compares ids beyond 2^53, too. A sharded table returns them unordered. */
+function compareDigits(a: string, b: string): number {
+  return a.length - b.length || (a < b ? -1 : 1);
+}
+
+/**
+ * Hashes the values that are not null, sorted by name. The result is the same in both APIs, for any order of members,
+ * and in a release with more columns.
+ */
+function fingerprintOf({ inserted }: Table, item: object): string {
+  const values = inserted
+    .map(({ member }): [string, unknown] => [member, parameterOf((item as Record<string, unknown>)[member])])
+    .filter(([, value]) => value !== null)
+    .sort(([a], [b]) => (a < b ? -1 : 1));
+  return hash('sha256', JSON.stringify(values), 'hex');
+}
+
+/** Allows a retry after an unknown outcome, because the idempotency key makes it safe. */
+function throwRetryable(error: unknown): never {
+  if (!(error instanceof DatabaseUnavailable && error.isOutcomeUnknown)) throw error;
+  const message =
+    'The database did not say whether this was stored: it may have been. Send it again with the same Idempotency-Key.';
+  throw tryAgain(message, error.cause);
+}
+
+function reused(): StoreError {
+  const message = 'This Idempotency-Key was used for another input; a new creation needs a new key.';
+  return new StoreError('IDEMPOTENCY_KEY_REUSED', message);
+}
+
+/** The error while the first request with a key is in progress. */
+function inUse(): StoreError {
+  const message = 'A request with this Idempotency-Key is still under way; send it again shortly.';
+  return new StoreError('IDEMPOTENCY_KEY_IN_USE', message, { headers: { 'retry-after': '1' } });
+}

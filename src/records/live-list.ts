@@ -1,0 +1,125 @@
+import { DatabaseUnavailable } from '../database/postgres-errors.ts';
+import type { Int64 } from '../validation/int64.ts';
+import { type Page, pageLimit } from '../validation/page.ts';
+import type { Records } from './records.ts';
+
+/** How often (ms) a followed list is polled: more often after an insertion, because more are likely to follow. */
+const interval = { shortest: 100, longest: 500 };
+/** The shortest time (ms) between two polls. It grows with followers and positions, because polls become expensive. */
+const shortestGap = 20;
+/** Maximum number of pages cached for followers at the same position. */
+const maxPages = 128;
+
+type Identified = { readonly id: Int64 };
+type GrowingList<Item extends Identified> = Pick<Records<Item, never>, 'list' | 'lastId' | 'onInserted'>;
+
+/** Follows the items after an id (by default only new ones), optionally filtered. */
+export type FollowQuery<Item> = { readonly after?: Int64 | undefined } & {
+  readonly [Filter in keyof Item]?: Item[Filter] | undefined;
+};
+
+/** New items, ascending by id, and the id of the last one. The first addition has only the start position. */
+export interface Addition<Item = Identified> {
+  readonly position: Int64;
+  readonly items: readonly Item[];
+}
+
+/**
+ * Follows a list by polling for items after the last id. Ids become visible in ascending order, so no item is missed or
+ * repeated, whichever server answers.
+ *
+ * All followers poll together, and those at the same position share one page: a thousand followers at the end of the
+ * list cost one statement per poll.
+ */
+export class LiveList<Item extends Identified> {
+  readonly #list: GrowingList<Item>;
+  /** The pages read since the last poll, by filter and position. */
+  readonly #pages = new Map<string, Promise<Page<Item>>>();
+  #nextPoll = Promise.withResolvers<void>();
+  #timer: NodeJS.Timeout | undefined;
+  #dueAt = Number.POSITIVE_INFINITY;
+  #polledAt = 0;
+  #interval = interval.shortest;
+  #hasAdditions = false;
+  #followers = 0;
+
+  constructor(list: GrowingList<Item>) {
+    this.#list = list;
+    list.onInserted(() => {
+      const gap = Math.max(shortestGap, this.#followers / 10 + this.#pages.size);
+      if (this.#followers > 0) this.#pollWithin(this.#polledAt + gap - performance.now());
+    });
+  }
+
+  /** @throws DatabaseUnavailable at the start; later it waits until the database is available again */
+  follow(query: FollowQuery<Item>): AsyncGenerator<Addition<Item>, void> {
+    let hasLeft = false;
+    const additions = this.#follow(query, () => hasLeft);
+    // A generator that awaits something hears of `return` at its next `yield`, which a quiet list never reaches.
+    const leave = additions.return.bind(additions);
+    additions.return = (value) => {
+      hasLeft = true;
+      return leave(value);
+    };
+    return additions;
+  }
+
+  async *#follow(query: FollowQuery<Item>, hasLeft: () => boolean): AsyncGenerator<Addition<Item>, void> {
+    let position = query.after ?? (await this.#list.lastId());
+    const filters = Object.entries(query).filter(([name, value]) => name !== 'after' && value !== undefined);
+    this.#followers += 1;
+    // A new follower gets the current list.
+    this.#pages.clear();
+    try {
+      yield { position, items: [] };
+      while (!hasLeft()) {
+        // Taken before the read, so that the next poll finds an item that is added during the read.
+        const nextPoll = this.#nextPoll.promise;
+        const { items, hasNext } = await this.#read(`${filters} ${position}`, { ...query, after: position });
+        position = items.at(-1)?.id ?? position;
+        if (items.length > 0) yield { position, items };
+        if (!hasNext) await nextPoll;
+      }
+    } finally {
+      this.#followers -= 1;
+    }
+  }
+
+  #read(key: string, query: FollowQuery<Item>): Promise<Page<Item>> {
+    const known = this.#pages.get(key);
+    if (known) return known;
+    const page = this.#list.list({ ...query, limit: pageLimit.max }).catch(emptyWhileUnavailable<Item>);
+    void page.then(
+      ({ items }) => (this.#hasAdditions ||= items.length > 0),
+      () => undefined,
+    );
+    if (this.#pages.size >= maxPages) this.#pages.clear();
+    this.#pages.set(key, page);
+    this.#pollWithin(this.#interval);
+    return page;
+  }
+
+  #pollWithin(milliseconds: number): void {
+    const dueAt = performance.now() + milliseconds;
+    if (dueAt >= this.#dueAt) return;
+    clearTimeout(this.#timer);
+    this.#dueAt = dueAt;
+    this.#timer = setTimeout(() => this.#poll(), Math.max(0, milliseconds)).unref();
+  }
+
+  /** Wakes all followers, which read again. */
+  #poll(): void {
+    this.#dueAt = Number.POSITIVE_INFINITY;
+    this.#polledAt = performance.now();
+    this.#interval = this.#hasAdditions ? interval.shortest : Math.min(1.5 * this.#interval, interval.longest);
+    this.#hasAdditions = false;
+    this.#pages.clear();
+    this.#nextPoll.resolve();
+    this.#nextPoll = Promise.withResolvers();
+  }
+}
+
+function emptyWhileUnavailable<Item>(error: unknown): Page<Item> {
+  if (error instanceof DatabaseUnavailable) return { items: [], hasNext: false };
+  throw error;
+}

@@ -1,0 +1,283 @@
+import type { EntityName } from '@mikro-orm/core';
+import { type Deadline, noDeadline } from '../call-context.ts';
+import type { Batches, Database } from '../database/database.ts';
+import { isUnsupported } from '../database/postgres-errors.ts';
+import { type Int64, int64, int64FromDigits } from '../validation/int64.ts';
+import { maxExactTotal, type Page, type PageQuery, type Total, totalCost } from '../validation/page.ts';
+import { type IdempotencyClaim, Insertions } from './insertions.ts';
+import { type Statements, statementsFor } from './statements.ts';
+import { type Column, parameterOf, Table, textsOf } from './table.ts';
+
+/** A row of a table in memory. */
+export type Row<Entity> = { readonly [Member in keyof Entity]-?: InMemory<Entity[Member]> };
+
+/** MikroORM's `bigint` becomes an Int64, and undefined becomes null. */
+type InMemory<Value> = Value extends bigint ? Int64 : Value extends undefined ? never : Value;
+
+/** An input for new items: each member has the name and type of an item's member. */
+type InputOf<Item, New> = {
+  readonly [Member in keyof New]: Member extends keyof Item
+    ? Item[Member] | undefined
+    : Member extends string
+      ? never
+      : New[Member];
+};
+
+type ListRow = Array<string | null>;
+type ServedBy = (node: string) => void;
+type Query = PageQuery & { readonly filter: unknown };
+type FilterOf<Item> = { readonly [Member in keyof Item]?: Item[Member] | undefined };
+
+const reads = { maxBatch: 32, maxInFlight: 4, blockTime: 10 };
+/** Counts are slow, so they use one connection at most. */
+const counts = { ...reads, maxInFlight: 1 };
+
+/**
+ * Reads and inserts rows of an entity's table. Concurrent calls of the same kind share a batch (`batches.ts`).
+ * Services build on it; it has no rules except paging.
+ */
+export class Records<Item extends { readonly id: Int64 }, New extends InputOf<Item, New>> {
+  readonly #database: Database;
+  readonly #table: Table;
+  readonly #filter: Column | undefined;
+  readonly #statements: Statements;
+  readonly #lists: Batches<Query, Page<Item>>;
+  readonly #finds: Batches<Int64, Item | null>;
+  readonly #totals: Batches<unknown, Total>;
+  readonly #insertions: Insertions<Item, New>;
+  #onInserted: Array<() => void> = [];
+  #isSharded: boolean | undefined;
+  /** False once the engine has rejected a statement for several lists. */
+  #supportsMany = true;
+
+  /** @param filter the member to filter lists by; it needs an index on (filter, id) */
+  constructor(database: Database, entity: EntityName, filter?: keyof Item & string) {
+    this.#database = database;
+    this.#table = new Table(database.orm.getMetadata(entity));
+    this.#filter = filter === undefined ? undefined : this.#table.column(filter);
+    this.#statements = statementsFor(this.#table, this.#filter);
+    const collection = this.#table.name;
+    this.#lists = database.batched((queries, servedBy) => this.#readPages(queries, servedBy), {
+      ...reads,
+      collection,
+      operation: 'list',
+    });
+    this.#finds = database.batched((ids, servedBy) => this.#readRows(ids, servedBy), {
+      ...reads,
+      collection,
+      operation: 'find',
+    });
+    this.#totals = database.batched((filters, servedBy) => this.#readTotals(filters, servedBy), {
+      ...counts,
+      collection,
+      operation: 'count',
+    });
+    this.#insertions = new Insertions(database, this.#table, this.#statements);
+  }
+
+  /**
+   * Reads one page, ascending by id.
+   *
+   * @throws DatabaseUnavailable
+   */
+  async list(query: PageQuery & FilterOf<Item>, deadline: Deadline = noDeadline): Promise<Page<Item>> {
+    const { limit, after } = query;
+    const page = await this.#lists.add({ limit, after, filter: this.#filterIn(query) }, deadline);
+    deadline.count?.(page.items.length);
+    return page;
+  }
+
+  /**
+   * Counts the items of a list, on all its pages.
+   *
+   * @throws DatabaseUnavailable
+   */
+  async count(query: Partial<PageQuery> & FilterOf<Item>, deadline: Deadline = noDeadline): Promise<Total> {
+    const total = await this.#totals.add(this.#filterIn(query), deadline);
+    deadline.count?.(totalCost);
+    return total;
+  }
+
+  #filterIn(query: FilterOf<Item>): unknown {
+    return this.#filter ? parameterOf(query[this.#filter.member as keyof Item]) : null;
+  }
+
+  /**
+   * @param id undefined when the client's id is invalid, so there is no such row
+   * @returns null when there is none
+   * @throws DatabaseUnavailable
+   */
+  async find(id: Int64 | undefined, deadline: Deadline = noDeadline): Promise<Item | null> {
+    // Lists cannot contain the least int64, so `find` treats it as absent, too.
+    if (id === undefined || id === int64.min) return null;
+    const found = await this.#finds.add(id, deadline);
+    if (found) deadline.count?.(1);
+    return found;
+  }
+
+  /**
+   * The row is durable when the promise resolves.
+   *
+   * @param claim the client's idempotency key for this creation
+   * @throws DatabaseUnavailable; with a claim also StoreError IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_IN_USE, and
+   *   SERVICE_UNAVAILABLE after an unknown outcome, because the claim makes a retry safe
+   */
+  async insert(item: New, deadline?: Deadline, claim?: IdempotencyClaim): Promise<Item> {
+    const inserted = await this.#insertions.insert(item, deadline, claim);
+    for (const listener of this.#onInserted) listener();
+    return inserted;
+  }
+
+  /** The greatest id, or the least int64. Replicas may lag behind it. @throws DatabaseUnavailable */
+  async lastId(): Promise<Int64> {
+    const horizon = await this.#horizon();
+    if (horizon !== undefined) return horizon;
+    const [[last] = [null]] = await this.#database.rows<[string | null]>(this.#statements.last, []);
+    return last === null ? int64.min : int64FromDigits(last);
+  }
+
+  /** @param listener called after each insertion by this process */
+  onInserted(listener: () => void): void {
+    this.#onInserted.push(listener);
+  }
+
+  /** Equal queries are read once and share one page. */
+  async #readPages(queries: Query[], servedBy: ServedBy): Promise<Array<Page<Item>>> {
+    const keys = queries.map(({ filter, limit, after }) => `${limit} ${after} ${filter === null ? '' : `=${filter}`}`);
+    const distinct = new Map(queries.map((query, at) => [keys[at], query]));
+    const horizon = await this.#horizon();
+    const rows = await this.#selectLists([...distinct.values()], servedBy);
+    const pages = new Map(
+      [...distinct].map(([key, { limit }], at) => [key, upTo(horizon, this.#toPage(rows[at] as ListRow, limit))]),
+    );
+    return keys.map((key) => pages.get(key) as Page<Item>);
+  }
+
+  /**
+   * The last id drawn, beyond which a list ends. Rows of a sharded table become visible shard by shard, so a list might
+   * lack a row and contain a later one.
+   *
+   * @returns undefined for a table that is not sharded
+   */
+  async #horizon(): Promise<Int64 | undefined> {
+    this.#isSharded ??= await this.#database.isSharded(this.#table.name);
+    if (!this.#isSharded) return undefined;
+    const [[last] = [null]] = await this.#database.rows<[string | null]>(this.#statements.horizon, []);
+    return last === null ? int64.min : int64FromDigits(last);
+  }
+
+  /**
+   * Reads one item more than requested, to detect a next page. Citus rejects several lists of a hash-distributed table
+   * in one statement ("complex joins are only supported when ..."); from then on each list is one statement.
+   *
+   * @returns one row per query, in order
+   */
+  async #selectLists(queries: Query[], servedBy: ServedBy): Promise<ListRow[]> {
+    if (queries.length > 1 && this.#supportsMany) {
+      try {
+        return await this.#selectMany(queries, servedBy);
+      } catch (error) {
+        if (!isUnsupported(error)) throw error;
+        this.#supportsMany = false;
+      }
+    }
+    // Sequential, because a batch may use only one connection.
+    const rows: ListRow[] = [];
+    for (const query of queries) rows.push(...(await this.#selectList(query, servedBy)));
+    return rows;
+  }
+
+  #selectMany(queries: Query[], servedBy: ServedBy): Promise<ListRow[]> {
+    const columns = [
+      queries.map(({ after }) => `${after ?? int64.min}`),
+      queries.map(({ limit }) => limit + 1),
+      queries.map(({ filter }) => filter),
+    ];
+    return this.#database.read(this.#statements.listMany, columns, servedBy);
+  }
+
+  #selectList({ filter, after, limit }: Query, servedBy: ServedBy): Promise<ListRow[]> {
+    const { listAll, listFiltered } = this.#statements;
+    const values = [`${after ?? int64.min}`, limit + 1];
+    return filter === null
+      ? this.#database.read(listAll, values, servedBy)
+      : this.#database.read(listFiltered, [...values, filter], servedBy);
+  }
+
+  async #readRows(ids: Int64[], servedBy: ServedBy): Promise<Array<Item | null>> {
+    const wanted = [...new Set(ids)].map(String);
+    const rows = await this.#database.read<ListRow>(this.#statements.find, [wanted], servedBy);
+    const found = new Map(rows.map((row) => [row[0], this.#table.decodeRow(row) as Item]));
+    return ids.map((id) => found.get(`${id}`) ?? null);
+  }
+
+  /** One or two statements per filter. */
+  async #readTotals(filters: unknown[], servedBy: ServedBy): Promise<Total[]> {
+    const { countAll, countFiltered, estimateAll, estimateFiltered } = this.#statements;
+    const totals = new Map<unknown, Total>();
+    for (const filter of new Set(filters)) {
+      const [count, estimate, values] =
+        filter === null ? [countAll, estimateAll, []] : [countFiltered, estimateFiltered, [filter]];
+      const [[counted] = []] = await this.#database.read<[string]>(count, values, servedBy);
+      let total = { count: Number(counted), isExact: true };
+      if (total.count > maxExactTotal) {
+        const [[plan = ''] = []] = await this.#database.read<[string]>(estimate, values, servedBy);
+        // Without statistics, the estimate may be lower than what was counted.
+        total = { count: Math.max(total.count, JSON.parse(plan)[0].Plan['Plan Rows']), isExact: false };
+      }
+      totals.set(filter, total);
+    }
+    return filters.map((filter) => totals.get(filter) as Total);
+  }
+
+  #toPage(row: ListRow, limit: number): Page<Item> {
+    if (row[0] === null) return { items: [], hasNext: false };
+    const { columns, decodeColumns } = this.#table;
+    const texts = columns.map((column, at) => textsOf(column, row[at] as string));
+    const count = texts[0]?.length ?? 0;
+    const items: Item[] = [];
+    for (let place = 0; place < count && place < limit; place += 1) items.push(decodeColumns(texts, place) as Item);
+    return { items: shared(items), hasNext: count > limit };
+  }
+}
+
+/** Cuts a page after an id. */
+function upTo<Item extends { readonly id: Int64 }>(horizon: Int64 | undefined, page: Page<Item>): Page<Item> {
+  const end = horizon === undefined ? -1 : page.items.findIndex(({ id }) => id > horizon);
+  return end < 0 ? page : { items: shared(page.items.slice(0, end)), hasNext: false };
+}
+
+const serialisations = Symbol('serialisations');
+
+/** Immutable items, with the result of each serialiser. */
+interface SharedItems extends ReadonlyArray<unknown> {
+  [serialisations]?: Array<{ serialiser: unknown; result: unknown }> | undefined;
+}
+
+/** Marks items that several requests share. They must not change afterwards. */
+function shared<Item>(items: Item[]): readonly Item[] {
+  (items as SharedItems)[serialisations] = undefined;
+  return items;
+}
+
+/**
+ * Serialises items. Shared items are serialised once per serialiser, however many requests share them.
+ *
+ * @param serialiser identifies `serialise`, which must be deterministic
+ * @param context passed on to `serialise`
+ */
+export function serialiseOnce<Context, Result>(
+  items: readonly unknown[],
+  serialiser: unknown,
+  context: Context,
+  serialise: (items: readonly unknown[], context: Context) => Result,
+): Result {
+  if (!(serialisations in items)) return serialise(items, context);
+  const kept = items as SharedItems;
+  const found = kept[serialisations]?.find((one) => one.serialiser === serialiser);
+  if (found) return found.result as Result;
+  const result = serialise(items, context);
+  if (kept[serialisations]) kept[serialisations].push({ serialiser, result });
+  else kept[serialisations] = [{ serialiser, result }];
+  return result;
+}

@@ -1,0 +1,152 @@
+import type { EntityMetadata, EntityProperty } from '@mikro-orm/core';
+import { escapeIdentifier as quoted } from 'pg';
+import { int64FromDigits } from '../validation/int64.ts';
+
+/** How the values of a column are transferred as PostgreSQL's text, and parsed. */
+interface Codec {
+  /** SQL that converts a value to text. */
+  toText(column: string): string;
+  /** Parses the text; when absent, the text is the value. */
+  fromText?: (text: string) => unknown;
+  /** True when no value's text is empty or holds a comma. */
+  isSafeToJoin: boolean;
+}
+
+const digits = (column: string) => `${column}::text`;
+const asItIs = (column: string) => column;
+const number: Codec = { toText: digits, fromText: Number, isSafeToJoin: true };
+const text: Codec = { toText: asItIs, isSafeToJoin: false };
+const word: Codec = { toText: asItIs, isSafeToJoin: true };
+
+/** Codecs by PostgreSQL's type and MikroORM's. A cast to another type, like `varchar(10)`, could change a value. */
+const codecs: Record<string, Codec> = {
+  'bigint bigint': { toText: digits, fromText: int64FromDigits, isSafeToJoin: true },
+  'int number': number,
+  'smallint number': number,
+  'double precision number': number,
+  'boolean boolean': { toText: digits, fromText: (value) => value === 'true', isSafeToJoin: true },
+  'timestamptz Date': {
+    toText: (column) => `(extract(epoch from ${column}) * 1000)::bigint::text`,
+    fromText: (value) => new Date(Number(value)),
+    isSafeToJoin: true,
+  },
+  'text string': text,
+};
+
+/** A column of a table, from MikroORM's metadata. */
+export interface Column {
+  /** The entity's member. */
+  readonly member: string;
+  /** The quoted SQL name. */
+  readonly name: string;
+  /** PostgreSQL's type. */
+  readonly type: string;
+  /** SQL expression for its value as text. */
+  readonly text: string;
+  /** Parses that text; undefined when the text is the value. */
+  readonly decode: ((text: never) => unknown) | undefined;
+  /** True when no value's text is empty or holds a comma. */
+  readonly isSafeToJoin: boolean;
+  readonly isNullable: boolean;
+  /** SQL expression of its default. */
+  readonly fallback: string | undefined;
+}
+
+/** A table with a primary key `id`. Its entity is the only source of names and types. */
+export class Table {
+  readonly name: string;
+  readonly columns: readonly Column[];
+  /** Columns with generated values, the id first. */
+  readonly generated: readonly Column[];
+  /** Columns that an insert sets. */
+  readonly inserted: readonly Column[];
+  /** Builds an item from the texts at one position of every column. */
+  readonly decodeColumns: (columns: readonly unknown[][], place: number) => unknown;
+  /** Builds an item from a row of texts. */
+  readonly decodeRow: (row: readonly unknown[]) => unknown;
+  /** Builds an item from the inserted input and the row of texts that the database generated. */
+  readonly mergeGenerated: (input: object, generated: readonly unknown[]) => unknown;
+
+  /** @throws Error for an unsupported type */
+  constructor({ tableName, props }: EntityMetadata) {
+    const columns = props.map(columnOf);
+    this.name = tableName;
+    this.columns = columns;
+    this.generated = columns.filter(({ fallback }, at) => props[at]?.autoincrement || fallback !== undefined);
+    this.inserted = columns.filter((_, at) => !props[at]?.autoincrement);
+    this.decodeColumns = compile(columns, 'columns, place', (_, at) => `columns[${at}][place]`);
+    this.decodeRow = compile(columns, 'row', (_, at) => `row[${at}]`);
+    this.mergeGenerated = compile(columns, 'input, row', (column) =>
+      this.generated.includes(column) ? `row[${this.generated.indexOf(column)}]` : undefined,
+    );
+    if (this.generated[0]?.member !== 'id')
+      throw new Error(`The first member of ${tableName} must be its generated id.`);
+  }
+
+  column(member: string): Column {
+    const found = this.columns.find((column) => column.member === member);
+    if (!found) throw new Error(`${this.name} has no ${member}.`);
+    return found;
+  }
+}
+
+/** @throws Error for an unsupported type */
+function columnOf(property: EntityProperty): Column {
+  const { name, fieldNames, columnTypes, runtimeType, items, nullable, defaultRaw } = property;
+  const type = `${columnTypes[0]}`.replace(/serial$/, 'int').replace(/^timestamptz\([3-6]\)$/, 'timestamptz');
+  const isSafeToJoin = type === 'text' && items?.every((item) => /^\w+$/.test(`${item}`));
+  const codec = isSafeToJoin ? word : codecs[`${type} ${runtimeType}`];
+  if (!codec || !isPlain(property)) throw new Error(`${name} has an unsupported type: ${columnTypes[0]}.`);
+  const sql = quoted(`${fieldNames[0]}`);
+  return {
+    member: name,
+    name: sql,
+    type,
+    text: codec.toText(sql),
+    decode: nullable ? decodeOrNull(codec) : codec.fromText,
+    isSafeToJoin: codec.isSafeToJoin,
+    isNullable: nullable === true,
+    fallback: defaultRaw,
+  };
+}
+
+/** False for a property without a column, or with one that MikroORM fills itself. */
+function isPlain({ kind, persist, formula, version, generated, onCreate, onUpdate }: EntityProperty): boolean {
+  return kind === 'scalar' && persist !== false && !formula && !version && !generated && !onCreate && !onUpdate;
+}
+
+function decodeOrNull({ fromText = (value) => value, isSafeToJoin }: Codec) {
+  return (text: string | null) => (text === null || (isSafeToJoin && text === '') ? null : fromText(text));
+}
+
+/** Splits a column that `aggregated` (statements.ts) selected into its texts. */
+export function textsOf({ isSafeToJoin }: Column, aggregate: string): Array<string | null> {
+  return isSafeToJoin ? aggregate.split(',') : JSON.parse(aggregate);
+}
+
+/**
+ * Compiles a function that builds items. An object literal with all members costs a third of adding them one by one
+ * (`bench/README.md`).
+ *
+ * @param textOf the JavaScript expression for a column's text; undefined when `input` has the value itself
+ */
+function compile<Make>(
+  columns: readonly Column[],
+  parameters: string,
+  textOf: (column: Column, at: number) => string | undefined,
+): Make {
+  const members = columns.map((column, at) => {
+    const member = JSON.stringify(column.member);
+    const text = textOf(column, at);
+    if (text === undefined) return `${member}: input[${member}] ?? null`;
+    return `${member}: ${column.decode ? `decode[${at}](${text})` : text}`;
+  });
+  const make = new Function('decode', `return (${parameters}) => ({ ${members.join(', ')} });`);
+  return make(columns.map(({ decode }) => decode));
+}
+
+/** Converts a value to a statement parameter. */
+export function parameterOf(value: unknown): unknown {
+  if (value instanceof Date) return value.toISOString();
+  return typeof value === 'bigint' ? `${value}` : (value ?? null);
+}
