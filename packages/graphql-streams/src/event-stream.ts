@@ -13,8 +13,8 @@ export interface StreamSource<Batch> {
   start: Position;
   /** The results as they arrive, one or more at a time. It is closed with the response. */
   batches: AsyncIterator<Batch, void>;
-  /** @returns the frames of the results (`format.next`) */
-  write(batch: Batch): Promise<string | Buffer>;
+  /** Yields the frames of the results (`format.next`) when the client has received the last ones. */
+  write(batch: Batch): AsyncIterable<string | Buffer>;
   /** @returns what the client is told when the subscription fails: a list of errors, as JSON */
   explain(failure: unknown): string;
 }
@@ -95,7 +95,10 @@ export class EventStream<Batch = unknown> {
         const arrived = await Promise.race([next, this.#woken()]);
         if (arrived?.value) {
           next = undefined;
-          yield this.#sent(await write(arrived.value));
+          for await (const frames of write(arrived.value)) {
+            if (this.#isCut) break;
+            yield this.#sent(frames);
+          }
         } else if (this.#isSilent) yield this.#sent(format.heartbeat);
       }
     } catch (error) {
