@@ -120,22 +120,11 @@ export function estimateOf(
   /** The response paths of the leaf fields of an item, by that of the field that counts it. */
   const leaves = new Map<string, Set<string>>();
 
-  /**
-   * The costs of the fields that cost something.
-   *
-   * @param item the path of the field that counts the item
-   * @param isItem false in a connection, whose items are in its lists
-   */
-  function costsIn(
-    parent: GraphQLNamedType,
-    selections: SelectionSetNode,
-    path = '',
-    item = '',
-    isItem = false,
-  ): Cost[] {
+  /** The costs of the fields that cost something. The items of a connection (`isItem` is false) are in its lists. */
+  function costsIn(parent: GraphQLNamedType, set: SelectionSetNode, path = '', item = '', isItem = false): Cost[] {
     const types = isAbstractType(parent) ? schema.getPossibleTypes(parent) : [parent];
     const isRoot = path === '';
-    return fieldsIn(selections, fragments).flatMap((node) => {
+    return fieldsIn(set, fragments).flatMap((node) => {
       const at = `${path}.${(node.alias ?? node.name).value}`;
       const costs = types.flatMap((type): Cost[] => {
         const field = isObjectType(type) ? type.getFields()[node.name.value] : undefined;
