@@ -13,8 +13,8 @@ export interface StreamSource<Batch> {
   start: Position;
   /** The results as they arrive, one or more at a time. It is closed with the response. */
   batches: AsyncIterator<Batch, void>;
-  /** @returns the frames of the results (`format.next`) */
-  write(batch: Batch): Promise<string | Buffer>;
+  /** Yields the frames of the results (`format.next`) when the client has received the last ones. */
+  write(batch: Batch): AsyncIterable<string | Buffer>;
   /** @returns what the client is told when the subscription fails: a list of errors, as JSON */
   explain(failure: unknown): string;
 }
@@ -96,7 +96,10 @@ export class EventStream<Batch = unknown> {
         if (arrived?.done) return yield format.complete;
         if (arrived) {
           next = undefined;
-          yield this.#sent(await write(arrived.value));
+          for await (const frames of write(arrived.value)) {
+            if (this.#isCut) break;
+            yield this.#sent(frames);
+          }
         } else if (this.#isSilent) yield this.#sent(format.heartbeat);
       }
     } catch (error) {

@@ -31,9 +31,9 @@ async function serve(format: StreamFormat, use: (stream: EventStream<number>) =>
         format,
         start: 0,
         batches: numbers(read, last),
-        write: async (id) => {
+        async *write(id) {
           if (id === 3) stream.end(new Error('Enough.'));
-          return format.next(`{"data":${id}}`, id);
+          yield format.next(`{"data":${id}}`, id);
         },
         explain: (error) => JSON.stringify([{ message: (error as Error).message }]),
       });

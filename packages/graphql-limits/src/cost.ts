@@ -117,54 +117,24 @@ export function estimateOf(
   let isNested = false;
   let hasSurplus = false;
 
-  const typesOf = (type: GraphQLNamedType) =>
-    (isAbstractType(type) ? schema.getPossibleTypes(type) : [type]).filter(isObjectType);
-
-  /** The response paths of the leaf fields of an item, by the path of its field and its type. */
+  /** The response paths of the leaf fields of an item, by that of the field that counts it. */
   const leaves = new Map<string, Set<string>>();
 
-  /** @param isItem false in a connection, whose items are in its lists */
-  function collectLeaves(
-    parent: GraphQLNamedType,
-    selections: SelectionSetNode,
-    isItem: boolean,
-    path = '',
-    of = '',
-  ): void {
-    for (const type of typesOf(parent)) {
-      const item = of || `${path} ${type.name}`;
-      for (const { alias, name, selectionSet } of fieldsIn(selections, fragments)) {
-        const field = type.getFields()[name.value];
-        if (!field) continue;
-        const at = `${path}.${(alias ?? name).value}`;
-        const named = getNamedType(field.type);
-        if (!selectionSet) {
-          if (isItem && !isRead(field)) leaves.set(item, (leaves.get(item) ?? new Set()).add(at));
-        } else if (path === '' || countsItems(field)) {
-          collectLeaves(named, selectionSet, isList(field) || !isPaged(field), at);
-        } else collectLeaves(named, selectionSet, isItem || isList(field), at, item);
-      }
-    }
-  }
-
-  /** The number of leaf fields that are not free: of the item's possible types, on the one that has most. */
-  function surplusAt(path: string, field: Field): number {
-    const counts = typesOf(getNamedType(field.type)).map(({ name }) => leaves.get(`${path} ${name}`)?.size ?? 0);
-    return Math.max(0, ...counts.map((count) => count - freeLeaves));
-  }
-
-  /** The costs of the fields that cost something. */
-  function costsIn(parent: GraphQLNamedType, selections: SelectionSetNode, path = ''): Cost[] {
-    const types = typesOf(parent);
+  /** The costs of the fields that cost something. The items of a connection (`isItem` is false) are in its lists. */
+  function costsIn(parent: GraphQLNamedType, set: SelectionSetNode, path = '', item = '', isItem = false): Cost[] {
+    const types = isAbstractType(parent) ? schema.getPossibleTypes(parent) : [parent];
     const isRoot = path === '';
-    return fieldsIn(selections, fragments).flatMap((node) => {
+    return fieldsIn(set, fragments).flatMap((node) => {
       const at = `${path}.${(node.alias ?? node.name).value}`;
       const costs = types.flatMap((type): Cost[] => {
-        const field = type.getFields()[node.name.value];
+        const field = isObjectType(type) ? type.getFields()[node.name.value] : undefined;
         if (!field) return [];
-        const below = node.selectionSet ? costsIn(getNamedType(field.type), node.selectionSet, at) : [];
+        const [owner, isOwned] = isRoot || countsItems(field) ? [at, !isPaged(field)] : [item, isItem];
+        if (!node.selectionSet && isItem && !isRead(field)) leaves.set(item, (leaves.get(item) ?? new Set()).add(at));
+        const named = getNamedType(field.type);
+        const below = node.selectionSet ? costsIn(named, node.selectionSet, at, owner, isOwned || isList(field)) : [];
         isNested ||= isRoot && below.length > 0;
-        const surplus = surplusAt(at, field);
+        const surplus = Math.max(0, (leaves.get(at)?.size ?? 0) - freeLeaves);
         hasSurplus ||= surplus > 0;
         const least = isRoot || isRead(field) ? 1 : 0;
         const { complexity = countedAbove } = field.extensions;
@@ -184,7 +154,6 @@ export function estimateOf(
   }
 
   const root = schema.getRootType(operation);
-  if (root) collectLeaves(root, selectionSet, false);
   const costs = root ? costsIn(root, selectionSet) : [];
   const defaults = variableDefinitions.map(({ variable, defaultValue }) => [
     variable.name.value,

@@ -173,9 +173,8 @@ function assertMethod({ type }: Operation, { request, accepted }: GraphQLContext
 }
 
 /**
- * Charges work that no root field charges: introspection, leaf fields that are not free, and whole operations with
- * costly nested fields, which are read after their root field has returned. Unused units of these are returned at the
- * end. A subscription is charged per event.
+ * Charges work that no root field charges: introspection, leaf fields that are not free, and operations with costly
+ * nested fields, whose unused units are returned at the end. A subscription is charged per event.
  *
  * @throws StoreError TOO_MANY_REQUESTS
  */

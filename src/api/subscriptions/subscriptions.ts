@@ -1,12 +1,11 @@
 import type { ServerResponse } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { EventStream, silenceBeforeCut } from '@animal-store/graphql-http/event-stream';
 import { type StreamFormat, serverSentEvents } from '@animal-store/graphql-http/format';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import {
   createSourceEventStream,
-  type ExecutionResult,
   execute,
   GraphQLError,
   type GraphQLFormattedError,
@@ -68,10 +67,8 @@ export class Subscriptions {
   #timer: NodeJS.Timeout | undefined;
   /** In `unsent`: the bytes of the last count, and of all frames since. */
   #unsentBytes = 0;
-  /** The bytes of frames that are not in a socket yet. */
-  #madeBytes = 0;
-  /** Ends when a large page is in its socket. */
-  #pause: Promise<void> | undefined;
+  /** Ends when the frames before have been made. */
+  #turn: Promise<unknown> = Promise.resolve();
 
   constructor(
     private readonly options: SubscriptionsOptions,
@@ -151,57 +148,42 @@ export class Subscriptions {
     response.once('close', () => this.#open.delete(request));
   }
 
-  /** Charges items to the quota and makes the frames of their results. @throws StoreError TOO_MANY_REQUESTS */
-  async #write(items: Addition['items'], subscription: Subscription, cut: () => void): Promise<Buffer> {
-    const { meter } = subscription.context.request;
-    const { call } = subscription.context;
-    await meter?.take(items.length * subscription.units);
-    const before = call.items;
-    const frames = await this.#framesOf(items, subscription);
-    if (!frames) cut();
-    // Items read by fields below the root.
-    if (call.items > before) await meter?.take(call.items - before);
-    if (!frames) return Buffer.alloc(0);
-    call.items += items.length;
-    this.delivered += items.length;
-    return frames;
-  }
-
   /**
-   * All subscriptions read a page at the same moment. So each counts its bytes before the next one makes more, and a
-   * large page is in its socket before the next one is made.
+   * Charges items to the quota and yields the frames of their results. What waits for resolvers is made by item, so that
+   * a client that does not read holds one; the rest takes turns, because all subscriptions read at the same moment. What
+   * is unsent is counted before more is made; beyond the limit the subscription is cut.
    *
-   * @returns undefined when too much is unsent
+   * @throws StoreError TOO_MANY_REQUESTS
    */
-  async #framesOf(items: Addition['items'], subscription: Subscription): Promise<Buffer | undefined> {
-    const { operation, isFlat, format } = subscription;
+  async *#write(page: Addition['items'], subscription: Subscription, cut: () => void): AsyncGenerator<Buffer, void> {
+    const { operation, isFlat, units, context, format } = subscription;
+    const { meter } = context.request;
+    const { call } = context;
     // Without resolvers and conditions, results do not depend on the caller or on variables, so subscribers share the
     // frames. The same operation in another format has another writer.
     const writer = format === serverSentEvents ? operation : operation.node;
-    const isShared = isFlat && !operation.hasDirectives;
-    // A page that waits for resolvers is made and counted by item.
-    const parts = isFlat ? [items] : items.map((item) => [item]);
-    const frames: Buffer[] = [];
-    let bytes = 0;
-    try {
-      for (const part of parts) {
-        while (this.#pause) await this.#pause;
-        if (this.#isFull()) return undefined;
-        const made = isShared ? serialiseOnce(part, writer, subscription, resultsOf) : resultsOf(part, subscription);
-        // An `await` would let others run before the bytes are counted.
-        const frame = made instanceof Promise ? await made : made;
-        frames.push(frame);
-        bytes += frame.length;
-        this.#madeBytes += frame.length;
-        this.#setUnsent(this.#unsentBytes + frame.length);
-      }
-      return isFlat ? frames[0] : Buffer.concat(frames);
-    } finally {
-      const written = new Promise(setImmediate).then(() => {
-        this.#madeBytes -= bytes;
-        if (this.#pause === written) this.#pause = undefined;
+    for (const items of isFlat ? [page] : page.map((item) => [item])) {
+      await meter?.take(items.length * units);
+      const before = call.items;
+      const making = this.#turn.then(() => {
+        if (this.unsent.recount(0, 0) > 0 && this.#countUnsent() > 0) return undefined;
+        const isShared = isFlat && !operation.hasDirectives;
+        return isShared ? serialiseOnce(items, writer, subscription, resultsOf) : resultsOf(items, subscription);
       });
-      if (bytes > large) this.#pause = written;
+      // A large frame is in its socket before the next one is made.
+      if (isFlat)
+        this.#turn = making
+          .then((made) => (made && made.length > large ? nextTurn() : undefined))
+          .catch(() => undefined);
+      const frames = await making;
+      if (!frames) return cut();
+      this.unsent.recount(0, frames.length);
+      this.#unsentBytes += frames.length;
+      // Items read by fields below the root.
+      if (call.items > before) await meter?.take(call.items - before);
+      call.items += items.length;
+      this.delivered += items.length;
+      yield frames;
     }
   }
 
@@ -217,19 +199,10 @@ export class Subscriptions {
   }
 
   /** @returns the number of bytes beyond the limit */
-  #setUnsent(bytes: number): number {
-    const excess = this.unsent.recount(this.#unsentBytes, bytes);
-    this.#unsentBytes = bytes;
-    return excess;
-  }
-
   #countUnsent(): number {
-    return this.#setUnsent(this.#streams().reduce((sum, [, stream]) => sum + stream.unsentBytes, this.#madeBytes));
-  }
-
-  /** Counting takes long with many subscriptions, and what has been sent since the last count is rarely needed. */
-  #isFull(): boolean {
-    return this.#setUnsent(this.#unsentBytes) > 0 && this.#countUnsent() > 0;
+    const before = this.#unsentBytes;
+    this.#unsentBytes = this.#streams().reduce((sum, [, stream]) => sum + stream.unsentBytes, 0);
+    return this.unsent.recount(before, this.#unsentBytes);
   }
 
   #checkKeys(): void {
@@ -266,29 +239,23 @@ export class Subscriptions {
   }
 }
 
-/** Executes an operation for each item. @returns the frames of the results; no promise unless a resolver returned one */
-function resultsOf(items: readonly unknown[], subscription: Subscription): Buffer | Promise<Buffer> {
+/** Executes an operation for each item. @returns the frames of the results */
+async function resultsOf(items: readonly unknown[], subscription: Subscription): Promise<Buffer> {
   const { schema, operation, variables, context, format } = subscription;
-  const framesOf = (results: ExecutionResult[]) => {
-    const frames = results.map(({ data, errors }, at) => {
-      if (errors) logErrors(errors, context.request);
-      const result = errors ? { errors: errors.map(formatError), data } : { data };
-      return format.next(JSON.stringify(result), (items as Addition['items'])[at]?.id);
-    });
-    return Buffer.from(frames.join(''));
-  };
-  const results = items.map((rootValue) =>
-    execute({
+  let frames = '';
+  for (const item of items as Addition['items']) {
+    const { data, errors } = await execute({
       schema,
       document: operation.document,
       operationName: operation.name,
-      rootValue,
+      rootValue: item,
       variableValues: variables,
       contextValue: context,
-    }),
-  );
-  const isMade = (result: (typeof results)[number]) => !(result instanceof Promise);
-  return results.every(isMade) ? framesOf(results as ExecutionResult[]) : Promise.all(results).then(framesOf);
+    });
+    if (errors) logErrors(errors, context.request);
+    frames += format.next(JSON.stringify(errors ? { errors: errors.map(formatError), data } : { data }), item.id);
+  }
+  return Buffer.from(frames);
 }
 
 /** Cuts subscriptions at shutdown, so that the drain does not wait for them. */
