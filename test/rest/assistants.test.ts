@@ -260,8 +260,11 @@ describe('a request', () => {
   const more = storeForAll({ MCP: 'true' }, undefined, { more: [toysModule, visitsModule], observers });
 
   test('log a call twice: as the operation, and as the request to /mcp', async () => {
+    const areLogged = () => eventually(async () => more.app.activeRequests.count === 0);
+    await areLogged();
+    lines.length = 0;
     await call('list_toys', { limit: 5 }, more);
-    await eventually(async () => more.app.activeRequests.count === 0);
+    await areLogged();
     const id = expect.any(String);
     expect(lines).toEqual([
       [id, '/v1/toys?limit=5', 1, 200, true, { face: 'rest', id: 'listToys' }],

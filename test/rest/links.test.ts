@@ -44,6 +44,12 @@ describe('a host', () => {
     expect(JSON.parse(graphql?.text ?? '')).toEqual({ errors: [{ message, extensions }] });
   });
 
+  test('that is missing is refused also by a process that has written no link yet', async () => {
+    // Another instance of the module, as a new process has it.
+    const { isHost } = await import(`${import.meta.resolve('../../src/api/http/addresses.js')}?new`);
+    expect([' ', '', 'shop.example'].map(isHost)).toEqual([false, true, true]);
+  });
+
   test('that would break out of a link is not part of the link of a refusal', async () => {
     const request = 'GET /v1/pets/1 HTTP/1.1\r\nHost: a>; rel="x", <b\r\nConnection: close\r\n\r\n';
     const [response] = await exchange(store, request);

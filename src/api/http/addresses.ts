@@ -76,7 +76,7 @@ export const badHost = 'The request must have one Host header: a name or address
 const host = /^(?:[\w.-]*|\[[\da-f:.]+\])(?::\d{0,5})?$/i;
 
 /** The last host that a URL can have. Nearly all requests name the same one, and parsing it costs a microsecond. */
-let usualHost = ' ';
+let usualHost: string | undefined;
 
 /** True for a name or address with an optional port. Rejects invalid addresses: 999.1.1.1, [::::]. */
 export function isHost(text: string): boolean {
