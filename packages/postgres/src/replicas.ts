@@ -224,7 +224,10 @@ export class Replicas {
   #cover(end: Position, writes: number, isNeeded: boolean): void {
     const least = this.#leastPosition;
     // The primary's address may now lead to another server.
-    if (end.isReplica || end.timeline < (least?.timeline ?? 0)) return this.primary.renew();
+    if (end.isReplica || end.timeline < (least?.timeline ?? 0)) {
+      this.primary.renew();
+      return;
+    }
     if (least?.system !== end.system || least.timeline !== end.timeline) this.#leastPosition = end;
     // Not unless needed: no replica may have reached it yet.
     else if (isNeeded || !this.#isComplete) this.#raiseLeastPosition(end.bytes);

@@ -23,9 +23,7 @@ const stalePlan = thrown('0A000', 'cached plan must not change result type');
 describe('temporary errors', () => {
   test.each([
     ...['EMFILE', 'ENFILE', 'ECONNREFUSED', 'EAI_AGAIN'].map((code) => thrown(code)),
-    ...['08006', '26000', '28000', '28P01', '3D000', '40001', '53300', '55P03', '57014'].map((code) =>
-      thrown(code),
-    ),
+    ...['08006', '26000', '28000', '28P01', '3D000', '40001', '53300', '55P03', '57014'].map((code) => thrown(code)),
     ...[stalePlan, lostWorker, ...lostByLibpq],
   ])('$code is temporary: the request is worth another try', (cause) => {
     const message = 'The database cannot be reached; try again shortly.';
