@@ -216,11 +216,7 @@ export class Replicas {
     if (end) this.#cover(end, writes, session !== undefined);
   }
 
-  /**
-   * @param end a position of the primary
-   * @param writes how many were made before it
-   * @param isNeeded whether something was made or shown before it
-   */
+  /** @param isNeeded whether something was written or shown before the primary reported this position */
   #cover(end: Position, writes: number, isNeeded: boolean): void {
     const least = this.#leastPosition;
     // The primary's address may now lead to another server.

@@ -273,7 +273,7 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
     }
 
     const differ = (names: string) =>
-      `${file} has been changed: its migrations differ from its tables in ${names}. Nothing was restored.`;
+      `${file} has been changed: its tables and migrations differ in ${names}. Nothing was restored.`;
     const setting = { name: 'pg_db_role_setting', columns: { setrole: 'oid' }, key: ['setrole'] };
     write(
       { tables: [...head.tables, setting] },
