@@ -9,6 +9,7 @@ import {
   assertKnownMigrations,
   type Contents,
   chunkSize,
+  differingColumns,
   fillAndCompare,
   insertRows,
   inTransaction,
@@ -138,6 +139,8 @@ async function insert(
   };
   const applied = await appliedMigrations(session);
   if (applied.length > head.migrations.length) refuse('has had more migrations than the backup');
+  const different = await differingColumns(session, head.tables);
+  if (different.length > 0) throw changed(file.path, `its tables and migrations differ in ${different.join(', ')}`);
   const nonEmpty = await lockAndCount(session, head.tables);
   if (nonEmpty.length > 0) refuse(`is not empty: ${nonEmpty.join(', ')}`);
   // The inserted rows are compared with the checksums, because the file may have changed since `verify`.
@@ -168,15 +171,25 @@ async function verify({ path, lines }: BackupFile, options: DatabaseOptions): Pr
   const head = parse<Head>(first);
   const end = parse<End>(`${last}`);
   const format = formatOf(options);
-  if (!head?.format?.startsWith(`${options.name} backup `))
+  if (first?.startsWith(`-- ${options.name} backup `))
+    throw new Error(`${path} was made by a version before 1.0.0; restore it with that version.`);
+  if (!head?.format?.startsWith?.(`${options.name} backup `))
     throw new Error(`${path} is not a backup of ${options.name}.`);
   if (head.format !== format)
     throw new Error(`${path} is of another release (${head.format}); this one reads ${format}.`);
   if (!end?.sha256) throw new Error(`${path} is incomplete. Nothing was restored.`);
-  if (end.sha256 !== hash.digest('hex'))
-    throw new Error(`${path} has been changed: its checksum is wrong. Nothing was restored.`);
+  if (end.sha256 !== hash.digest('hex')) throw changed(path, 'its checksum is wrong');
+  if (!areTexts(head.migrations) || !head.tables?.every?.(isTable))
+    throw changed(path, 'its first line describes no tables');
+  if (`${end.tables?.map?.((one) => one?.table)}` !== `${head.tables.map(({ name }) => name)}`)
+    throw changed(path, 'its last line has other tables than its first');
   return { head, end };
 }
+
+const changed = (path: string, why: string) => new Error(`${path} has been changed: ${why}. Nothing was restored.`);
+const areTexts = (values: unknown) => Array.isArray(values) && values.every((value) => typeof value === 'string');
+const isTable = (one: StoredTable | null) =>
+  areTexts([one?.name, ...Object.values(one?.columns ?? [0])]) && areTexts(one?.key);
 
 function parse<T>(line = ''): (Partial<T> & T) | undefined {
   try {

@@ -128,6 +128,20 @@ const foreignObjects = `
     where routine_schema = current_schema()
   order by object`;
 
+/** The columns that only the schema or only these tables have. */
+export async function differingColumns(session: ClientBase, tables: StoredTable[]): Promise<string[]> {
+  const columns = tables.flatMap(({ name, columns }) => Object.keys(columns).map((column) => `${name}.${column}`));
+  const { rows } = await session.query<{ object: string }>(
+    `
+    select coalesce(stored, found) as object from unnest($1::text[]) stored full join (
+      select format('%s.%s', table_name, column_name) as found from information_schema.columns
+      where table_schema = current_schema() and table_name <> 'mikro_orm_migrations') schema on stored = found
+    where stored is null or found is null order by object`,
+    [columns],
+  );
+  return rows.map(({ object }) => object);
+}
+
 /** Number of rows per statement. With names of 1,000 characters they take about 2 MB. */
 export const chunkSize = 500;
 

@@ -9,19 +9,12 @@ import type { Contents, OnRows } from '../backup/tables.ts';
 import type { DatabaseOptions, Model } from '../database/database.ts';
 import { assertFree, linesOf, writeWhole } from './files.ts';
 
-interface BackupOptions {
-  force?: boolean;
-  progress: OnRows;
-  /** Ends the backup at once: also while it waits for the store or for the reader of standard output. */
-  signal: AbortSignal;
-}
-
 /** Writes the embedded store to a file, which gets its name when it is complete. @param file `-` for standard output */
 export async function backupTo(
   file: string,
   options: DatabaseOptions,
   model: Model,
-  { force = false, progress, signal }: BackupOptions,
+  { force = false, progress, signal }: { force?: boolean; progress: OnRows; signal: AbortSignal },
 ): Promise<{ bytes: number; tables: Contents[] }> {
   if (file !== '-') {
     assertFree(file, force);

@@ -145,9 +145,15 @@ export async function exportTo(
   const result: Exported = { exported: 0 };
   const text = textOf(collection, options, result);
   if (file) await writeWhole(file, (handle) => handle.writeFile(text));
-  else await pipeline(Readable.from(text), process.stdout, { end: false });
+  else {
+    const output = Readable.from(text);
+    await pipeline(process.stdout.isTTY ? output.map(printablePage) : output, process.stdout, { end: false });
+  }
   return result;
 }
+
+/** Replaces what a terminal would interpret. JSON escapes only some of it. */
+const printablePage = (text: string) => text.replace(/\r(?!\n)|[^\P{Cc}\r\n]/gu, '?');
 
 const pageOf = checker(Type.Object(pageQueryMembers('item')));
 

@@ -217,16 +217,15 @@ export class Replicas {
     if (end) this.#cover(end, writes, session !== undefined);
   }
 
-  /**
-   * @param end a position of the primary
-   * @param writes how many were made before it
-   * @param isNeeded whether something was made or shown before it
-   */
+  /** @param isNeeded whether something was written or shown before the primary reported this position */
   #cover(end: Position, writes: number, isNeeded: boolean): void {
     const least = this.#leastPosition;
     // The primary's address may now lead to another server.
-    if (end.isReplica || end.timeline < (least?.timeline ?? 0)) this.primary.renew();
-    else if (least?.system !== end.system || least.timeline !== end.timeline) this.#leastPosition = end;
+    if (end.isReplica || end.timeline < (least?.timeline ?? 0)) {
+      this.primary.renew();
+      return;
+    }
+    if (least?.system !== end.system || least.timeline !== end.timeline) this.#leastPosition = end;
     // Not unless needed: no replica may have reached it yet.
     else if (isNeeded || !this.#isComplete) this.#raiseLeastPosition(end.bytes);
     this.#isComplete ||= writes === this.#writes;

@@ -99,6 +99,18 @@ describe('export and import', () => {
 });
 
 describe('an import', () => {
+  test('an export shows a terminal no control character of a client, and a file gets all', async () => {
+    await imported(lineOf(1, '\u001b]0;owned\u0007\u009b2J\rb', 1n));
+    const onTerminal = async (format: string) => {
+      const command = `"${process.execPath}" dist/src/cli.js export --format ${format}`;
+      const all = { PATH: `${process.env.PATH}`, ...env() };
+      return (await runCommand(['script', '-qec', command, '/dev/null'], all).ended).stdout;
+    };
+    expect(await onTerminal('csv')).toContain('1,"?]0;owned??2J?b",1,sold');
+    expect(await onTerminal('ndjson')).toContain('"name":"\\u001b]0;owned\\u0007?2J\\rb"');
+    expect(await exported('--format', 'csv')).toContain('1,"\u001b]0;owned\u0007\u009b2J\rb",1,sold\r\n');
+  });
+
   test('names each line that a creation would refuse and adds the others; a repetition adds no line', async () => {
     const file = [
       lineOf(1, 'Rex', 5n),

@@ -220,7 +220,8 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
       'is of another release (animal-store backup 2); this one reads animal-store backup 1.': [
         whole.replace('backup 1', 'backup 2'),
       ],
-      'is not a backup of animal-store.': ['', 'select 1;\n', '[1]\n{}\n', 'null\nnull\n'],
+      'was made by a version before 1.0.0; restore it with that version.': ['-- animal-store backup 1\n-- and SQL\n'],
+      'is not a backup of animal-store.': ['', '{"format":1}\n{}\n', 'select 1;\n', '[1]\n{}\n', 'null\nnull\n'],
     };
     for (const [why, contents] of Object.entries(refusals)) {
       for (const content of contents) {
@@ -238,6 +239,58 @@ onEmbedded('restoring (skipped on PostgreSQL, which has its own)', () => {
     const message = 'These tables differ after the copy: pet. Nothing was kept.';
     await expect(restoring(file, DATA_DIR)).rejects.toThrow(message);
     await inStore(DATA_DIR, async (database) => expect(await sql(database, 'select from pet')).toEqual([]));
+  });
+
+  test('refuses tables that are not of its migrations, and says what is wrong with a changed first or last line', async () => {
+    await usedStoreIn(folders.store);
+    const file = folders.file('changed.ndjson');
+    await backingUp(file);
+    const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
+    const [head, end] = [JSON.parse(lines[0] as string), JSON.parse(lines.at(-1) as string)];
+    /** The backup with other members in its first and last line, and a checksum that fits. */
+    const write = (inHead: object, inEnd: object = {}) => {
+      const text = `${[JSON.stringify({ ...head, ...inHead }), ...lines.slice(1, -1)].join('\n')}\n`;
+      writeFileSync(file, `${text}${JSON.stringify({ ...end, sha256: hash('sha256', text), ...inEnd })}\n`);
+    };
+    const DATA_DIR = resolve(await folders.another(), 'store');
+    const noTables = 'its first line describes no tables';
+    const otherTables = 'its last line has other tables than its first';
+    for (const [inHead, inEnd, why] of [
+      [{ migrations: 1 }, {}, noTables],
+      [{ tables: undefined }, {}, noTables],
+      [{ tables: [null] }, {}, noTables],
+      [{ tables: [{ name: 'pet' }] }, {}, noTables],
+      [{ tables: [{ name: 'pet', key: ['id'], columns: { id: 1 } }] }, {}, noTables],
+      [{}, { tables: 'none' }, otherTables],
+      [{}, { tables: [null] }, otherTables],
+      [{}, { tables: end.tables.slice(1) }, otherTables],
+    ] as const) {
+      write(inHead, inEnd);
+      await expect(restoring(file, DATA_DIR)).rejects.toThrow(
+        `${file} has been changed: ${why}. Nothing was restored.`,
+      );
+      expect(existsSync(DATA_DIR)).toBe(false);
+    }
+
+    const differ = (names: string) =>
+      `${file} has been changed: its tables and migrations differ in ${names}. Nothing was restored.`;
+    const setting = { name: 'pg_db_role_setting', columns: { setrole: 'oid' }, key: ['setrole'] };
+    write(
+      { tables: [...head.tables, setting] },
+      {
+        tables: [
+          ...end.tables,
+          { table: setting.name, rows: 0, sha256: hash('sha256', ''), counter: null, greatest: null },
+        ],
+      },
+    );
+    await expect(restoring(file, DATA_DIR)).rejects.toThrow(differ('pg_db_role_setting.setrole'));
+    const [{ name, columns }] = head.tables;
+    const names = Object.keys(columns).map((column) => `${name}.${column}`);
+    write({ tables: head.tables.slice(1) }, { tables: end.tables.slice(1) });
+    await expect(restoring(file, DATA_DIR)).rejects.toThrow(differ(names.sort().join(', ')));
+    write({});
+    expect((await restoring(file, DATA_DIR)).tables).toEqual(end.tables);
   });
 
   test('migrates the backup of an earlier release, in a new folder', async () => {
