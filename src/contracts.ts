@@ -50,7 +50,7 @@ function configurationPage(): string {
     const meaning = desc.replace(/\((\w+\.md)\)\.$/, '([more]($1)).');
     return `| \`${name}\` | ${takes} | ${isNone ? 'none' : `\`${value}\``} | ${meaning} |\n`;
   });
-  return `<!-- Written by \`npm run schema\` from src/config.ts: change it there. -->
+  return `<!-- Written by \`npm run schema\` from src/config/config.ts: change it there. -->
 
 # Configuration
 
