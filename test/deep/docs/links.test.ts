@@ -39,7 +39,7 @@ const createdByReaders = /^(?:dist|src\/toys|node_modules)\/|^src\/\*|\.\.\.|\*/
 
 test.each(linked)('every file of the repository that %s names exists', (page) => {
   const named = [
-    ...prose(page).matchAll(/`((?:src|test|docs|schema|migrations|operations|drills|bench|dist)\/[\w./*-]+)`/g),
+    ...prose(page).matchAll(/`((?:src|test|docs|schema|migrations|operations|web|bin|bench|dist)\/[\w./*-]+)`/g),
   ];
   const missing = named
     .map(([, path = '']) => path)
