@@ -14,7 +14,6 @@ COPY bin bin
 COPY src src
 COPY packages packages
 COPY migrations migrations
-COPY explorer/dist explorer/dist
 COPY assets/guide.html assets/
 COPY docs docs
 COPY README.md SECURITY.md CONTRIBUTING.md CHANGELOG.md ./
@@ -43,6 +42,7 @@ WORKDIR /app
 RUN install -d -o node -g node -m 700 /data
 COPY package.json LICENSE operations/healthcheck.mjs ./
 COPY assets assets
+COPY explorer/dist explorer/dist
 COPY --from=production /app/node_modules node_modules
 COPY --from=build /app/dist dist
 COPY bin bin

@@ -14,7 +14,6 @@ const inputs = [
   'src',
   'packages',
   'migrations',
-  'explorer/dist',
   'tsconfig.json',
   'node_modules/.package-lock.json',
   'docs',
