@@ -15,7 +15,6 @@ COPY tools tools
 COPY src src
 COPY packages packages
 COPY migrations migrations
-COPY web/explorer/dist web/explorer/dist
 COPY web/assets/guide.html web/assets/
 COPY docs docs
 COPY README.md SECURITY.md CONTRIBUTING.md CHANGELOG.md ./
@@ -47,6 +46,7 @@ WORKDIR /app
 RUN install -d -o node -g node -m 700 /data
 COPY package.json LICENSE operations/healthcheck.mjs ./
 COPY web/assets web/assets
+COPY web/explorer/dist web/explorer/dist
 COPY --from=production /app/node_modules node_modules
 COPY --from=build /app/packages packages
 COPY --from=build /app/dist dist

@@ -21,7 +21,6 @@ const folders = [
 const inputs = [
   ...folders.map(({ from }) => from),
   ...packages.flatMap(({ name }) => [`packages/${name}/package.json`, `packages/${name}/tsconfig.json`]),
-  'web/explorer/dist',
   'tsconfig.json',
   'node_modules/.package-lock.json',
   'docs',

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import Fastify, { type FastifyInstance, type FastifyPluginAsync } from 'fastify';
 import { StoreError, tryAgain } from '../errors.ts';
 import { withTimeout } from './with-timeout.ts';
@@ -114,5 +115,6 @@ export async function openOperationsPort(options: OperationsPortOptions): Promis
  * that cannot be registered: names without a dot or below a reserved one (RFC 6761, RFC 6762, ICANN's `.internal`).
  */
 function isLocalName(host: string): boolean {
-  return /^(?:[\w-]+|\d{1,3}(?:\.\d{1,3}){3}|\[[\da-f:.]+\]|[\w.-]+\.(?:localhost|local|internal|svc))$/i.test(host);
+  const isName = /^(?:[\w-]+|[\w.-]+\.(?:localhost|local|internal|svc))$/i.test(host);
+  return isName || isIP(host.replace(/^\[(.*)\]$/, '$1')) > 0;
 }

@@ -47,6 +47,12 @@ test.each([
   [{ DATABASE_URL: 'postgres://a,b/shop?target_session_attrs=read-write' }, several],
   [{ DATABASE_DIRECT_URL: address }, 'DATABASE_DIRECT_URL has no effect without DATABASE_URL'],
   [{ DATABASE_READ_URLS: address }, 'DATABASE_READ_URLS has no effect without DATABASE_URL'],
+  ...['https://shop.example/', 'https://shop.example/a', 'shop.example', 'https://a.example,*'].map(
+    (CORS_ORIGINS): [Record<string, string>, string] => [
+      { CORS_ORIGINS },
+      'CORS_ORIGINS must be origins like https://shop.example',
+    ],
+  ),
 ])('%j is refused', (env, reason) => expect(() => loadConfig(env)).toThrow(reason));
 
 test('WORKERS is an integer from 1 to 256, or auto', () => {

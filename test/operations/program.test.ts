@@ -5,6 +5,7 @@ import { createOwnDatabase } from '../support/database.ts';
 import { databaseForEach } from '../support/each.ts';
 import { expect, test } from '../support/jest.ts';
 import { bootstrapKey, eventually, onPostgres, startServer } from '../support/process.ts';
+import { exchange } from '../support/raw.ts';
 import { rest } from '../support/rest.ts';
 
 /** The built program as its users start it. `test/deep/operations` has the other tests of each behaviour. */
@@ -36,6 +37,20 @@ const shared = databaseForEach();
     expect((await later.stop()).stdout).not.toContain('API key');
   },
 );
+
+test('a new process refuses a request of HTTP/1.1 without a host, before it has seen any', async () => {
+  const server = await startServer({ ...shared.env, BOOTSTRAP_API_KEY: bootstrapKey });
+  const head = `Authorization: Bearer ${bootstrapKey}\r\nConnection: close\r\n\r\n`;
+  const answers = [
+    await exchange(server, `GET /v1/pets HTTP/1.1\r\n${head}`),
+    await exchange(server, `GET /v1/pets HTTP/1.0\r\n${head}`),
+  ];
+  const message = 'The request must have one Host header: a name or address, and a port.';
+  expect(answers.flat().map(({ text }) => JSON.parse(text))).toEqual([
+    { code: 'BAD_USER_INPUT', message, status: 400 },
+    [],
+  ]);
+});
 
 test('an acknowledged creation survives SIGKILL', async () => {
   const env = { ...database.env, BOOTSTRAP_API_KEY: bootstrapKey };

@@ -74,6 +74,10 @@ test('the APIs send Error bodies also to a browser, and so does a POST to any ad
   for (const path of ['/v1/none', '/v1/pets/4711', '/graphql/none', '/v1/pets/%ud800', '/graphql/%']) {
     expect([path, ...(await typeOf(path, { key }))]).toEqual([path, 404, json]);
   }
+  for (const path of ['/v%31/pets/%3Cb%3E', '/%76%31/none', '/%67raphql/none', '/v%31/pets/%ud800', '/%56%31']) {
+    expect([path, ...(await typeOf(path))]).toEqual([path, 401, json]);
+    expect([path, ...(await typeOf(path, { key }))]).toEqual([path, 404, json]);
+  }
   expect(await typeOf('/none', { method: 'POST' })).toEqual([401, json]);
   expect(await typeOf('/docs', { key, method: 'POST' })).toEqual([405, json]);
   expect(await typeOf('/v1x', { key })).toEqual([404, html]);

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { dataElement } from '../../src/api/pages/html.ts';
 import { send } from '../support/http.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
@@ -64,6 +65,12 @@ test.each([
   const { status, headers } = await send(store.origin, { path: '/', headers: accept ? { accept } : {} });
   expect([status, headers['content-type']]).toEqual([200, `${type}; charset=utf-8`]);
   expect(headers).toMatchObject({ vary: 'Accept, accept-encoding', 'cache-control': 'no-cache' });
+});
+
+test('data in a page cannot end its element', () => {
+  expect(dataElement('examples', [{ title: '</script><script>alert(1)' }, '<!--'])).toBe(
+    '<script type="application/json" id="examples">[{"title":"\\u003c/script>\\u003cscript>alert(1)"},"\\u003c!--"]</script>',
+  );
 });
 
 describe('the page', () => {

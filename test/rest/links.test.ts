@@ -34,7 +34,7 @@ describe('a host', () => {
     '',
     'Host: a.example\r\nHost: b.example\r\n',
     ...['a.example, b.example', 'a>; rel="next", <b', 'a.example/b', 'user:password@a.example', 'sh\xf6p.example'],
-    ...['[::::]', '999.1.1.1', '127.0.0.1:99999'],
+    ...['[::::]', '999.1.1.1', '127.0.0.1:99999', 'a'.repeat(254), `[${':'.repeat(1000)}]`],
   ])('%j is refused by both APIs', async (given) => {
     const lines = given === '' || given.startsWith('Host') ? given : `Host: ${given}\r\n`;
     const [rest, ...others] = await withHosts(lines);
@@ -75,6 +75,7 @@ test.each([
   ["x=a:b/c?d@e!$'()*+,;f", "x=a:b/c?d@e!$'()*+,;f"],
   ['x=>;rel="next",<http://evil.example>', 'x=%3E;rel=%22next%22,%3Chttp://evil.example%3E'],
   ['x=%0d%0aX-Injected:1', 'x=%0d%0aX-Injected:1'],
+  ['%61fter=0&x=1', 'x=1'],
   // A second question mark removes no filter.
   ['x=?&status=available', 'x=?&status=available'],
 ])('the query ?%s is linked as ?%s', async (sent, linked) => {

@@ -15,6 +15,8 @@ test.each<[text: string, value: unknown]>([
   ['-0', -0],
   ['0e999', 0],
   ['1e3', 1000],
+  ['1e18', 1000000000000000000n],
+  ['92233720368547758070e-1', 9223372036854775807n],
   ['1.5', 1.5],
   ['\u{feff}[1]', [1]],
 ])('%s is parsed exactly', (text, value) => {
@@ -31,6 +33,15 @@ test.each(['1.00000000000000001', '9007199254740992.5', '1e400', '-1e400', '1e20
     expect(JSON.stringify({ value }, exact)).toBe(`{"value":${text}}`);
   },
 );
+
+test('a text that needs the slow way may have 5,000 values; any other may have more', () => {
+  const list = (value: string, count: number) => `[${Array(count).fill(value)}]`;
+  expect(parse(list('1e1', 4998))).toEqual(Array(4998).fill(10));
+  expect(parse(list('101', 100_000))).toHaveLength(100_000);
+  for (const text of [list('1e1', 5000), `[1e1,${list('[]', 5000)}]`, `${'['.repeat(5000)}1e1${']'.repeat(5000)}`]) {
+    expect(() => parse(text)).toThrow(/^with an exponent or 16 digits in a row it may have at most 5000 values$/);
+  }
+});
 
 test('integers are written without an exponent', () => {
   expect(JSON.stringify([9007199254740993n, 1e21, -0, 1.5], exact)).toBe(

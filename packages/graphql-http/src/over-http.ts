@@ -21,6 +21,9 @@ export interface Accepted {
   prefersEvents: boolean;
 }
 
+/** Anchored, because a search would take a time that grows with the square of the header's length. */
+const multipartSubscription = /^\s*multipart\/mixed\s*;(?:.*;)?\s*subscriptionSpec="?1\.0\b/i;
+
 const onlyJson: Accepted = { mediaType: mediaTypes.json, stream: undefined, prefersEvents: false };
 
 /** Reads `Accept`. @param acceptableOf returns the media types that the client accepts, best first */
@@ -35,7 +38,7 @@ export function acceptedBy(accept: string | undefined, acceptableOf: (offered: s
     return { mediaType: prefersEvents ? mediaTypes.json : mediaType, stream: serverSentEvents, prefersEvents };
   }
   // Clients of multipart accept a single result as JSON, even if `Accept` does not list it.
-  const isMultipart = /multipart\/mixed[^,]*;\s*subscriptionSpec="?1\.0\b/i.test(accept);
+  const isMultipart = accept.split(',').some((type) => multipartSubscription.test(type));
   if (isMultipart) return { mediaType: mediaType ?? mediaTypes.json, stream: multipart, prefersEvents: false };
   return { mediaType, stream: undefined, prefersEvents: false };
 }

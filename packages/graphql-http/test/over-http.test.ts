@@ -22,6 +22,15 @@ test.each([
     'multipart/mixed; boundary="graphql"; subscriptionSpec="1.0"',
     false,
   ],
+  [
+    'application/json, multipart/mixed ;boundary="-"; subscriptionSpec="1.0"',
+    [json],
+    json,
+    'multipart/mixed; boundary="graphql"; subscriptionSpec="1.0"',
+    false,
+  ],
+  ['multipart/mixed;subscriptionSpec=2.0', [], undefined, undefined, false],
+  ['multipart/mixed, text/html;subscriptionSpec=1.0', [], undefined, undefined, false],
 ])('Accept: %s', (accept, types, mediaType, stream, prefersEvents) => {
   const accepted = acceptedBy(accept, () => types);
   expect({ ...accepted, stream: accepted.stream?.mediaType }).toEqual({ mediaType, stream, prefersEvents });

@@ -24,9 +24,11 @@ const document = {
 };
 
 const app = Fastify();
+let received: object;
 beforeAll(async () => {
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => done(null, body));
-  app.get('/toys', async (_request, reply) => {
+  app.get('/toys', async ({ headers }, reply) => {
+    received = headers;
     reply.header('link', '</toys?after=7>; rel="next"').type('application/json').send(`[{"id":${big}}]`);
   });
   app.post('/toys', async ({ body, headers }, reply) => {
@@ -80,6 +82,16 @@ test('a tool calls its operation with the headers of the caller, exact to the la
   expect((await rpc('tools/call', call, known)).result.structuredContent).toEqual({ id: big, name: 'Ball' });
   const refused = { content: [{ type: 'text', text: 'Who are you?' }], isError: true };
   expect((await rpc('tools/call', call)).result).toEqual(refused);
+});
+
+test('an operation gets the headers that name the caller, its proxy and its trace, and no others', async () => {
+  const passed = {
+    ...{ authorization: 'Bearer x', host: 'a.example', 'user-agent': 'b', traceparent: 'c' },
+    ...{ 'x-forwarded-for': 'd', 'x-forwarded-host': 'e', 'x-forwarded-proto': 'f', 'x-forwarded-prefix': '/g' },
+  };
+  const others = { accept: 'text/html', cookie: 'h', 'idempotency-key': 'i', 'x-forwarded-': 'j', forwarded: 'k' };
+  await rpc('tools/call', { name: 'list_toys' }, { ...passed, ...others });
+  expect(received).toEqual({ ...passed, 'x-request-id': expect.any(String) });
 });
 
 test('pages of other origins and bodies that are no request are refused', async () => {

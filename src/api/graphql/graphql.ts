@@ -7,7 +7,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { idempotencyKey } from '../../access/idempotency/idempotency-key.ts';
 import { StoreError } from '../../errors.ts';
 import { toLoggedFailure } from '../http/failures.ts';
-import { acceptedTypes, isRead, varyBy } from '../http/headers.ts';
+import { acceptedTypes, acceptOf, isRead, varyBy } from '../http/headers.ts';
 import { parseJson } from '../http/input.ts';
 import { sendPage } from '../pages/html.ts';
 import { toFormatted } from './format-error.ts';
@@ -74,7 +74,7 @@ async function failuresBeforeRouting(app: FastifyInstance): Promise<void> {
 
 /** The formats that the client of a request accepts. */
 function acceptedIn(request: FastifyRequest): Accepted {
-  return acceptedBy(request.headers.accept, (offered) => acceptedTypes(request, offered));
+  return acceptedBy(acceptOf(request), (offered) => acceptedTypes(request, offered));
 }
 
 /** True for a browser's navigation, which gets the page without a key. */

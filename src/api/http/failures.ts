@@ -21,9 +21,11 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
   reply.type('application/json; charset=utf-8').serializer(JSON.stringify).send(failure.toBody());
 }
 
-/** Decides by the URL as it was sent, because a 401 must not reveal whether a route exists. */
+/** Decides by the URL, as the router decodes it, because a 401 must not reveal whether a route exists. */
 function isForPage({ status }: StoreError, { method, originalUrl }: FastifyRequest): boolean {
-  const isApi = /^(?:https?:\/\/[^/?#]*)?\/(?:v1|graphql)(?![\w-])/i.test(originalUrl);
+  // Unlike `decodeURI`, this decodes a path of which other parts cannot be decoded.
+  const decoded = originalUrl.replace(/%([2-7][\da-f])/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
+  const isApi = /^(?:https?:\/\/[^/?#]*)?\/(?:v1|graphql)(?![\w-])/i.test(decoded);
   return (status === 401 || status === 404) && isRead(method) && !isApi;
 }
 

@@ -1,5 +1,7 @@
 import { hash } from 'node:crypto';
 import { Readable } from 'node:stream';
+import zlib, { type InputType } from 'node:zlib';
+import type { FastifyCompressOptions } from '@fastify/compress';
 import fastifyCors from '@fastify/cors';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
@@ -36,16 +38,17 @@ export function varyBy(reply: FastifyReply, name: string): void {
 /** Characters. Parsing thousands of types takes tens of milliseconds, before authentication. */
 const longestAccept = 512;
 
-/**
- * The media types that a client accepts (RFC 9110 section 12.5.1), best first. An excessively long header is ignored,
- * so all types are acceptable.
- */
+/** The `Accept` of a client. An excessively long one is ignored, so all types are acceptable. */
+export function acceptOf({ headers: { accept } }: Pick<FastifyRequest, 'headers'>): string | undefined {
+  return accept && accept.length > longestAccept ? undefined : accept;
+}
+
+/** The media types that a client accepts (RFC 9110 section 12.5.1), best first. */
 export function acceptedTypes<Type extends string>(
   request: Pick<FastifyRequest, 'headers'>,
   offered: readonly Type[],
 ): Type[] {
-  const { accept = '' } = request.headers;
-  return accept.length > longestAccept ? [...offered] : (new Negotiator(request).mediaTypes([...offered]) as Type[]);
+  return new Negotiator({ headers: { accept: acceptOf(request) } }).mediaTypes([...offered]) as Type[];
 }
 
 /** Whether a client prefers HTML to JSON, as browsers do. */
@@ -101,7 +104,7 @@ export const caching = fastifyPlugin<{ compression: boolean }>(
     });
     if (!compression) return;
     await app.register(import('@fastify/compress'), {
-      encodings: ['zstd', 'br', 'gzip', 'identity'],
+      encodings,
       globalDecompression: false,
       // Bytes. Compressing more would block the event loop for a millisecond, so it runs in another thread.
       syncThreshold: 65_536,
@@ -110,6 +113,28 @@ export const caching = fastifyPlugin<{ compression: boolean }>(
   // After the quota, which may still reject the request.
   { name: 'caching', dependencies: ['lifecycle', 'meter'] },
 );
+
+const encodings: FastifyCompressOptions['encodings'] = ['zstd', 'br', 'gzip', 'identity'];
+
+/** The `compress` option of routes that always send the same Buffer: it is compressed once per coding, and kept. */
+export const compressedOnce: FastifyCompressOptions = {
+  encodings,
+  syncThreshold: Number.POSITIVE_INFINITY,
+  zlib: {
+    gzipSync: once(zlib.gzipSync),
+    brotliCompressSync: once(zlib.brotliCompressSync),
+    zstdCompressSync: once(zlib.zstdCompressSync),
+  },
+};
+
+function once<Options>(compress: (content: InputType, options?: Options) => Buffer) {
+  const kept = new WeakMap<Buffer, Buffer>();
+  return (content: Buffer, options?: Options): Buffer => {
+    const compressed = kept.get(content) ?? compress(content, options);
+    kept.set(content, compressed);
+    return compressed;
+  };
+}
 
 /** A 160-bit tag of a text. Only the length of the media type is part of it. */
 export function contentTag(content: string | Buffer, mediaType = ''): string {

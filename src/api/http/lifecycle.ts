@@ -88,6 +88,12 @@ export class RequestCall implements Deadline {
   }
 }
 
+/**
+ * Limit for the requests of a connection that have no complete response. Node parses all that it has read, up to 64 kB:
+ * thousands of pipelined requests. Browsers and proxies send one at a time.
+ */
+const maxUnanswered = 50;
+
 /** Limit for responses and events that clients have not read yet. */
 const maxUnsentBytes = 64 * 1024 * 1024;
 
@@ -110,14 +116,18 @@ export const lifecycle = fastifyPlugin<{ timeout: number; observers: RequestObse
 
     app.decorateRequest('call', null as never);
     app.addHook('onRequest', (request, reply, done) => {
+      const { socket } = request.raw;
+      socket.unanswered = (socket.unanswered ?? 0) + 1;
+      if (socket.unanswered > maxUnanswered) return cutOff(socket);
       const call = new RequestCall(request.raw, timeout);
       request.call = call;
-      request.raw.socket.latestResponse = reply.raw;
+      socket.latestResponse = reply.raw;
       reply.headers(dataHeaders).header('x-request-id', request.id);
       active.count += 1;
       for (const observer of observers) observer.began?.(request);
       reply.raw.on('close', () => {
         active.count -= 1;
+        socket.unanswered = (socket.unanswered ?? 1) - 1;
         // A stream normally ends when its client disconnects.
         const isStream = call.streamedAfter !== undefined;
         // A tool's request passes no network (@animal-store/openapi-mcp).
@@ -134,14 +144,21 @@ export const lifecycle = fastifyPlugin<{ timeout: number; observers: RequestObse
       if (app.isDraining || isUnread(request)) reply.header('connection', 'close');
       // Also for a GraphQL operation that needs another method.
       if (reply.statusCode === 405) reply.header('allow', `${app.allowedMethods.of(request)?.join(', ')}`);
-      const isContent = typeof payload === 'string' || Buffer.isBuffer(payload);
-      const isLarge = isContent && payload.length > large;
+      // A Buffer is a file, which all of its answers share.
+      const isLarge = typeof payload === 'string' && payload.length > large;
       if (isLarge) app.unsent.hold(Buffer.byteLength(payload), reply.raw, request.call.isWrite);
       done(null, payload);
     });
   },
   { name: 'lifecycle' },
 );
+
+/** Closes a connection (RFC 9112 section 9.3.2 allows it), because refusals would wait in memory, too. */
+function cutOff(socket: Socket): void {
+  // Node destroys the socket after the parser is done. Its requests until then would fill the memory.
+  if (socket.parser) socket.parser.onIncoming = () => 0;
+  socket.destroy();
+}
 
 function routeOf({ routeOptions: { url, schema } }: FastifyRequest): Pick<RequestEnd, 'face' | 'id'> {
   const { operationId: id } = (schema ?? {}) as { operationId?: string };

@@ -8,6 +8,10 @@ declare module 'node:net' {
   interface Socket {
     /** The response to the latest request on this connection. */
     latestResponse?: ServerResponse;
+    /** Number of requests without a complete response. */
+    unanswered?: number;
+    /** Node's, undocumented: called for each request. */
+    parser?: { onIncoming(): number };
   }
 }
 

@@ -36,6 +36,8 @@ export function serverOptions(options: ServerOptions): FastifyServerOptions {
   const { trustProxy, requestTimeout, keepAliveTimeout, bodyLimit } = options;
   return {
     bodyLimit,
+    // On a slow machine a plugin takes more than the default of 10 s. A failed start is the supervisor's to notice.
+    pluginTimeout: 0,
     requestTimeout,
     keepAliveTimeout,
     // Also limits clients that read their response slowly.

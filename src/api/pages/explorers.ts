@@ -1,7 +1,19 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
-import { asset, dataElement, fill, hashOf, type Page, policyOf, root, serveFiles, servePage, styleOf } from './html.ts';
+import {
+  asset,
+  dataElement,
+  fill,
+  hashOf,
+  type Page,
+  pageHeaders,
+  policyOf,
+  root,
+  serveFolder,
+  servePage,
+  styleOf,
+} from './html.ts';
 
 /** An operation to try in the explorers. */
 export interface Example {
@@ -14,8 +26,8 @@ export interface Example {
   variables?: Record<string, unknown>;
 }
 
-/** The build copies `web/explorer/dist` here: one folder, named by the hash of its content (web/explorer/bundle.ts). */
-const bundles = join(root, 'dist/graphiql');
+/** One folder, named by the hash of its content (web/explorer/bundle.ts). */
+const bundles = join(root, 'web/explorer/dist');
 
 const graphiQLPolicy = policyOf(
   "script-src 'self'",
@@ -31,18 +43,15 @@ const graphiQLPolicy = policyOf(
 export async function graphiQL(app: FastifyInstance, { examples }: { examples: Example[] }): Promise<void> {
   const [version] = existsSync(bundles) ? readdirSync(bundles).filter((name) => !name.startsWith('.')) : [];
   if (version === undefined) {
-    // A developer has run only the compiler.
-    app.log.warn('GraphiQL is not served, because dist/graphiql is missing: remove dist, and build again');
+    app.log.warn('GraphiQL is not served, because explorer/dist is missing');
     return;
   }
   const places = { files: `graphiql/${version}`, examples: dataElement('examples', examples) };
   servePage(app, '/graphiql', { html: fill(asset('graphiql.html').toString(), places), policy: graphiQLPolicy });
-  await serveFiles(app, graphiQLPolicy, {
-    root: join(bundles, version),
-    prefix: `/graphiql/${version}/`,
-    immutable: true,
-    maxAge: '1y',
-    preCompressed: true,
+  serveFolder(app, `/graphiql/${version}`, join(bundles, version), {
+    // A worker has the policy of its script, not the page's.
+    ...pageHeaders(graphiQLPolicy),
+    'cache-control': 'public, max-age=31536000, immutable',
   });
 }
 

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
-import fastifyStatic, { type FastifyStaticOptions } from '@fastify/static';
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename, extname, join } from 'node:path';
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import { securityHeaders } from '../http/headers.ts';
+import { compressedOnce, contentTag, securityHeaders } from '../http/headers.ts';
 
 /** The root folder, which contains `web/` and `dist/`. */
 export const root = join(import.meta.dirname, '../../../..');
@@ -41,24 +40,45 @@ export const open = { schema: { hide: true }, config: { public: true } };
 
 /** Serves a page. */
 export function servePage(app: FastifyInstance, path: string, page: Page): void {
-  app.get(path, open, async (_request, reply) => sendPage(reply, page));
+  serveFile(app, path, () => page.html, { ...pageHeaders(page.policy), 'content-type': types['.html'] });
   app.get(`${path}/`, open, async (_request, reply) => reply.redirect(`../${basename(path)}`, 308));
 }
 
-/** Serves the files of a folder, without a key. */
-export async function serveFiles(app: FastifyInstance, policy: string, options: FastifyStaticOptions): Promise<void> {
-  // A worker has the policy of its script, not the page's.
-  const setHeaders = (reply: FastifyReply) => reply.headers(pageHeaders(policy));
-  await app.register(async (own) => {
-    own.addHook('onRoute', (route) => {
-      route.config = { ...route.config, public: true };
-    });
-    await own.register(fastifyStatic, { index: false, setHeaders, ...options });
+const types: Record<string, string> = {
+  '.css': 'text/css; charset=utf-8',
+  '.graphql': 'text/plain; charset=utf-8',
+  '.html': 'text/html; charset=utf-8',
+  '.ico': 'image/vnd.microsoft.icon',
+  '.js': 'text/javascript; charset=utf-8',
+  '.json': 'application/json; charset=utf-8',
+  '.png': 'image/png',
+  '.svg': 'image/svg+xml',
+  '.txt': 'text/plain; charset=utf-8',
+};
+
+/** Serves content that never changes, without a key. It is read at the first request, and compressed once per coding. */
+export function serveFile(app: FastifyInstance, path: string, read: () => string | Buffer, headers: object = {}): void {
+  const all = { 'content-type': types[extname(path)], ...headers };
+  let kept: { content: Buffer; tag: string } | undefined;
+  app.get(path, { ...open, compress: compressedOnce }, async (_request, reply) => {
+    if (!kept) {
+      const content = Buffer.from(read());
+      kept = { content, tag: contentTag(content, all['content-type']) };
+    }
+    reply.contentTag = kept.tag;
+    return reply.headers(all).send(kept.content);
   });
 }
 
+/** Serves the files of a folder. One route per file: an address without a file needs a key, as any other. */
+export function serveFolder(app: FastifyInstance, prefix: string, folder: string, headers: object): void {
+  for (const name of readdirSync(folder)) {
+    serveFile(app, `${prefix}/${name}`, () => readFileSync(join(folder, name)), headers);
+  }
+}
+
 export function sendPage(reply: FastifyReply, { html, policy }: Page): FastifyReply {
-  return reply.headers(pageHeaders(policy)).type('text/html; charset=utf-8').send(html);
+  return reply.headers(pageHeaders(policy)).type(`${types['.html']}`).send(html);
 }
 
 /** Creates a policy that allows only these sources. */

@@ -1,13 +1,25 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { basename, extname, join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { type GraphQLSchema, printSchema } from 'graphql';
 import { origin } from '../http/addresses.ts';
-import { contentTag, prefersHtml, varyBy } from '../http/headers.ts';
+import { prefersHtml, varyBy } from '../http/headers.ts';
 import { info } from '../rest/openapi.ts';
-import { asset, fill, open, policyOf, root, sendPage, serveFiles, servePage, styleOf } from './html.ts';
+import {
+  asset,
+  fill,
+  open,
+  pageHeaders,
+  policyOf,
+  root,
+  sendPage,
+  serveFile,
+  serveFolder,
+  servePage,
+  styleOf,
+} from './html.ts';
 
 export interface PagesOptions {
   /** The version of this release. */
@@ -26,20 +38,12 @@ export interface PagesOptions {
 export const pages = fastifyPlugin(
   async (app: FastifyInstance, options: PagesOptions): Promise<void> => {
     app.decorate('errorPage', errorPage());
-    const day = 'public, max-age=86400';
-    const favicon = asset('favicon.ico');
-    app.get('/favicon.ico', open, async (_request, reply) =>
-      reply.header('cache-control', day).type('image/vnd.microsoft.icon').send(favicon),
-    );
-    app.get('/robots.txt', open, async (_request, reply) =>
-      reply.header('cache-control', day).type('text/plain; charset=utf-8').send('User-agent: *\nDisallow: /\n'),
-    );
-    if (options.introspection) {
-      const text = `${printSchema(options.schema)}\n`;
-      app.get('/schema.graphql', open, async (_request, reply) => reply.type('text/plain; charset=utf-8').send(text));
-    }
+    const forDay = { 'cache-control': 'public, max-age=86400' };
+    serveFile(app, '/favicon.ico', () => asset('favicon.ico'), forDay);
+    serveFile(app, '/robots.txt', () => 'User-agent: *\nDisallow: /\n', forDay);
+    if (options.introspection) serveFile(app, '/schema.graphql', () => `${printSchema(options.schema)}\n`);
     serveReference(app);
-    await serveGuides(app);
+    serveGuides(app);
     serveFrontPage(app, options);
   },
   { name: 'pages' },
@@ -47,12 +51,6 @@ export const pages = fastifyPlugin(
 
 /** Swagger UI's files from @fastify/swagger-ui, because swagger-ui-dist has a postinstall script. */
 const swaggerUi = fileURLToPath(new URL('.', import.meta.resolve('@fastify/swagger-ui/static/swagger-ui-bundle.js')));
-
-const types: Record<string, string> = {
-  '.js': 'text/javascript; charset=utf-8',
-  '.css': 'text/css; charset=utf-8',
-  '.svg': 'image/svg+xml',
-};
 
 /** Serves `/docs`, the REST reference, where a user with a key can try every operation. It loads no external files. */
 function serveReference(app: FastifyInstance): void {
@@ -66,16 +64,9 @@ function serveReference(app: FastifyInstance): void {
   servePage(app, '/docs', { html: asset('reference.html').toString(), policy });
   // Also the files that the other pages share.
   const assets = ['reference.js', 'reference.css', 'theme.css', 'guide.css', 'front-page.js', 'key.js', 'icon.svg'];
-  const files = [
-    ...['swagger-ui-bundle.js', 'swagger-ui.css'].map((name) => [name, readFileSync(swaggerUi + name)] as const),
-    ...assets.map((name) => [name, asset(name)] as const),
-  ];
-  for (const [name, content] of files) {
-    const tag = contentTag(content);
-    app.get(`/docs/static/${name}`, open, async (_request, reply) => {
-      reply.contentTag = tag;
-      return reply.type(`${types[extname(name)]}`).send(content);
-    });
+  for (const name of assets) serveFile(app, `/docs/static/${name}`, () => asset(name));
+  for (const name of ['swagger-ui-bundle.js', 'swagger-ui.css']) {
+    serveFile(app, `/docs/static/${name}`, () => readFileSync(swaggerUi + name));
   }
 }
 
@@ -83,7 +74,7 @@ function serveReference(app: FastifyInstance): void {
 const guides = join(root, 'dist/guide');
 
 /** Serves the guides at `/guide`, and each page below it, without scripts. */
-async function serveGuides(app: FastifyInstance): Promise<void> {
+function serveGuides(app: FastifyInstance): void {
   if (!existsSync(guides)) {
     app.log.warn('the guides are not served, because dist/guide is missing: run `npm ci`, and build again');
     return;
@@ -93,8 +84,7 @@ async function serveGuides(app: FastifyInstance): Promise<void> {
     const path = file === 'index.html' ? '/guide' : `/guide/${basename(file, '.html')}`;
     servePage(app, path, { html: readFileSync(join(guides, file), 'utf8'), policy });
   }
-  // One route per file: an address without a file needs a key, as any other.
-  await serveFiles(app, policy, { root: join(guides, 'images'), prefix: '/guide/images/', wildcard: false });
+  serveFolder(app, '/guide/images', join(guides, 'images'), pageHeaders(policy));
 }
 
 /** A link on the front page: its member name in JSON, its path, the title and the text on the page. */
@@ -167,7 +157,7 @@ function errorPage(): FastifyInstance['errorPage'] {
     const shown =
       status === 401
         ? { title: 'An API key is needed', message: 'Without a valid API key, nothing is shown at this address.' }
-        : { title: 'Not found', message };
+        : { title: 'Not found', message: escaped(message) };
     return sendPage(reply, { html: fill(html, { ...shown, home: escaped(origin(request)) }), policy });
   };
 }

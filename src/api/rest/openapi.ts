@@ -6,7 +6,7 @@ import fastifyPlugin from 'fastify-plugin';
 import { hasScope } from '../../access/keys/bearer.ts';
 import { StoreError } from '../../errors.ts';
 import type { Routes } from '../http/input.ts';
-import { open } from '../pages/html.ts';
+import { serveFile } from '../pages/html.ts';
 
 export const info = {
   title: 'Animal Store',
@@ -68,12 +68,8 @@ export const openApi = fastifyPlugin<OpenApiOptions>(
       }
       if (schema.response) schema.response = byReference(schema.response);
     });
-    app.get('/v1/openapi.json', open, async () => app.swagger());
-    let older: object | undefined;
-    app.get('/v1/openapi-3.0.json', open, async () => {
-      older ??= toOpenApi30(app.swagger());
-      return older;
-    });
+    serveFile(app, '/v1/openapi.json', () => JSON.stringify(app.swagger()));
+    serveFile(app, '/v1/openapi-3.0.json', () => JSON.stringify(toOpenApi30(app.swagger())));
   },
   { name: 'openapi', dependencies: ['routeHooks'] },
 );

@@ -55,7 +55,7 @@ test('GraphiQL loads only from this service, at addresses that a proxy may prefi
   expect(addresses).toEqual(['favicon.ico', 'docs/static/theme.css', file('page.css'), file('page.js')]);
 });
 
-test('the files of GraphiQL are cached for ever, compressed for clients that support it; other files do not exist', async () => {
+test('the files of GraphiQL are cached for ever, compressed for clients that support it; other addresses need a key', async () => {
   const { text } = await send(store.origin, { path: '/graphiql' });
   const [, folder] = /src="graphiql\/(\w+)\/page\.js"/.exec(text) ?? [];
   const get = (path: string, headers = {}) => send(store.origin, { path: `/graphiql/${path}`, headers });
@@ -65,7 +65,7 @@ test('the files of GraphiQL are cached for ever, compressed for clients that sup
   expect(headers).toMatchObject({
     'cache-control': 'public, max-age=31536000, immutable',
     'content-encoding': 'br',
-    'content-type': 'application/javascript; charset=utf-8',
+    'content-type': 'text/javascript; charset=utf-8',
     vary: 'accept-encoding',
     'x-content-type-options': 'nosniff',
   });
@@ -74,7 +74,7 @@ test('the files of GraphiQL are cached for ever, compressed for clients that sup
   expect((await get(`${folder}/graphql.worker.js`)).headers['content-encoding']).toBeUndefined();
 
   for (const path of ['', 'other.js', '..%2f..%2fsrc%2fmain.js', '../../src/main.js', '%2e%2e/%2e%2e/src/main.js']) {
-    expect([path, (await get(`${folder}/${path}`)).status]).toEqual([path, 404]);
+    expect([path, (await get(`${folder}/${path}`)).status]).toEqual([path, 401]);
   }
 });
 

@@ -101,8 +101,9 @@ test('idle connections to the port for operators are limited, and a scrape succe
 test('the port for operators refuses the host names of web pages, and a large body before it arrives; half a request does not delay the shutdown', async () => {
   const server = await startMeasured({ ...database.env, DRAIN_TIMEOUT_MS: '600000' });
   const get = (path: string, host: string) => send(server.operations, { path, headers: { host } });
+  const foreign = ['shop.example', 'localhost.example:80', '127.0.0.1.example', '1.example'];
   for (const path of ['/metrics', '/livez', '/readyz', '/log']) {
-    for (const host of ['shop.example', 'localhost.example:80', '127.0.0.1.example', '1.example']) {
+    for (const host of [...foreign, '999.999.999.999', '[::::]']) {
       expect([host, (await get(path, host)).status]).toEqual([host, 403]);
     }
     for (const host of ['127.0.0.1:9464', '[::1]:9464', 'localhost', 'store-1:9464', 'a.internal']) {

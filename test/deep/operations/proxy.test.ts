@@ -61,7 +61,10 @@ const database = databaseForEach();
     }
     await load.stop();
     expect(load.failures).toEqual([]);
-    const forged = { 'x-forwarded-for': '6.6.6.6', 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' };
+    const forged = {
+      ...{ 'x-forwarded-for': '6.6.6.6', 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' },
+      'x-forwarded-prefix': '/evil',
+    };
     const own = { ...headers, ...forged, host: 'shop.example' };
     const { headers: received } = await send(origin, { path: '/v1/pets?limit=1', headers: own });
     expect(received.link).toMatch(/^<http:\/\/shop\.example\/v1\/pets\?/);
