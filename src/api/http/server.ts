@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import type { TObject } from 'typebox';
@@ -138,16 +138,68 @@ export function roomForConnections(poolMax: number): number {
   return Math.max(16, Math.min(10_000, (limit || Number.POSITIVE_INFINITY) - 128 - 4 * poolMax));
 }
 
+/** Milliseconds between two checks for queued connections: while requests are served, and while they wait. */
+const acceptInterval = { served: 100, waiting: 10 };
+/** Milliseconds that requests wait for queued connections at most. */
+const longestWait = 1000;
+
+/**
+ * Accepts queued connections before it begins requests. Node accepts one connection per turn of the event loop (libuv,
+ * `uv__server_io`), so of thousands of new clients the last would wait for seconds while the requests of the first make
+ * turns long. If nearly every turn accepts a connection, more are queued: then requests wait, so that turns are short.
+ * Afterwards requests are served for as long as they have waited. Public routes, including health checks, never wait.
+ */
+export const acceptance = fastifyPlugin(
+  async (app: FastifyInstance) => {
+    const waiting: Array<() => void> = [];
+    let isWaiting = false;
+    /** When requests began to wait, and when they may wait again. */
+    let [since, notBefore] = [0, 0];
+    let [accepted, turns] = [0, 0];
+    let timer: NodeJS.Timeout | undefined;
+    const countTurns = () => performance.nodeTiming.uvMetricsInfo.loopCount;
+    const schedule = () => {
+      [accepted, turns] = [0, countTurns()];
+      timer = setTimeout(check, isWaiting ? acceptInterval.waiting : acceptInterval.served);
+    };
+    const check = () => {
+      const now = performance.now();
+      const isQueued = accepted >= (isWaiting ? 1 : Math.max(2, 0.8 * (countTurns() - turns)));
+      if (isWaiting && !(isQueued && now < since + longestWait)) {
+        isWaiting = false;
+        notBefore = 2 * now - since;
+        for (const begin of waiting.splice(0)) begin();
+      } else if (!isWaiting && isQueued && now >= notBefore) {
+        isWaiting = true;
+        since = now;
+      }
+      if (isQueued) schedule();
+      else timer = undefined;
+    };
+    app.server.on('connection', () => {
+      if (!timer) schedule();
+      accepted += 1;
+    });
+    app.addHook('onRequest', (request, _reply, done) => {
+      if (isWaiting && request.routeOptions.config.public !== true) waiting.push(done);
+      else done();
+    });
+  },
+  { name: 'acceptance', dependencies: ['lifecycle'] },
+);
+
 /** Minimum number of samples: a single one may be a pause for garbage collection or another process. */
 const fewestTurns = 4;
 const resolution = 10;
 /** Milliseconds between two checks of the delay. */
 const checkInterval = 1000;
+/** The share of a core that a full event loop uses at least. */
+const busyShare = 0.7;
 
 /**
- * Rejects new work with 503 while the event loop is overloaded, that is, while most of its turns in a second were long.
- * The accept queue is served once per turn, so new clients would wait for seconds, which no other metric shows. Public
- * routes, including health checks, are exempt.
+ * Rejects new work with 503 while the event loop is overloaded, that is, while most of its turns in a second were long
+ * and it used its core: turns are also long on a machine that other programs keep busy, where refusals help nobody.
+ * Public routes, including health checks, are exempt.
  *
  * `maxDelay` is the median delay (ms) of the event loop beyond which it is overloaded; 0 for no limit.
  */
@@ -157,6 +209,7 @@ export const overload = fastifyPlugin<{ maxDelay: number }>(
     if (maxDelay === 0) return;
     const delay = monitorEventLoopDelay({ resolution });
     delay.enable();
+    let [used, since] = [process.threadCpuUsage(), performance.now()];
     let isFull = false;
     const incident = new Incident({
       onStart: () => app.log.warn('requests are refused: the event loop is full'),
@@ -164,8 +217,11 @@ export const overload = fastifyPlugin<{ maxDelay: number }>(
     });
     const timer = setInterval(() => {
       if (delay.count < fewestTurns) return;
-      isFull = delay.percentile(50) / 1e6 - resolution > maxDelay;
+      const { user, system } = process.threadCpuUsage(used);
+      const isBusy = (user + system) / 1000 > busyShare * (performance.now() - since);
+      isFull = isBusy && delay.percentile(50) / 1e6 - resolution > maxDelay;
       delay.reset();
+      [used, since] = [process.threadCpuUsage(), performance.now()];
       if (!isFull) incident.recovered();
     }, checkInterval).unref();
     app.addHook('onClose', async () => {
