@@ -1,6 +1,8 @@
 import { RateLimiterClusterMaster } from 'rate-limiter-flexible';
 import { Workers } from '../packages/cluster/src/workers.ts';
 import { StoreError, tryAgain } from './errors.ts';
+import type { LogSettings } from './runtime/log/log.ts';
+import { withTimeout } from './runtime/with-timeout.ts';
 import { announce, openDatabase, openOperations, openTelemetry, type ProcessOptions, type Service } from './serve.ts';
 
 /** How long (ms) the parent waits beyond the workers' own time limit. */
@@ -22,17 +24,14 @@ export async function supervise(
   const database = await openDatabase(options, { readUrls: undefined });
   // The parent owns the embedded store, so that it survives a killed worker.
   if (!database.embedded) await database.close();
-  let address: string | undefined;
-  const operations = await openOperations(options, telemetry, () => checkWorkers(address));
+  let workers: Workers<LogSettings> | undefined;
+  const operations = await openOperations(options, telemetry, () => checkWorkers(workers));
   const drainTime = config.drainDelay + config.drainTimeout + grace;
   // Serves the limiters of all workers: invalid keys, and quotas without Redis.
   new RateLimiterClusterMaster();
   const { settings: shared, logger } = log;
-  const workers = new Workers({ program, count, shared, log: logger, output, drainTime, onGiveUp });
+  workers = new Workers({ program, count, shared, log: logger, output, drainTime, onGiveUp });
   log.onChange = (settings) => workers.share(settings);
-  void workers.listening.then((listensOn) => {
-    address = listensOn;
-  });
   return {
     announce: async () => announce(options, database, await workers.listening),
     closing: 2 * grace,
@@ -46,13 +45,10 @@ export async function supervise(
   };
 }
 
-/** Queries the readiness of a worker. */
-async function checkWorkers(address: string | undefined): Promise<object> {
-  if (!address) throw tryAgain('The workers are starting.');
-  const response = await fetch(`${address}/readyz`, { signal: AbortSignal.timeout(timeout) }).catch((cause) => {
-    throw new StoreError('SERVICE_UNAVAILABLE', 'No worker answers.', { cause });
+/** Asks the workers, which respond within two seconds. */
+async function checkWorkers(workers: Workers<unknown> | undefined): Promise<object> {
+  if (!workers?.up) throw tryAgain('The workers are starting.');
+  return withTimeout(timeout, workers.ask(), () => new Error('No worker answers.')).catch((cause: Error) => {
+    throw new StoreError('SERVICE_UNAVAILABLE', cause.message, { cause });
   });
-  const { status: _, ...answer } = (await response.json()) as { status: unknown; message?: string };
-  if (!response.ok) throw new StoreError('SERVICE_UNAVAILABLE', answer.message ?? 'The workers cannot serve.');
-  return answer;
 }

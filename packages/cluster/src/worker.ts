@@ -6,9 +6,12 @@ import cluster from 'node:cluster';
  */
 export const workerVariable = 'CLUSTER_WORKER';
 
+/** Milliseconds between two signs of life of a worker. */
+const interval = 1000;
+
 /** The parent sends this to its workers at each change. */
 export interface ClusterState<Shared> {
-  /** How many of the workers are up. */
+  /** How many of the workers are up and do not hang. */
   up: number;
   count: number;
   /** Whether all workers have been up. */
@@ -55,8 +58,18 @@ export class ClusterWorker<Shared> {
     });
   }
 
-  /** Reports the address on which this worker listens. */
+  /** Reports the address on which this worker listens, and from then on that this worker is alive. */
   ready(address: string): void {
     process.send?.({ ready: address });
+    setInterval(() => process.connected && process.send?.({}), interval).unref();
+  }
+
+  /** @param answer answers `Workers.ask`; its error's message is sent to the parent */
+  onAsk(answer: () => Promise<object>): void {
+    process.on('message', async ({ ask }: { ask?: true }) => {
+      if (!ask) return;
+      const reply = await answer().catch((error: Error) => ({ problem: error.message }));
+      if (process.connected) process.send?.({ reply });
+    });
   }
 }

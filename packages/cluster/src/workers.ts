@@ -21,7 +21,10 @@ export interface WorkersOptions<Shared> {
   onGiveUp(reason: string | undefined): void;
 }
 
-/** Starts, restarts, informs and stops the worker processes. */
+/** Milliseconds between two checks of which workers hang, and the silence (ms) after which a worker hangs. */
+const [checkInterval, longestSilence] = [1000, 2500];
+
+/** Starts, restarts, informs, asks and stops the worker processes. */
 export class Workers<Shared> {
   readonly #listening = Promise.withResolvers<string>();
   /** Resolves to the address of the service when the first worker listens; never when no worker can start. */
@@ -31,6 +34,8 @@ export class Workers<Shared> {
   #hasGivenUp = false;
   #isDraining = false;
   #hasStarted = false;
+  /** The number that the workers were told. */
+  #told = 0;
 
   /** Starts one worker, and the others when it listens, so that a port in use is reported once. */
   constructor(readonly options: WorkersOptions<Shared>) {
@@ -43,6 +48,7 @@ export class Workers<Shared> {
     void this.listening.then(() => {
       if (!this.#isDraining) for (const slot of others) slot.start();
     });
+    setInterval(() => this.alive !== this.#told && this.#sendAll(), checkInterval).unref();
   }
 
   /** Sends another value to all workers. */
@@ -67,6 +73,21 @@ export class Workers<Shared> {
     return this.#slots.filter(({ isUp }) => isUp).length;
   }
 
+  /** The number of workers that are up and do not hang. */
+  get alive(): number {
+    return this.#slots.filter(({ isAlive }) => isAlive).length;
+  }
+
+  /**
+   * Asks the workers that are up over IPC, which needs no connection to their port.
+   *
+   * @returns the first answer; never when all hang. @throws Error of a worker when all have failed
+   */
+  ask(): Promise<object> {
+    const answers = this.#slots.filter(({ isUp }) => isUp).map((slot) => slot.ask());
+    return Promise.any(answers).catch(({ errors }: AggregateError) => Promise.reject(errors[0]));
+  }
+
   /** Whether a worker can take a connection. */
   get canServe(): boolean {
     return !this.#isDraining && this.up > 0;
@@ -85,8 +106,9 @@ export class Workers<Shared> {
   }
 
   #sendAll(): void {
-    const { up } = this;
+    const up = this.alive;
     const { count } = this.options;
+    this.#told = up;
     this.#hasStarted ||= up === count;
     for (const slot of this.#slots) slot.send({ up, count, hasStarted: this.#hasStarted, shared: this.#shared });
   }
@@ -110,6 +132,9 @@ interface End {
 class WorkerSlot {
   isUp = false;
   #worker: Worker | undefined;
+  /** When it sent its last message. */
+  #heardAt = 0;
+  #asked: PromiseWithResolvers<object> | undefined;
   #ended: Promise<boolean> = Promise.resolve(true);
   #isStopping = false;
   #hasBeenUp = false;
@@ -130,8 +155,10 @@ class WorkerSlot {
     this.#worker = worker;
     // Sending to a dead worker fails; `close` handles its end.
     worker.on('error', () => undefined);
-    worker.on('message', ({ ready }: { ready?: string }) => {
+    worker.on('message', ({ ready, reply }: { ready?: string; reply?: { problem?: string } }) => {
+      this.#heardAt = performance.now();
       if (ready !== undefined) this.#ready(ready);
+      if (reply) this.#answered(reply);
     });
     if (child.stdout) relayLines(child.stdout, output);
     this.#ended = new Promise((done) => {
@@ -155,8 +182,27 @@ class WorkerSlot {
     this.#worker?.process.kill('SIGKILL');
   }
 
-  send(state: ClusterState<unknown>): void {
-    if (this.isUp && this.#worker?.isConnected()) this.#worker.send(state);
+  get isAlive(): boolean {
+    return this.isUp && performance.now() - this.#heardAt < longestSilence;
+  }
+
+  send(message: ClusterState<unknown> | { ask: true }): void {
+    if (this.isUp && this.#worker?.isConnected()) this.#worker.send(message);
+  }
+
+  /** Concurrent callers share the worker's answer. */
+  ask(): Promise<object> {
+    if (!this.#asked) {
+      this.#asked = Promise.withResolvers();
+      this.send({ ask: true });
+    }
+    return this.#asked.promise;
+  }
+
+  #answered(reply: { problem?: string }): void {
+    if (reply.problem === undefined) this.#asked?.resolve(reply);
+    else this.#asked?.reject(new Error(reply.problem));
+    this.#asked = undefined;
   }
 
   #ready(address: string): void {
@@ -177,6 +223,7 @@ class WorkerSlot {
     const wasUp = this.isUp;
     this.#worker = undefined;
     this.isUp = false;
+    this.#answered({ problem: 'The worker has ended.' });
     clearTimeout(this.#timer);
     if (this.#isStopping) {
       log.info(fields, 'worker ended');
