@@ -25,7 +25,7 @@ export async function supervise(
   // The parent owns the embedded store, so that it survives a killed worker.
   if (!database.embedded) await database.close();
   let workers: Workers<LogSettings> | undefined;
-  const operations = await openOperations(options, telemetry, () => checkWorkers(workers));
+  const operations = await openOperations(options, telemetry, () => checkWorkers(workers, count));
   const drainTime = config.drainDelay + config.drainTimeout + grace;
   // Serves the limiters of all workers: invalid keys, and quotas without Redis.
   new RateLimiterClusterMaster();
@@ -46,9 +46,10 @@ export async function supervise(
 }
 
 /** Asks the workers, which respond within two seconds. */
-async function checkWorkers(workers: Workers<unknown> | undefined): Promise<object> {
-  if (!workers?.up) throw tryAgain('The workers are starting.');
-  return withTimeout(timeout, workers.ask(), () => new Error('No worker answers.')).catch((cause: Error) => {
-    throw new StoreError('SERVICE_UNAVAILABLE', cause.message, { cause });
+async function checkWorkers(workers: Workers<unknown> | undefined, count: number): Promise<object> {
+  if (!workers) throw tryAgain('The workers are starting.');
+  const answer = await withTimeout(timeout, workers.ask(), () => new Error('No worker answers.')).catch((cause) => {
+    throw new StoreError('SERVICE_UNAVAILABLE', (cause.errors?.[0] ?? cause).message, { cause });
   });
+  return { ...answer, ...(workers.hanging > 0 && { workers: `${workers.up - workers.hanging} of ${count}` }) };
 }

@@ -6,12 +6,9 @@ import cluster from 'node:cluster';
  */
 export const workerVariable = 'CLUSTER_WORKER';
 
-/** Milliseconds between two signs of life of a worker. */
-const interval = 1000;
-
 /** The parent sends this to its workers at each change. */
 export interface ClusterState<Shared> {
-  /** How many of the workers are up and do not hang. */
+  /** How many of the workers are up. */
   up: number;
   count: number;
   /** Whether all workers have been up. */
@@ -58,17 +55,16 @@ export class ClusterWorker<Shared> {
     });
   }
 
-  /** Reports the address on which this worker listens, and from then on that this worker is alive. */
+  /** Reports the address on which this worker listens. */
   ready(address: string): void {
     process.send?.({ ready: address });
-    setInterval(() => process.connected && process.send?.({}), interval).unref();
   }
 
-  /** @param answer answers `Workers.ask`; its error's message is sent to the parent */
+  /** @param answer answers `Workers.ask`; the parent gets the message of its error */
   onAsk(answer: () => Promise<object>): void {
     process.on('message', async ({ ask }: { ask?: true }) => {
       if (!ask) return;
-      const reply = await answer().catch((error: Error) => ({ problem: error.message }));
+      const reply = await answer().catch(({ message }: Error) => message);
       if (process.connected) process.send?.({ reply });
     });
   }

@@ -21,8 +21,8 @@ export interface WorkersOptions<Shared> {
   onGiveUp(reason: string | undefined): void;
 }
 
-/** Milliseconds between two checks of which workers hang, and the silence (ms) after which a worker hangs. */
-const [checkInterval, longestSilence] = [1000, 2500];
+/** The time (ms) without an answer after which a worker hangs. */
+const longestSilence = 2500;
 
 /** Starts, restarts, informs, asks and stops the worker processes. */
 export class Workers<Shared> {
@@ -34,8 +34,6 @@ export class Workers<Shared> {
   #hasGivenUp = false;
   #isDraining = false;
   #hasStarted = false;
-  /** The number that the workers were told. */
-  #told = 0;
 
   /** Starts one worker, and the others when it listens, so that a port in use is reported once. */
   constructor(readonly options: WorkersOptions<Shared>) {
@@ -48,7 +46,6 @@ export class Workers<Shared> {
     void this.listening.then(() => {
       if (!this.#isDraining) for (const slot of others) slot.start();
     });
-    setInterval(() => this.alive !== this.#told && this.#sendAll(), checkInterval).unref();
   }
 
   /** Sends another value to all workers. */
@@ -73,19 +70,18 @@ export class Workers<Shared> {
     return this.#slots.filter(({ isUp }) => isUp).length;
   }
 
-  /** The number of workers that are up and do not hang. */
-  get alive(): number {
-    return this.#slots.filter(({ isAlive }) => isAlive).length;
+  /** The number of workers that have been asked and do not answer. */
+  get hanging(): number {
+    return this.#slots.filter(({ askedAt }) => performance.now() - askedAt > longestSilence).length;
   }
 
   /**
-   * Asks the workers that are up over IPC, which needs no connection to their port.
+   * Asks all workers over IPC, which needs no connection to their port.
    *
-   * @returns the first answer; never when all hang. @throws Error of a worker when all have failed
+   * @returns the first answer; never when all hang. @throws AggregateError when all workers have failed
    */
   ask(): Promise<object> {
-    const answers = this.#slots.filter(({ isUp }) => isUp).map((slot) => slot.ask());
-    return Promise.any(answers).catch(({ errors }: AggregateError) => Promise.reject(errors[0]));
+    return Promise.any(this.#slots.map((slot) => slot.ask()));
   }
 
   /** Whether a worker can take a connection. */
@@ -106,9 +102,8 @@ export class Workers<Shared> {
   }
 
   #sendAll(): void {
-    const up = this.alive;
+    const { up } = this;
     const { count } = this.options;
-    this.#told = up;
     this.#hasStarted ||= up === count;
     for (const slot of this.#slots) slot.send({ up, count, hasStarted: this.#hasStarted, shared: this.#shared });
   }
@@ -131,10 +126,10 @@ interface End {
 /** Keeps one worker running: restarts its process after a crash. */
 class WorkerSlot {
   isUp = false;
+  /** Infinite while no question is open. */
+  askedAt = Number.POSITIVE_INFINITY;
+  #answer = Promise.withResolvers<object>();
   #worker: Worker | undefined;
-  /** When it sent its last message. */
-  #heardAt = 0;
-  #asked: PromiseWithResolvers<object> | undefined;
   #ended: Promise<boolean> = Promise.resolve(true);
   #isStopping = false;
   #hasBeenUp = false;
@@ -155,8 +150,7 @@ class WorkerSlot {
     this.#worker = worker;
     // Sending to a dead worker fails; `close` handles its end.
     worker.on('error', () => undefined);
-    worker.on('message', ({ ready, reply }: { ready?: string; reply?: { problem?: string } }) => {
-      this.#heardAt = performance.now();
+    worker.on('message', ({ ready, reply }: { ready?: string; reply?: object | string }) => {
       if (ready !== undefined) this.#ready(ready);
       if (reply) this.#answered(reply);
     });
@@ -182,27 +176,25 @@ class WorkerSlot {
     this.#worker?.process.kill('SIGKILL');
   }
 
-  get isAlive(): boolean {
-    return this.isUp && performance.now() - this.#heardAt < longestSilence;
-  }
-
   send(message: ClusterState<unknown> | { ask: true }): void {
     if (this.isUp && this.#worker?.isConnected()) this.#worker.send(message);
   }
 
-  /** Concurrent callers share the worker's answer. */
-  ask(): Promise<object> {
-    if (!this.#asked) {
-      this.#asked = Promise.withResolvers();
+  /** Questions share the answer to an open one. */
+  async ask(): Promise<object> {
+    if (!this.isUp) throw new Error('The workers are starting.');
+    if (this.askedAt === Number.POSITIVE_INFINITY) {
+      this.askedAt = performance.now();
+      this.#answer = Promise.withResolvers();
       this.send({ ask: true });
     }
-    return this.#asked.promise;
+    return this.#answer.promise;
   }
 
-  #answered(reply: { problem?: string }): void {
-    if (reply.problem === undefined) this.#asked?.resolve(reply);
-    else this.#asked?.reject(new Error(reply.problem));
-    this.#asked = undefined;
+  #answered(reply: object | string): void {
+    this.askedAt = Number.POSITIVE_INFINITY;
+    if (typeof reply === 'string') this.#answer.reject(new Error(reply));
+    else this.#answer.resolve(reply);
   }
 
   #ready(address: string): void {
@@ -223,7 +215,7 @@ class WorkerSlot {
     const wasUp = this.isUp;
     this.#worker = undefined;
     this.isUp = false;
-    this.#answered({ problem: 'The worker has ended.' });
+    if (this.askedAt < Number.POSITIVE_INFINITY) this.#answered('The worker has ended.');
     clearTimeout(this.#timer);
     if (this.#isStopping) {
       log.info(fields, 'worker ended');

@@ -138,50 +138,40 @@ export function roomForConnections(poolMax: number): number {
   return Math.max(16, Math.min(10_000, (limit || Number.POSITIVE_INFINITY) - 128 - 4 * poolMax));
 }
 
-/** Milliseconds between two checks for queued connections: while requests are served, and while they wait. */
-const acceptInterval = { served: 100, waiting: 10 };
-/** Milliseconds that requests wait for queued connections at most. */
-const longestWait = 1000;
-
 /**
  * Accepts queued connections before it begins requests. Node accepts one connection per turn of the event loop (libuv,
  * `uv__server_io`), so of thousands of new clients the last would wait for seconds while the requests of the first make
- * turns long. If nearly every turn accepts a connection, more are queued: then requests wait, so that turns are short.
- * Afterwards requests are served for as long as they have waited. Public routes, including health checks, never wait.
+ * turns long. If nearly every turn accepts a connection, more are queued: then requests wait until all are accepted, a
+ * second at most, and are then served for as long as they waited. Public routes, including health checks, never wait.
  */
 export const acceptance = fastifyPlugin(
   async (app: FastifyInstance) => {
-    const waiting: Array<() => void> = [];
-    let isWaiting = false;
-    /** When requests began to wait, and when they may wait again. */
-    let [since, notBefore] = [0, 0];
-    let [accepted, turns] = [0, 0];
+    /** The requests that wait; undefined while none has to. */
+    let waiting: Array<() => void> | undefined;
+    let [since, accepted, turns] = [0, 0, 0];
     let timer: NodeJS.Timeout | undefined;
     const countTurns = () => performance.nodeTiming.uvMetricsInfo.loopCount;
-    const schedule = () => {
+    const checkAfter = (milliseconds: number) => {
       [accepted, turns] = [0, countTurns()];
-      timer = setTimeout(check, isWaiting ? acceptInterval.waiting : acceptInterval.served);
+      timer = setTimeout(check, milliseconds).unref();
     };
     const check = () => {
-      const now = performance.now();
-      const isQueued = accepted >= (isWaiting ? 1 : Math.max(2, 0.8 * (countTurns() - turns)));
-      if (isWaiting && !(isQueued && now < since + longestWait)) {
-        isWaiting = false;
-        notBefore = 2 * now - since;
-        for (const begin of waiting.splice(0)) begin();
-      } else if (!isWaiting && isQueued && now >= notBefore) {
-        isWaiting = true;
-        since = now;
-      }
-      if (isQueued) schedule();
+      const waited = performance.now() - since;
+      const isQueued = accepted >= (waiting ? 1 : Math.max(2, 0.8 * (countTurns() - turns)));
+      if (waiting && isQueued && waited < 1000) return checkAfter(10);
+      const isOver = waiting !== undefined;
+      for (const begin of waiting ?? []) begin();
+      waiting = isOver || !isQueued ? undefined : [];
+      if (waiting) since = performance.now();
+      if (isQueued) checkAfter(isOver ? waited : 10);
       else timer = undefined;
     };
     app.server.on('connection', () => {
-      if (!timer) schedule();
+      if (!timer) checkAfter(100);
       accepted += 1;
     });
     app.addHook('onRequest', (request, _reply, done) => {
-      if (isWaiting && request.routeOptions.config.public !== true) waiting.push(done);
+      if (waiting && request.routeOptions.config.public !== true) waiting.push(done);
       else done();
     });
   },
