@@ -27,7 +27,9 @@ export const crowded: Drill = {
       setPriority(Number(thread), constants.priority.PRIORITY_BELOW_NORMAL);
     }
     const hogs = Array.from({ length: perCore * availableParallelism() }, () =>
-      resources.add(spawn(process.execPath, ['--eval', 'for (;;);'], { stdio: 'ignore' }), (one) => one.kill('SIGKILL')),
+      resources.add(spawn(process.execPath, ['--eval', 'for (;;);'], { stdio: 'ignore' }), (one) =>
+        one.kill('SIGKILL'),
+      ),
     );
     const [began, usedBefore] = [performance.now(), usedBy(service.pid)];
     await pause(seconds * 1000);
