@@ -23,7 +23,7 @@ import { caching, cors } from './api/http/headers.ts';
 import { lifecycle } from './api/http/lifecycle.ts';
 import { MemoryBudget } from './api/http/memory-budget.ts';
 import { routeHooks } from './api/http/route-hooks.ts';
-import { connections, overload, roomForConnections, serverOptions } from './api/http/server.ts';
+import { acceptance, connections, overload, roomForConnections, serverOptions } from './api/http/server.ts';
 import type { Module } from './api/module.ts';
 import { graphiQL, sandboxPage } from './api/pages/explorers.ts';
 import { pages } from './api/pages/pages.ts';
@@ -88,6 +88,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(lifecycle, { timeout, observers: requestObservers });
   await app.register(connections, { max: config.http.maxConnections || roomForConnections(config.database.poolMax) });
   await app.register(cors, { origins: config.http.corsOrigins });
+  await app.register(acceptance);
   await app.register(overload, { maxDelay: config.http.maxLoopDelay });
   await app.register(bearer, { keys });
   await app.register(addresses);

@@ -48,7 +48,7 @@ export const variables = {
   MAX_CONNECTIONS: whole(0, 1_000_000)(0, 'Most client connections of a worker; 0: as files allow (operate.md).'),
   EVENT_LOOP_MAX_DELAY_MS: whole(0, 60_000)(
     100,
-    'Event-loop delay at which requests get 503; 0: no limit (operate.md).',
+    'Delay of a busy event loop at which requests get 503; 0: no limit (operate.md).',
   ),
   DRAIN_TIMEOUT_MS: milliseconds(10_000, 'Longest time of the requests in flight at shutdown (operate.md).'),
   DRAIN_DELAY_MS: whole(0, 600_000)(0, 'Time at shutdown in which `/readyz` fails and all is served (operate.md).'),

@@ -65,6 +65,7 @@ export async function serve(options: ProcessOptions): Promise<Service> {
   app = await buildApp({ config, database, modules, apolloPlugins, log, worker, observers });
   const served = app;
   const address = await served.listen({ port: config.port, host: config.host, backlog });
+  worker?.onAsk(check);
   worker?.ready(address);
   return {
     logStarted: worker ? undefined : () => logStarted(options, database, address),

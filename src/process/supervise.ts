@@ -1,6 +1,8 @@
 import { Workers } from '@animal-store/cluster';
 import { RateLimiterClusterMaster } from 'rate-limiter-flexible';
 import { StoreError, tryAgain } from '../errors.ts';
+import type { LogSettings } from '../runtime/log/log.ts';
+import { withTimeout } from '../runtime/with-timeout.ts';
 import { openDatabase, openOperations, openTelemetry, type ProcessOptions, type Service } from './serve.ts';
 import { logStarted } from './welcome.ts';
 
@@ -23,17 +25,14 @@ export async function supervise(
   const database = await openDatabase(options, { readUrls: undefined });
   // The parent owns the embedded store, so that it survives a killed worker.
   if (!database.embedded) await database.close();
-  let address: string | undefined;
-  const operations = await openOperations(options, telemetry, () => checkWorkers(address));
+  let workers: Workers<LogSettings> | undefined;
+  const operations = await openOperations(options, telemetry, () => checkWorkers(workers, count));
   const drainTime = config.drainDelay + config.drainTimeout + grace;
   // Serves the limiters of all workers: invalid keys, and quotas without Redis.
   new RateLimiterClusterMaster();
   const { settings: shared, logger } = log;
-  const workers = new Workers({ program, count, shared, log: logger, output, drainTime, onGiveUp });
+  workers = new Workers({ program, count, shared, log: logger, output, drainTime, onGiveUp });
   log.onChange = (settings) => workers.share(settings);
-  void workers.listening.then((listensOn) => {
-    address = listensOn;
-  });
   return {
     logStarted: async () => logStarted(options, database, await workers.listening),
     closing: 2 * grace,
@@ -47,13 +46,11 @@ export async function supervise(
   };
 }
 
-/** Queries the readiness of a worker. */
-async function checkWorkers(address: string | undefined): Promise<object> {
-  if (!address) throw tryAgain('The workers are starting.');
-  const response = await fetch(`${address}/readyz`, { signal: AbortSignal.timeout(timeout) }).catch((cause) => {
-    throw new StoreError('SERVICE_UNAVAILABLE', 'No worker answers.', { cause });
+/** Asks the workers, which respond within two seconds. */
+async function checkWorkers(workers: Workers<unknown> | undefined, count: number): Promise<object> {
+  if (!workers) throw tryAgain('The workers are starting.');
+  const answer = await withTimeout(timeout, workers.ask(), () => new Error('No worker answers.')).catch((cause) => {
+    throw new StoreError('SERVICE_UNAVAILABLE', (cause.errors?.[0] ?? cause).message, { cause });
   });
-  const { status: _, ...answer } = (await response.json()) as { status: unknown; message?: string };
-  if (!response.ok) throw new StoreError('SERVICE_UNAVAILABLE', answer.message ?? 'The workers cannot serve.');
-  return answer;
+  return { ...answer, ...(workers.hanging > 0 && { workers: `${workers.up - workers.hanging} of ${count}` }) };
 }

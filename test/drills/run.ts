@@ -4,6 +4,7 @@ import { citusReference, citusShards } from './citus.ts';
 import { type Drill, Missing, Resources } from './drill.ts';
 import { failover } from './failover.ts';
 import { clock } from './faults/clock.ts';
+import { crowded } from './faults/crowded.ts';
 import { databasePaused, databaseRestarted } from './faults/database.ts';
 import { diskFull } from './faults/disk.ts';
 import { flatHeap } from './faults/heap.ts';
@@ -11,6 +12,7 @@ import { killedEmbedded, killedOnPostgres } from './faults/killed.ts';
 import { locked } from './faults/locked.ts';
 import { overload } from './faults/overload.ts';
 import { repeated } from './faults/repeated.ts';
+import { rush } from './faults/rush.ts';
 import { stopped } from './faults/stopped.ts';
 import { vanishing } from './faults/vanishing.ts';
 import { live } from './live.ts';
@@ -30,6 +32,8 @@ const programs: Record<string, Drill[]> = {
     stopped,
     repeated,
     overload,
+    rush,
+    crowded,
     locked,
     vanishing,
     diskFull,

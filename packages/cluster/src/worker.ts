@@ -59,4 +59,13 @@ export class ClusterWorker<Shared> {
   ready(address: string): void {
     process.send?.({ ready: address });
   }
+
+  /** @param answer answers `Workers.ask`; the parent gets the message of its error */
+  onAsk(answer: () => Promise<object>): void {
+    process.on('message', async ({ ask }: { ask?: true }) => {
+      if (!ask) return;
+      const reply = await answer().catch(({ message }: Error) => message);
+      if (process.connected) process.send?.({ reply });
+    });
+  }
 }

@@ -21,7 +21,10 @@ export interface WorkersOptions<Shared> {
   onGiveUp(reason: string | undefined): void;
 }
 
-/** Starts, restarts, informs and stops the worker processes. */
+/** The time (ms) without an answer after which a worker hangs. */
+const longestSilence = 2500;
+
+/** Starts, restarts, informs, asks and stops the worker processes. */
 export class Workers<Shared> {
   readonly #listening = Promise.withResolvers<string>();
   /** Resolves to the address of the service when the first worker listens; never when no worker can start. */
@@ -67,6 +70,20 @@ export class Workers<Shared> {
     return this.#slots.filter(({ isUp }) => isUp).length;
   }
 
+  /** The number of workers that have been asked and do not answer. */
+  get hanging(): number {
+    return this.#slots.filter(({ askedAt }) => performance.now() - askedAt > longestSilence).length;
+  }
+
+  /**
+   * Asks all workers over IPC, which needs no connection to their port.
+   *
+   * @returns the first answer; never when all hang. @throws AggregateError when all workers have failed
+   */
+  ask(): Promise<object> {
+    return Promise.any(this.#slots.map((slot) => slot.ask()));
+  }
+
   /** Whether a worker can take a connection. */
   get canServe(): boolean {
     return !this.#isDraining && this.up > 0;
@@ -109,6 +126,9 @@ interface End {
 /** Keeps one worker running: restarts its process after a crash. */
 class WorkerSlot {
   isUp = false;
+  /** Infinite while no question is open. */
+  askedAt = Number.POSITIVE_INFINITY;
+  #answer = Promise.withResolvers<object>();
   #worker: Worker | undefined;
   #ended: Promise<boolean> = Promise.resolve(true);
   #isStopping = false;
@@ -130,8 +150,9 @@ class WorkerSlot {
     this.#worker = worker;
     // Sending to a dead worker fails; `close` handles its end.
     worker.on('error', () => undefined);
-    worker.on('message', ({ ready }: { ready?: string }) => {
+    worker.on('message', ({ ready, reply }: { ready?: string; reply?: object | string }) => {
       if (ready !== undefined) this.#ready(ready);
+      if (reply) this.#answered(reply);
     });
     if (child.stdout) relayLines(child.stdout, output);
     this.#ended = new Promise((done) => {
@@ -155,8 +176,25 @@ class WorkerSlot {
     this.#worker?.process.kill('SIGKILL');
   }
 
-  send(state: ClusterState<unknown>): void {
-    if (this.isUp && this.#worker?.isConnected()) this.#worker.send(state);
+  send(message: ClusterState<unknown> | { ask: true }): void {
+    if (this.isUp && this.#worker?.isConnected()) this.#worker.send(message);
+  }
+
+  /** Questions share the answer to an open one. */
+  async ask(): Promise<object> {
+    if (!this.isUp) throw new Error('The workers are starting.');
+    if (this.askedAt === Number.POSITIVE_INFINITY) {
+      this.askedAt = performance.now();
+      this.#answer = Promise.withResolvers();
+      this.send({ ask: true });
+    }
+    return this.#answer.promise;
+  }
+
+  #answered(reply: object | string): void {
+    this.askedAt = Number.POSITIVE_INFINITY;
+    if (typeof reply === 'string') this.#answer.reject(new Error(reply));
+    else this.#answer.resolve(reply);
   }
 
   #ready(address: string): void {
@@ -177,6 +215,7 @@ class WorkerSlot {
     const wasUp = this.isUp;
     this.#worker = undefined;
     this.isUp = false;
+    if (this.askedAt < Number.POSITIVE_INFINITY) this.#answered('The worker has ended.');
     clearTimeout(this.#timer);
     if (this.#isStopping) {
       log.info(fields, 'worker ended');

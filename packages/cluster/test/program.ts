@@ -17,14 +17,16 @@ if (cluster.isPrimary) {
     onGiveUp: (reason) => report({ message: 'given up', reason }),
   });
   void workers.listening.then((address) => report({ message: 'listening', address }));
-  process.on('message', async (command: { share?: string }) => {
+  process.on('message', async (command: { share?: string; ask?: true }) => {
     if (command.share) return workers.share(command.share);
+    if (command.ask) return report({ message: 'answer', ...(await workers.ask()), hanging: workers.hanging });
     report({ message: 'drained', isClean: await workers.drain() });
     process.disconnect?.();
   });
 } else {
   const worker = ClusterWorker.ofThisProcess<string>();
   worker?.onState(() => undefined);
+  worker?.onAsk(async () => ({ shared: worker.state?.shared }));
   const server = createServer((_request, response) => {
     response.setHeader('connection', 'close').end(JSON.stringify({ number: worker?.number, ...worker?.state }));
   });

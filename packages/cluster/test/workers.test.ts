@@ -49,6 +49,9 @@ test('workers take connections in turn, know how many are up and the shared valu
   expect((await received('worker ready', 3)).workerPid).not.toBe(victim);
   await both({ up: 2, shared: 'second' });
 
+  parent.send({ ask: true });
+  expect(await received('answer')).toEqual({ message: 'answer', shared: 'second', hanging: 0 });
+
   parent.send({});
   expect(await received('drained')).toMatchObject({ isClean: true });
   await expect(fetch(address)).rejects.toThrow();

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import { Incident } from '@animal-store/log/incident';
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
@@ -140,16 +140,58 @@ export function roomForConnections(poolMax: number): number {
   return Math.max(16, Math.min(10_000, (limit || Number.POSITIVE_INFINITY) - 128 - 4 * poolMax));
 }
 
+/**
+ * Accepts queued connections before it begins requests. Node accepts one connection per turn of the event loop (libuv,
+ * `uv__server_io`), so of thousands of new clients the last would wait for seconds while the requests of the first make
+ * turns long. If nearly every turn accepts a connection, more are queued: then requests wait until all are accepted, a
+ * second at most, and are then served for as long as they waited. Public routes, including health checks, never wait.
+ */
+export const acceptance = fastifyPlugin(
+  async (app: FastifyInstance) => {
+    /** The requests that wait; undefined while none has to. */
+    let waiting: Array<() => void> | undefined;
+    let [since, accepted, turns] = [0, 0, 0];
+    let timer: NodeJS.Timeout | undefined;
+    const countTurns = () => performance.nodeTiming.uvMetricsInfo.loopCount;
+    const checkAfter = (milliseconds: number) => {
+      [accepted, turns] = [0, countTurns()];
+      timer = setTimeout(check, milliseconds).unref();
+    };
+    const check = () => {
+      const waited = performance.now() - since;
+      const isQueued = accepted >= (waiting ? 1 : Math.max(2, 0.8 * (countTurns() - turns)));
+      if (waiting && isQueued && waited < 1000) return checkAfter(10);
+      const isOver = waiting !== undefined;
+      for (const begin of waiting ?? []) begin();
+      waiting = isOver || !isQueued ? undefined : [];
+      if (waiting) since = performance.now();
+      if (isQueued) checkAfter(isOver ? waited : 10);
+      else timer = undefined;
+    };
+    app.server.on('connection', () => {
+      if (!timer) checkAfter(100);
+      accepted += 1;
+    });
+    app.addHook('onRequest', (request, _reply, done) => {
+      if (waiting && request.routeOptions.config.public !== true) waiting.push(done);
+      else done();
+    });
+  },
+  { name: 'acceptance', dependencies: ['lifecycle'] },
+);
+
 /** Minimum number of samples: a single one may be a pause for garbage collection or another process. */
 const fewestTurns = 4;
 const resolution = 10;
 /** Milliseconds between two checks of the delay. */
 const checkInterval = 1000;
+/** The share of a core that a full event loop uses at least. */
+const busyShare = 0.7;
 
 /**
- * Rejects new work with 503 while the event loop is overloaded, that is, while most of its turns in a second were long.
- * The accept queue is served once per turn, so new clients would wait for seconds, which no other metric shows. Public
- * routes, including health checks, are exempt.
+ * Rejects new work with 503 while the event loop is overloaded, that is, while most of its turns in a second were long
+ * and it used its core: turns are also long on a machine that other programs keep busy, where refusals help nobody.
+ * Public routes, including health checks, are exempt.
  *
  * `maxDelay` is the median delay (ms) of the event loop beyond which it is overloaded; 0 for no limit.
  */
@@ -159,6 +201,7 @@ export const overload = fastifyPlugin<{ maxDelay: number }>(
     if (maxDelay === 0) return;
     const delay = monitorEventLoopDelay({ resolution });
     delay.enable();
+    let [used, since] = [process.threadCpuUsage(), performance.now()];
     let isFull = false;
     const incident = new Incident({
       onStart: () => app.log.warn('requests are refused: the event loop is full'),
@@ -166,8 +209,11 @@ export const overload = fastifyPlugin<{ maxDelay: number }>(
     });
     const timer = setInterval(() => {
       if (delay.count < fewestTurns) return;
-      isFull = delay.percentile(50) / 1e6 - resolution > maxDelay;
+      const { user, system } = process.threadCpuUsage(used);
+      const isBusy = (user + system) / 1000 > busyShare * (performance.now() - since);
+      isFull = isBusy && delay.percentile(50) / 1e6 - resolution > maxDelay;
       delay.reset();
+      [used, since] = [process.threadCpuUsage(), performance.now()];
       if (!isFull) incident.recovered();
     }, checkInterval).unref();
     app.addHook('onClose', async () => {

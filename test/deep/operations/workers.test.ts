@@ -149,3 +149,23 @@ describe('the limits', () => {
     expect(await server.stop()).toMatchObject(drained);
   });
 });
+
+test('the operations port does not count a worker that hangs, until it goes on', async () => {
+  const server = await startWorkers({ ...database.env }, 2);
+  const ready = async () => (await send(server.operations, { path: '/readyz' })).text;
+  const [victim] = server.pids() as [number];
+  process.kill(victim, 'SIGSTOP');
+  await eventually(async () => (await ready()) === '{"status":"ok","workers":"1 of 2"}');
+  process.kill(victim, 'SIGCONT');
+  await eventually(async () => (await ready()) === '{"status":"ok"}');
+});
+
+test('the operations port is ready while clients occupy every connection of the service', async () => {
+  const server = await startWorkers({ ...database.env, MAX_CONNECTIONS: '8' }, 2);
+  const port = Number(new URL(server.origin).port);
+  const idle = Array.from({ length: 40 }, () => connect(port, '127.0.0.1').on('error', () => undefined));
+  await eventually(async () => (await server.metrics()).get('animal_store_connections') === 16);
+  const { status, text } = await send(server.operations, { path: '/readyz' });
+  expect([status, text]).toEqual([200, '{"status":"ok"}']);
+  for (const socket of idle) socket.destroy();
+});

@@ -77,7 +77,7 @@ function shareOf(one: LoadResult, best: LoadResult): number {
 }
 
 /** Three distinct pages to one creation. */
-function requests(): string[] {
+export function requests(): string[] {
   const headers = { authorization: `Bearer ${serviceKey}`, 'content-type': 'application/json' };
   return Array.from({ length: 400 }, (_, at) => {
     const body = JSON.stringify({ name: `${bulkPrefix}${at}`, categoryId: at });
