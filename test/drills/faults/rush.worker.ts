@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Connection } from '../../bench/connection.ts';
+import { Connection } from '../../../bench/connection.ts';
 import type { Rush } from './rush.ts';
 
 /** The process of a rush: reads it from standard input, and writes the number of each outcome to standard output. */
