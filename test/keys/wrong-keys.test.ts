@@ -254,13 +254,13 @@ describe('the bootstrap key', () => {
 
   test('is guessed in one piece: all guesses get one verdict, and every later one is refused', () =>
     onConfigured(async (node) => {
-      const requests = Array.from({ length: 100 }, (_, at) => {
-        const last = at === 99 ? 'Connection: close\r\n' : '';
+      const requests = Array.from({ length: 50 }, (_, at) => {
+        const last = at === 49 ? 'Connection: close\r\n' : '';
         return `GET /v1/pets HTTP/1.1\r\nHost: a\r\n${last}Authorization: Bearer ${guessed(at)}\r\n\r\n`;
       });
       const socket = connect(Number(new URL(node.origin).port), '127.0.0.1');
       socket.write(requests.join(''));
-      expect((await text(socket)).match(/(?<=HTTP\/1\.1 )\d+/g)?.map(Number)).toEqual(judged(100, 100));
-      expect((await callWith(node, guessed(100))).status).toBe(429);
+      expect((await text(socket)).match(/(?<=HTTP\/1\.1 )\d+/g)?.map(Number)).toEqual(judged(50, 50));
+      expect((await callWith(node, guessed(50))).status).toBe(429);
     }));
 });

@@ -67,9 +67,9 @@ describe('a body', () => {
     ['with a surrogate in UTF-8', around([0xed, 0xa0, 0x80]), 'it is not valid UTF-8'],
     ['with a cut character', around([0xe2, 0x82]), 'it is not valid UTF-8'],
     [
-      'nested too deeply for its numbers',
+      'with more values than its numbers allow',
       `{"a":1e3,"x":${'['.repeat(400_000)}${']'.repeat(400_000)}}`,
-      'it is nested too deeply',
+      'with an exponent or 16 digits in a row it may have at most 5000 values',
     ],
   ])('that is %s is refused', async (_what, body, reason) => {
     const { json } = await post(body);

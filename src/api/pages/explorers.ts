@@ -1,19 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
-import {
-  asset,
-  dataElement,
-  fill,
-  hashOf,
-  type Page,
-  pageHeaders,
-  policyOf,
-  root,
-  serveFolder,
-  servePage,
-  styleOf,
-} from './html.ts';
+import { asset, dataElement, fill, hashOf, type Page, policyOf, root, serveFiles, servePage, styleOf } from './html.ts';
 
 /** An operation to try in the explorers. */
 export interface Example {
@@ -48,11 +36,8 @@ export async function graphiQL(app: FastifyInstance, { examples }: { examples: E
   }
   const places = { files: `graphiql/${version}`, examples: dataElement('examples', examples) };
   servePage(app, '/graphiql', { html: fill(asset('graphiql.html').toString(), places), policy: graphiQLPolicy });
-  serveFolder(app, `/graphiql/${version}`, join(bundles, version), {
-    // A worker has the policy of its script, not the page's.
-    ...pageHeaders(graphiQLPolicy),
-    'cache-control': 'public, max-age=31536000, immutable',
-  });
+  const headers = { 'cache-control': 'public, max-age=31536000, immutable' };
+  serveFiles(app, `/graphiql/${version}`, join(bundles, version), graphiQLPolicy, headers);
 }
 
 /** Apollo's script, and the frame that it opens. */

@@ -71,7 +71,9 @@ export function serveFile(app: FastifyInstance, path: string, read: () => string
 }
 
 /** Serves the files of a folder. One route per file: an address without a file needs a key, as any other. */
-export function serveFolder(app: FastifyInstance, prefix: string, folder: string, headers: object): void {
+export function serveFiles(app: FastifyInstance, prefix: string, folder: string, policy: string, more = {}): void {
+  // A worker has the policy of its script, not the page's.
+  const headers = { ...pageHeaders(policy), ...more };
   for (const name of readdirSync(folder)) {
     serveFile(app, `${prefix}/${name}`, () => readFileSync(join(folder, name)), headers);
   }

@@ -7,19 +7,7 @@ import { type GraphQLSchema, printSchema } from 'graphql';
 import { origin } from '../http/addresses.ts';
 import { prefersHtml, varyBy } from '../http/headers.ts';
 import { info } from '../rest/openapi.ts';
-import {
-  asset,
-  fill,
-  open,
-  pageHeaders,
-  policyOf,
-  root,
-  sendPage,
-  serveFile,
-  serveFolder,
-  servePage,
-  styleOf,
-} from './html.ts';
+import { asset, fill, open, policyOf, root, sendPage, serveFile, serveFiles, servePage, styleOf } from './html.ts';
 
 export interface PagesOptions {
   /** The version of this release. */
@@ -84,7 +72,7 @@ function serveGuides(app: FastifyInstance): void {
     const path = file === 'index.html' ? '/guide' : `/guide/${basename(file, '.html')}`;
     servePage(app, path, { html: readFileSync(join(guides, file), 'utf8'), policy });
   }
-  serveFolder(app, '/guide/images', join(guides, 'images'), pageHeaders(policy));
+  serveFiles(app, '/guide/images', join(guides, 'images'), policy);
 }
 
 /** A link on the front page: its member name in JSON, its path, the title and the text on the page. */
