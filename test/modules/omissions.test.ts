@@ -217,9 +217,9 @@ test('a body whose members all have bounds is accepted', async () => {
 });
 
 test.each<[string, TSchema, unknown, unknown]>([
-  ['minLength in characters', textSchema({ maxLength: 5, minLength: 2 } as never), '🐕🐕', '🐕'],
-  ['pattern', Type.String({ maxLength: 5, pattern: '^V' }), 'Vet', 'vet'],
-  ['format', Type.String({ maxLength: 50, format: 'email' }), 'a@b.example', 'a.b.example'],
+  ['minLength in characters', textSchema({ maxLength: 5, minLength: 2, description: 'A dog.' }), '🐕🐕', '🐕'],
+  ['pattern', textSchema({ maxLength: 5, pattern: '^V', description: 'A word.' }), 'Vet', 'vet'],
+  ['format', textSchema({ format: 'email', description: 'An address.' }), 'a@b.example', 'a.b.example'],
   ['exclusiveMinimum', Type.Integer({ exclusiveMinimum: 0, maximum: 9 }), 1, 0],
   ['exclusiveMaximum', Type.Integer({ minimum: 0, exclusiveMaximum: 9 }), 8, 9],
   ['multipleOf', int64Schema({ multipleOf: 5 } as never), 9007199254740995n, 9007199254740993n],
@@ -242,6 +242,15 @@ test.each([
   const check = checker(Type.Object({ at: moment({ description: 'When.' }) }));
   if (taken) expect(check({ at: given }).at.toISOString()).toBe(taken);
   else expect(() => check({ at: given })).toThrow('at must be a date and time like 2030-12-05T00:00:00Z');
+});
+
+test.each([false, true])('null in a member that may be null is not an absent member (lenient: %s)', (isLenient) => {
+  const text = textSchema({ description: 'A text.' });
+  const check = checker(Type.Object({ note: Type.Optional(nullable(text)), name: text }), { isLenient });
+  expect([check({ name: 'Rex', note: null }), check({ name: 'Rex' })]).toEqual([
+    { name: 'Rex', note: null },
+    { name: 'Rex' },
+  ]);
 });
 
 test('booleans are text in a query, and not in a body', () => {

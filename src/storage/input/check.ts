@@ -21,12 +21,17 @@ export function int64Schema(options: { description: string; examples?: number[] 
   return Type.Unsafe<Int64>({ type: 'integer', format: 'int64', ...options });
 }
 
+interface TextOptions extends Pick<Member, 'minLength' | 'maxLength' | 'pattern' | 'format'> {
+  description: string;
+  examples?: string[];
+}
+
 /**
  * Text that PostgreSQL can store.
  *
  * @param options `maxLength` is in characters (Unicode code points), as JSON Schema counts them
  */
-export function textSchema(options: { maxLength?: number; description: string; examples?: string[] }) {
+export function textSchema(options: TextOptions) {
   return Type.String({ ...options, maxLength: options.maxLength ?? 1000 });
 }
 
@@ -68,8 +73,8 @@ export function withDefault<Schema extends TSchema>(schema: Schema, value: Stati
 /**
  * Compiles the schema of an object.
  *
- * @param isLenient for query strings and GraphQL: integers may be decimal digits, and null in an optional member counts
- *   as absent
+ * @param isLenient for query strings and GraphQL: integers may be decimal digits, and null in an optional member that
+ *   cannot be null counts as absent
  * @returns a function that throws StoreError BAD_USER_INPUT, naming every fault. It drops members that the schema does
  *   not name, and applies defaults to absent ones.
  * @throws Error for a schema with parts that cannot be validated, or whose texts could make a page larger than 16 MiB
@@ -97,7 +102,8 @@ export function checker<Schema extends TObject>(schema: Schema, { isLenient = fa
     const output: Record<string, unknown> = {};
     for (const { name, rule, isRequired, default: otherwise } of members) {
       const given = Object.hasOwn(input, name) ? input[name] : undefined;
-      const value = given === undefined || (isLenient && given === null && !isRequired) ? otherwise : given;
+      const isAbsent = given === undefined || (isLenient && given === null && !isRequired && rule.read(null) !== null);
+      const value = isAbsent ? otherwise : given;
       if (value === undefined && !isRequired) continue;
       const read = value === undefined ? undefined : rule.read(value);
       if (read !== undefined) output[name] = read;
