@@ -1,4 +1,5 @@
 import type { ApolloServerPlugin } from '@apollo/server';
+import type { EntityProperty } from '@mikro-orm/core';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { isObjectType } from 'graphql';
 import type { TObject } from 'typebox';
@@ -144,12 +145,16 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
  * Compares the members of each entity in the REST schema and in the GraphQL type of its name, because Fastify's
  * serialiser drops members that the schema lacks. A column may be missing in both.
  *
- * @throws Error naming a column that only one of them shows
+ * @throws Error naming a column that only one of them shows, or a decimal with another scale than the table's
  */
-function assertSameColumns(name: string, columns: Array<{ name: string; kind: string }>, rest: unknown, type: unknown) {
+function assertSameColumns(name: string, columns: EntityProperty[], rest: unknown, type: unknown) {
   if (!rest || !isObjectType(type)) return;
   const { properties = {} } = rest as Partial<TObject>;
-  for (const { name: column } of columns.filter(({ kind }) => kind === 'scalar')) {
+  for (const { name: column, scale } of columns.filter(({ kind, mapToPk }) => kind === 'scalar' || mapToPk)) {
+    const { 'x-scale': decimals = scale } = (properties[column] ?? {}) as { 'x-scale'?: number };
+    if (decimals !== scale) {
+      throw new Error(`${name}.${column} has ${decimals} decimals in the REST schema, and ${scale} in the table.`);
+    }
     const faces = [`the REST schema ${name}`, `the GraphQL type ${name}`];
     const [isInRest, isInGraphQL] = [column in properties, column in type.getFields()];
     if (isInRest === isInGraphQL) continue;

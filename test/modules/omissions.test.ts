@@ -10,7 +10,7 @@ import type { Pet } from '../../src/pets/pet.entity.ts';
 import type { NewPet } from '../../src/pets/pet.schemas.ts';
 import type { PetService } from '../../src/pets/pet.service.ts';
 import { petsModule } from '../../src/pets/pets.module.ts';
-import { checker, int64Schema, moment, nullable, textSchema } from '../../src/storage/input/check.ts';
+import { checker, decimalSchema, int64Schema, moment, nullable, textSchema } from '../../src/storage/input/check.ts';
 import type { Int64 } from '../../src/storage/input/int64.ts';
 import type { Records } from '../../src/storage/records/records.ts';
 import { graphqlText } from '../support/graphql.ts';
@@ -18,6 +18,9 @@ import { send } from '../support/http.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { type RestRequest, rest } from '../support/rest.ts';
 import { startStore, storeForAll } from '../support/store.ts';
+import { CheckupEntity } from './checkups/checkup.entity.ts';
+import { checkupSchema } from './checkups/checkup.schemas.ts';
+import { CheckupType } from './checkups/checkup.types.ts';
 import { ToyEntity } from './toys/toy.entity.ts';
 import { toySchema } from './toys/toy.schemas.ts';
 import { ToyType } from './toys/toy.types.ts';
@@ -116,6 +119,23 @@ describe('the service does not start', () => {
     const visit = defineEntity({ name: 'Visit', tableName: 'visit', properties });
     await expect(startStore({}, { more: [{ tag, entities: [visit], open: () => ({}) }] })).rejects.toThrow(
       /^A table or column of an entity has no migration \(.*"visit" does not exist.*\)\. (?:Write one|No module lists)/,
+    );
+  });
+
+  test('with a decimal that has more digits in the API than in the table', async () => {
+    const price = decimalSchema({ precision: 38, scale: 3, description: 'What it costs.' });
+    const item = Type.Object({ ...checkupSchema.properties, price }, { $id: 'Checkup' });
+    @Resolver()
+    class CheckupOnly {
+      @Query(() => CheckupType, { nullable: true })
+      checkup() {
+        return null;
+      }
+    }
+    const schema = { operationId: 'listCheckups', response: { 200: pageOf(item, 'Checkups', 'A page of checkups.') } };
+    const routes = (app: Routes) => void app.get('/checkups', { schema }, async () => []);
+    await expect(open({ routes, resolvers: [new CheckupOnly()] }, [CheckupEntity])).rejects.toThrow(
+      'Checkup.price has 3 decimals in the REST schema, and 2 in the table.',
     );
   });
 

@@ -39,6 +39,18 @@ export function textSchema(options: TextOptions) {
 // code counts bytes.
 const maxItemLength = 27_962;
 
+/**
+ * An exact decimal, as text like `12.30`, because most clients read a JSON number as a double.
+ *
+ * @param options `precision` is the number of digits, `scale` of those after the point, as in the table's column
+ */
+export function decimalSchema(options: { precision: number; scale: number; description: string; examples?: string[] }) {
+  const { precision, scale, ...rest } = options;
+  const fraction = scale > 0 ? `(?:\\.(\\d{1,${scale}}))?` : '';
+  const pattern = `^(-?)(0|[1-9]\\d{0,${precision - scale - 1}})${fraction}$`;
+  return Type.String({ ...rest, format: 'decimal', pattern, 'x-scale': scale });
+}
+
 /** A date and time: RFC 3339, section 5.6, to the millisecond. */
 export function moment(options: { description: string; examples?: string[] }) {
   return Type.Unsafe<Date>({ type: 'string', format: 'date-time', ...options });
@@ -143,6 +155,7 @@ interface Member extends Omit<TSchema, 'type'> {
   allOf?: TSchema[];
   anyOf?: TSchema[];
   nullable?: boolean;
+  'x-scale'?: number;
 }
 
 const annotations = ['$id', 'type', 'title', 'description', 'default', 'examples', 'deprecated'];
@@ -169,6 +182,7 @@ function kindOf(member: Member, isLenient: boolean): { rule: Rule; keywords: str
   if (allOf?.length === 1) return { rule: ruleOf(allOf[0] as TSchema, isLenient), keywords: ['allOf'] };
   if (values) return { rule: oneOf(values), keywords: ['enum'] };
   if (type === 'string' && format === 'date-time') return { rule: dateTime, keywords: ['format'] };
+  if (format === 'decimal') return { rule: decimal(member), keywords: ['format', 'pattern', 'x-scale'] };
   if (type === 'string' && maxLength !== undefined && (!format || Format.Has(format))) {
     return { rule: text({ ...member, maxLength }), keywords: ['minLength', 'maxLength', 'pattern', 'format'] };
   }
@@ -259,6 +273,20 @@ function text({ minLength = 0, maxLength, pattern, format }: Member & { maxLengt
     maxLength,
     read: (value) => (faultOf(value) === undefined ? value : undefined),
     describe: (value) => `${faultOf(value)}`,
+  };
+}
+
+/** Reads the text that PostgreSQL has for the value: with all digits of the scale, and without -0. */
+function decimal({ pattern = '', 'x-scale': scale = 0 }: Member): Rule {
+  const expression = new RegExp(pattern, 'u');
+  return {
+    describe: () => `a decimal in a string, like "12.30", that matches ${pattern}`,
+    read(value) {
+      const [found, sign, whole, fraction = ''] = (typeof value === 'string' && expression.exec(value)) || [];
+      if (found === undefined) return undefined;
+      const digits = scale > 0 ? `${whole}.${fraction.padEnd(scale, '0')}` : `${whole}`;
+      return /[1-9]/.test(digits) ? `${sign}${digits}` : digits;
+    },
   };
 }
 

@@ -1,5 +1,7 @@
 import type { EntityMetadata, EntityProperty } from '@mikro-orm/core';
 import { escapeIdentifier as quoted } from 'pg';
+import { sqlState } from '../../../packages/postgres/src/postgres-errors.ts';
+import { StoreError } from '../../errors.ts';
 import { int64FromDigits } from '../input/int64.ts';
 
 /** How the values of a column are transferred as PostgreSQL's text, and parsed. */
@@ -30,8 +32,13 @@ const codecs: Record<string, Codec> = {
     fromText: (value) => new Date(Number(value)),
     isSafeToJoin: true,
   },
+  'numeric string': { toText: digits, isSafeToJoin: true },
   'text string': text,
 };
+
+const supported =
+  "p.text(), p.enum(), p.integer(), p.smallint(), p.bigint('bigint'), p.double(), p.decimal(), p.boolean(), p.datetime(), " +
+  'and p.manyToOne(...).mapToPk() of a key of these; nothing that MikroORM computes or fills itself, except p.integer().version()';
 
 /** A column of a table, from MikroORM's metadata. */
 export interface Column {
@@ -50,6 +57,8 @@ export interface Column {
   readonly isNullable: boolean;
   /** SQL expression of its default. */
   readonly fallback: string | undefined;
+  /** The entity to whose key it refers. */
+  readonly refersTo: string | undefined;
 }
 
 /** A table with a primary key `id`. Its entity is the only source of names and types. */
@@ -69,7 +78,7 @@ export class Table {
 
   /** @throws Error for an unsupported type */
   constructor({ tableName, props }: EntityMetadata) {
-    const columns = props.map(columnOf);
+    const columns = props.map((property) => columnOf(property, tableName));
     this.name = tableName;
     this.columns = columns;
     this.generated = columns.filter(({ fallback }, at) => props[at]?.autoincrement || fallback !== undefined);
@@ -83,6 +92,18 @@ export class Table {
       throw new Error(`The first member of ${tableName} must be its generated id.`);
   }
 
+  /**
+   * Converts the error of a row whose relation does not exist (SQLSTATE 23503); other errors stay as they are. The
+   * detail begins with `Key (pet_id)=(42)`, the rest is in the server's language.
+   */
+  refusalOf(error: unknown): unknown {
+    const [, name = ''] = /\((.+?)\)=\(/.exec(`${(error as { detail?: string }).detail}`) ?? [];
+    const column = this.columns.find((column) => column.name === quoted(name));
+    if (sqlState(error) !== '23503' || !column?.refersTo) return error;
+    const message = `${column.member} must be the id of an existing ${column.refersTo}.`;
+    return new StoreError('BAD_USER_INPUT', message, { cause: error });
+  }
+
   column(member: string): Column {
     const found = this.columns.find((column) => column.member === member);
     if (!found) throw new Error(`${this.name} has no ${member}.`);
@@ -91,12 +112,21 @@ export class Table {
 }
 
 /** @throws Error for an unsupported type */
-function columnOf(property: EntityProperty): Column {
-  const { name, fieldNames, columnTypes, runtimeType, items, nullable, defaultRaw } = property;
-  const type = `${columnTypes[0]}`.replace(/serial$/, 'int').replace(/^timestamptz\([3-6]\)$/, 'timestamptz');
+function columnOf(property: EntityProperty, table: string): Column {
+  const { name, targetMeta, fieldNames, columnTypes, items, nullable, defaultRaw } = property;
+  const declared = columnTypes?.[0] ?? property.type;
+  const type = declared
+    .replace(/serial$/, 'int')
+    .replace(/^timestamptz\([3-6]\)$/, 'timestamptz')
+    .replace(/^numeric\(.+/, 'numeric');
+  const { runtimeType } = targetMeta?.getPrimaryProps()[0] ?? property;
   const isSafeToJoin = type === 'text' && items?.every((item) => /^\w+$/.test(`${item}`));
   const codec = isSafeToJoin ? word : codecs[`${type} ${runtimeType}`];
-  if (!codec || !isPlain(property)) throw new Error(`${name} has an unsupported type: ${columnTypes[0]}.`);
+  if (!codec || !isPlain(property)) {
+    throw new Error(
+      `${table}.${fieldNames?.[0] ?? name} has an unsupported type: ${declared}. Supported are ${supported}.`,
+    );
+  }
   const sql = quoted(`${fieldNames[0]}`);
   return {
     member: name,
@@ -107,12 +137,16 @@ function columnOf(property: EntityProperty): Column {
     isSafeToJoin: codec.isSafeToJoin,
     isNullable: nullable === true,
     fallback: defaultRaw,
+    refersTo: targetMeta?.className,
   };
 }
 
 /** False for a property without a column, or with one that MikroORM fills itself. */
-function isPlain({ kind, persist, formula, version, generated, onCreate, onUpdate }: EntityProperty): boolean {
-  return kind === 'scalar' && persist !== false && !formula && !version && !generated && !onCreate && !onUpdate;
+function isPlain({ kind, mapToPk, runtimeType, ...property }: EntityProperty): boolean {
+  const { persist, formula, version, generated, onCreate, onUpdate } = property;
+  const hasOneColumn = kind === 'scalar' || (kind === 'm:1' && mapToPk === true);
+  const isComputed = formula || generated || onCreate || onUpdate || (version && runtimeType !== 'number');
+  return hasOneColumn && persist !== false && !isComputed;
 }
 
 function decodeOrNull({ fromText = (value) => value, isSafeToJoin }: Codec) {

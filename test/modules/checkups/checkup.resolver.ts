@@ -1,0 +1,74 @@
+import { Arg, Args, Ctx, FieldResolver, Mutation, Query, Resolver, Root } from 'type-graphql';
+import { FollowArgs, type IdempotencyClaim, Live, Repeatable } from '../../../src/api/graphql/decorators.ts';
+import type { GraphQLContext } from '../../../src/api/graphql/operation.ts';
+import { ID, ListArgs } from '../../../src/api/graphql/types.ts';
+import type { PetService } from '../../../src/pets/pet.service.ts';
+import { PetType } from '../../../src/pets/pet.types.ts';
+import { checker } from '../../../src/storage/input/check.ts';
+import { int64FromText } from '../../../src/storage/input/int64.ts';
+import type { Checkups, LiveCheckups } from './checkup.entity.ts';
+import { checkupQuerySchema, newCheckupSchema } from './checkup.schemas.ts';
+import { CheckupType, NewCheckupInput } from './checkup.types.ts';
+
+const queryOf = checker(checkupQuerySchema, { isLenient: true });
+const newCheckupOf = checker(newCheckupSchema, { isLenient: true });
+const ofPet = { nullable: true, description: 'Only those of this animal.' };
+
+@Resolver(() => CheckupType)
+export class CheckupResolver {
+  constructor(
+    private readonly records: Checkups,
+    private readonly live: LiveCheckups,
+    private readonly pets: PetService,
+  ) {}
+
+  @Query(() => [CheckupType], { description: 'Lists checkups by ascending id.' })
+  async checkups(
+    @Args(() => ListArgs) args: ListArgs,
+    @Arg('petId', () => ID, ofPet) petId: string | null | undefined,
+    @Ctx() { call }: GraphQLContext,
+  ): Promise<readonly CheckupType[]> {
+    return (await this.records.list(queryOf({ ...args, petId }), call)).items;
+  }
+
+  @Query(() => CheckupType, { nullable: true, description: 'Fetches one checkup.' })
+  checkup(@Arg('id', () => ID) id: string, @Ctx() { call }: GraphQLContext): Promise<CheckupType | null> {
+    return this.records.find(int64FromText(id), call);
+  }
+
+  @Mutation(() => CheckupType, { description: 'Adds a checkup.' })
+  async createCheckup(
+    @Arg('input', () => NewCheckupInput) input: NewCheckupInput,
+    @Ctx() { call }: GraphQLContext,
+    @Repeatable() claim: IdempotencyClaim | undefined,
+  ): Promise<CheckupType> {
+    return this.records.insert(newCheckupOf(input), call, claim);
+  }
+
+  @Live(() => CheckupType, { description: 'Checkups as they are added, by ascending id.' })
+  checkupAdded(
+    @Args(() => FollowArgs) args: FollowArgs,
+    @Arg('petId', () => ID, ofPet) petId: string | null | undefined,
+  ) {
+    return this.live.follow(queryOf({ ...args, petId }));
+  }
+
+  @FieldResolver(() => PetType, { nullable: true, description: 'The animal.' })
+  pet(@Root() { petId }: CheckupType, @Ctx() { call }: GraphQLContext): Promise<PetType | null> {
+    return this.pets.find(petId, call);
+  }
+}
+
+@Resolver(() => PetType)
+export class CheckupsOfPetResolver {
+  constructor(private readonly records: Checkups) {}
+
+  @FieldResolver(() => [CheckupType], { description: 'Its checkups, by ascending id.' })
+  async checkups(
+    @Root() { id }: PetType,
+    @Args(() => ListArgs) args: ListArgs,
+    @Ctx() { call }: GraphQLContext,
+  ): Promise<readonly CheckupType[]> {
+    return (await this.records.list({ ...queryOf({ ...args }), petId: id }, call)).items;
+  }
+}

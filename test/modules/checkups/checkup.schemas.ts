@@ -1,0 +1,41 @@
+import { Type } from 'typebox';
+import {
+  decimalSchema,
+  enumSchema,
+  type Input,
+  int64Schema,
+  nullable,
+  textSchema,
+  use,
+  withDefault,
+} from '../../../src/storage/input/check.ts';
+import { pageQueryMembers } from '../../../src/storage/input/page.ts';
+import { CheckupState } from './checkup.entity.ts';
+
+const petId = int64Schema({ description: 'The animal.' });
+const reason = textSchema({ minLength: 3, description: 'Why the animal comes.' });
+const state = enumSchema('CheckupState', CheckupState, 'Whether the checkup has taken place.');
+const note = nullable(textSchema({ description: 'What the vet found.' }));
+const price = nullable(decimalSchema({ precision: 38, scale: 2, description: 'What it costs.' }));
+
+export const newCheckupSchema = Type.Object(
+  {
+    petId,
+    reason,
+    state: withDefault(use(state, '`planned` when omitted.'), CheckupState.planned),
+    note: Type.Optional(note),
+    price: Type.Optional(price),
+  },
+  { $id: 'NewCheckup', description: 'A checkup to be added.' },
+);
+export type NewCheckup = Input<typeof newCheckupSchema>;
+
+export const checkupQuerySchema = Type.Object({
+  petId: Type.Optional(petId),
+  ...pageQueryMembers('checkup'),
+});
+
+export const checkupSchema = Type.Object(
+  { id: int64Schema({ description: 'Its identifier.' }), petId, reason: Type.String(), state, note, price },
+  { $id: 'Checkup', description: 'A checkup of an animal.' },
+);
