@@ -2,6 +2,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { formats } from '../../packages/item-files/src/formats.ts';
 import { importFile } from '../../src/commands/transfer.ts';
+import { Records } from '../../src/storage/records/records.ts';
+import { statementsFor } from '../../src/storage/records/statements.ts';
+import { Table } from '../../src/storage/records/table.ts';
 import { citusLayout } from '../support/citus.ts';
 import { sql } from '../support/database-access.ts';
 import { newFolder } from '../support/folder.ts';
@@ -10,12 +13,28 @@ import { afterAll, describe, expect, test } from '../support/jest.ts';
 import { forgetFields } from '../support/resolvers.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
+import { type Checkup, CheckupEntity } from './checkups/checkup.entity.ts';
 import { checkupsModule } from './checkups/checkups.module.ts';
 
 /** A module whose rows refer to another table (docs/add-a-module.md). */
 
 // Citus allows a foreign key between distributed tables only when both are distributed by it.
 const describeHere = citusLayout ? describe.skip : describe;
+
+interface Plan {
+  'Node Type': string;
+  'Actual Rows': number;
+  'Actual Loops': number;
+  'Rows Removed by Filter'?: number;
+  Plans?: Plan[];
+}
+
+/** The number of rows that the scans of a plan read. */
+function scanned({ 'Node Type': node, Plans = [], ...plan }: Plan): number {
+  const rows = (plan['Actual Rows'] + (plan['Rows Removed by Filter'] ?? 0)) * plan['Actual Loops'];
+  const own = /^(?:Seq|Index|Bitmap|Tid)/.test(node) ? rows : 0;
+  return Plans.reduce((sum, one) => sum + scanned(one), own);
+}
 
 describeHere('checkups', () => {
   let rex = 0;
@@ -78,6 +97,107 @@ describeHere('checkups', () => {
     const options = { ...watch, format: formats.ndjson, maxLength: 10_000, again: false, dryRun: false };
     expect(await importFile(file, collection as never, options)).toEqual({ added: 2, same: 0, refused: 1 });
     expect(reasons).toEqual([`line 2: ${noPet}`]);
+  });
+
+  describe('are filtered by any combination', () => {
+    const combinations = ['', 'petId', 'state', 'petId state'].map((names) => names.split(' ').filter(Boolean));
+    const pick = (members: string[], values: Record<string, unknown>) =>
+      Object.fromEntries(members.map((name) => [name, values[name]]));
+
+    test.each(combinations)('%s %s: pages, one by one and in batches, on both APIs', async (...filters) => {
+      const before = (await add()).id;
+      const added = [];
+      for (const petId of [rex, bello, rex]) {
+        for (const state of ['planned', 'done', 'done']) added.push(await add({ petId, state }));
+      }
+      const list = (values: Record<string, unknown>, after: number) =>
+        send('GET', `/v1/checkups?${new URLSearchParams({ ...values, limit: '2', after: `${after}` } as never)}`);
+      const values = [rex, bello].flatMap((petId) =>
+        ['planned', 'done'].map((state) => pick(filters, { petId, state })),
+      );
+      const pages = await Promise.all(Array.from({ length: 40 }, (_, at) => list(values[at % 4] ?? {}, before)));
+      for (const [at, { json, headers }] of pages.entries()) {
+        const expected = added.filter((one) => Object.entries(values[at % 4] ?? {}).every(([n, v]) => one[n] === v));
+        expect(json).toEqual(expected.slice(0, 2));
+        expect(headers.link !== undefined).toBe(expected.length > 2);
+        if (expected.length < 2) continue;
+        expect((await list(values[at % 4] ?? {}, json[1].id)).json).toEqual(expected.slice(2, 4));
+      }
+      const given = filters.map((name) => `${name}: ${name === 'petId' ? `"${rex}"` : 'done'}`);
+      const { data } = await query(`{ checkups(${[...given, `after: "${before}"`]}) { id state } }`);
+      const ofRex = added.filter((one) =>
+        Object.entries(pick(filters, { petId: rex, state: 'done' })).every(([n, v]) => one[n] === v),
+      );
+      expect(data.checkups).toEqual(ofRex.map(({ id, state }) => ({ id: `${id}`, state })));
+    });
+
+    test('are counted by each combination', async () => {
+      const records = new Records<Checkup, never>(store.database, CheckupEntity, { filters: ['petId', 'state'] });
+      const [[all, ofBello, done, both] = []] = await sql(
+        store.database,
+        `select count(*)::text, (count(*) filter (where pet_id = ${bello}))::text, (count(*) filter (where state = 'done'))::text,
+          (count(*) filter (where pet_id = ${bello} and state = 'done'))::text from checkup`,
+      );
+      const queries = [{}, { petId: bello }, { state: 'done' }, { petId: bello, state: 'done' }] as const;
+      const totals = await Promise.all([...queries, ...queries].map((one) => records.count(one)));
+      const counts = [all, ofBello, done, both].map((count) => ({ count: Number(count), isExact: true }));
+      expect(totals).toEqual([...counts, ...counts]);
+    });
+
+    test('a combination without an index keeps the service from starting', () => {
+      const open = () =>
+        new Records<Checkup, never>(store.database, CheckupEntity, { filters: ['petId', 'state', 'reason'] });
+      expect(open).toThrow(
+        "Each combination of the filters of checkup needs an index; the entity lacks ['reason', 'id'], ['petId', 'reason', 'id'], ['state', 'reason', 'id'], ['petId', 'state', 'reason', 'id'].",
+      );
+    });
+
+    test.each(['custom', 'generic'])('a page of 100,000 rows reads no more than itself (%s plans)', async (mode) => {
+      const { database } = store;
+      await database.withSession(async (session) => {
+        await session.query('begin');
+        await session.query(`insert into checkup (pet_id, reason, state)
+          select case when n % 50 = 0 then ${bello} else ${rex} end, 'x', case when n % 7 = 0 then 'done' else 'planned' end
+          from generate_series(1, 100000) n`);
+        await session.query('analyze checkup');
+        await session.query(`set local plan_cache_mode = force_${mode}_plan`);
+        const columns = new Table(database.orm.getMetadata(CheckupEntity));
+        const filters = ['petId', 'state'].map((member) => columns.column(member));
+        const { lists, listMany } = statementsFor(columns, filters);
+        const values = new Map<string, unknown>([
+          ['petId', bello],
+          ['state', 'done'],
+        ]);
+        const read = async (text: string, parameters: unknown[]) => {
+          await session.query(`prepare listing as ${text}`);
+          const literals = parameters.map(
+            (one) => `'${Array.isArray(one) ? `{${one.map((v) => v ?? 'null')}}` : one}'`,
+          );
+          const { rows } = await session.query(`explain (analyze, format json) execute listing(${literals})`);
+          await session.query('deallocate listing');
+          return scanned(rows[0]['QUERY PLAN'][0].Plan);
+        };
+        for (const { filters, list } of lists) {
+          const used = filters.map(({ member }) => values.get(member));
+          expect(await read(list.text, [500, 21, ...used])).toBe(21);
+        }
+        const [all, bellos, done, both] = [
+          [null, null],
+          [bello, null],
+          [null, 'done'],
+          [bello, 'done'],
+        ];
+        const many = [all, bellos, done, both] as unknown[][];
+        const parameters = [
+          many.map(() => 500),
+          many.map(() => 21),
+          many.map(([pet]) => pet),
+          many.map(([, state]) => state),
+        ];
+        expect(await read(listMany.text, parameters)).toBe(many.length * 21);
+        await session.query('rollback');
+      });
+    });
   });
 
   test('are nested in pets, and pets in them', async () => {

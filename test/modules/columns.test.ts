@@ -10,6 +10,7 @@ import { exportTo, importFile } from '../../src/commands/transfer.ts';
 import type { Module } from '../../src/module.ts';
 import { enumSchema, int64Schema, moment, nullable, textSchema } from '../../src/storage/input/check.ts';
 import { pageQueryMembers } from '../../src/storage/input/page.ts';
+import { LiveList } from '../../src/storage/records/live-list.ts';
 import { Records, type Row } from '../../src/storage/records/records.ts';
 import { Table } from '../../src/storage/records/table.ts';
 import { sql } from '../support/database-access.ts';
@@ -38,6 +39,13 @@ const crateSchema = defineEntity({
     level: p.text().default('basic'),
     addedAt: p.datetime().defaultRaw('now()'),
   },
+  indexes: [
+    { properties: ['seenAt', 'id'] },
+    { properties: ['isOpen', 'id'] },
+    { properties: ['parent', 'id'] },
+    { properties: ['order', 'id'] },
+    { properties: ['place', 'id'] },
+  ],
 });
 class CrateEntity extends crateSchema.class {}
 crateSchema.setClass(CrateEntity);
@@ -110,7 +118,8 @@ const most = {
 } as const;
 const nulls = { order: null, parent: null, size: null, weight: null, quote: null };
 
-const records = (filter?: keyof Crate & string) => new Records<Crate, NewCrate>(store.database, CrateEntity, filter);
+const records = (...filters: Array<keyof Crate & string>) =>
+  new Records<Crate, NewCrate>(store.database, CrateEntity, { filters });
 
 test('every type of value is read as it was written, alone and in batches', async () => {
   const all = records();
@@ -141,6 +150,18 @@ test.each<[keyof Crate & string, unknown, unknown]>([
     const expected = at % 2 ? [{ id: 1, [member]: one }] : [2, 3].map((id) => ({ id, [member]: other }));
     expect(items).toMatchObject(expected);
   });
+});
+
+test('followers with different filters have different lists, also when their values look alike', async () => {
+  const by = records('seenAt');
+  const live = new LiveList(by);
+  const [one, other] = [new Date('2026-01-01T00:00:00.100Z'), new Date('2026-01-01T00:00:00.900Z')];
+  for (const seenAt of [one, other]) await by.insert({ ...least, seenAt });
+  const followers = [one, other].map((seenAt) => live.follow({ after: 0, seenAt }));
+  for (const follower of followers) await follower.next();
+  const additions = await Promise.all(followers.map((follower) => follower.next()));
+  expect(additions.map(({ value }) => value?.items.map(({ seenAt }) => seenAt))).toEqual([[one], [other]]);
+  for (const follower of followers) await follower.return();
 });
 
 test('REST writes null and int64; two routes with different schemas over one list do not share its JSON', async () => {

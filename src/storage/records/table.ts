@@ -76,8 +76,12 @@ export class Table {
   /** Builds an item from the inserted input and the row of texts that the database generated. */
   readonly mergeGenerated: (input: object, generated: readonly unknown[]) => unknown;
 
+  /** The members of each index. */
+  readonly #indexes: string[][];
+
   /** @throws Error for an unsupported type */
-  constructor({ tableName, props }: EntityMetadata) {
+  constructor({ tableName, props, indexes, uniques }: EntityMetadata) {
+    this.#indexes = [...indexes, ...uniques].map(({ properties = [] }) => [properties].flat());
     const columns = props.map((property) => columnOf(property, tableName));
     this.name = tableName;
     this.columns = columns;
@@ -102,6 +106,26 @@ export class Table {
     if (sqlState(error) !== '23503' || !column?.refersTo) return error;
     const message = `${column.member} must be the id of an existing ${column.refersTo}.`;
     return new StoreError('BAD_USER_INPUT', message, { cause: error });
+  }
+
+  /**
+   * All combinations of some columns, from none to all: bit n of the index of a combination is set when it has column
+   * n. Each is in the order of its index.
+   *
+   * @throws Error naming the indexes that the entity lacks
+   */
+  combinationsOf(columns: readonly Column[]): Column[][] {
+    const add = (sets: string[][], { member }: Column) => [...sets, ...sets.map((set) => [...set, member])];
+    const missing: string[] = [];
+    const combinations = columns.reduce(add, [[]]).map((set) => {
+      // The list of all rows uses the primary key.
+      const index = set.length === 0 ? [] : this.#indexes.find((index) => isKeyOf(index, set));
+      if (!index) missing.push(`['${set.join("', '")}', 'id']`);
+      return (index ?? []).slice(0, set.length).map((member) => this.column(member));
+    });
+    if (missing.length === 0) return combinations;
+    const message = `Each combination of the filters of ${this.name} needs an index; the entity lacks`;
+    throw new Error(`${message} ${missing.join(', ')}.`);
   }
 
   column(member: string): Column {
@@ -147,6 +171,12 @@ function isPlain({ kind, mapToPk, runtimeType, ...property }: EntityProperty): b
   const hasOneColumn = kind === 'scalar' || (kind === 'm:1' && mapToPk === true);
   const isComputed = formula || generated || onCreate || onUpdate || (version && runtimeType !== 'number');
   return hasOneColumn && persist !== false && !isComputed;
+}
+
+/** True for an index on these members, in any order, and then the id. */
+function isKeyOf(index: string[], members: string[]): boolean {
+  const others = index.slice(0, members.length);
+  return index[members.length] === 'id' && members.every((member) => others.includes(member));
 }
 
 function decodeOrNull({ fromText = (value) => value, isSafeToJoin }: Codec) {

@@ -18,7 +18,8 @@ const checkupTable = defineEntity({
     note: p.text().nullable(),
     price: p.decimal().precision(38).scale(2).nullable(),
   },
-  indexes: [{ properties: ['petId', 'id'] }],
+  // One for each combination of the filters.
+  indexes: [{ properties: ['petId', 'id'] }, { properties: ['state', 'id'] }, { properties: ['petId', 'state', 'id'] }],
 });
 
 export class CheckupEntity extends checkupTable.class {}

@@ -1,4 +1,4 @@
-import { Arg, Args, Ctx, FieldResolver, Mutation, Query, Resolver, Root } from 'type-graphql';
+import { Arg, Args, ArgsType, Ctx, Field, FieldResolver, Mutation, Query, Resolver, Root } from 'type-graphql';
 import { FollowArgs, type IdempotencyClaim, Live, Repeatable } from '../../../src/api/graphql/decorators.ts';
 import type { GraphQLContext } from '../../../src/api/graphql/operation.ts';
 import { ID, ListArgs } from '../../../src/api/graphql/types.ts';
@@ -6,13 +6,19 @@ import type { PetService } from '../../../src/pets/pet.service.ts';
 import { PetType } from '../../../src/pets/pet.types.ts';
 import { checker } from '../../../src/storage/input/check.ts';
 import { int64FromText } from '../../../src/storage/input/int64.ts';
-import type { Checkups, LiveCheckups } from './checkup.entity.ts';
+import { CheckupState, type Checkups, type LiveCheckups } from './checkup.entity.ts';
 import { checkupQuerySchema, newCheckupSchema } from './checkup.schemas.ts';
 import { CheckupType, NewCheckupInput } from './checkup.types.ts';
 
 const queryOf = checker(checkupQuerySchema, { isLenient: true });
 const newCheckupOf = checker(newCheckupSchema, { isLenient: true });
-const ofPet = { nullable: true, description: 'Only those of this animal.' };
+
+@ArgsType()
+class CheckupFilters {
+  @Field(() => ID, { nullable: true, description: 'Only those of this animal.' }) readonly petId?: string | null;
+  @Field(() => CheckupState, { nullable: true, description: 'Only those in this state.' })
+  readonly state?: CheckupState | null;
+}
 
 @Resolver(() => CheckupType)
 export class CheckupResolver {
@@ -25,10 +31,10 @@ export class CheckupResolver {
   @Query(() => [CheckupType], { description: 'Lists checkups by ascending id.' })
   async checkups(
     @Args(() => ListArgs) args: ListArgs,
-    @Arg('petId', () => ID, ofPet) petId: string | null | undefined,
+    @Args(() => CheckupFilters) filters: CheckupFilters,
     @Ctx() { call }: GraphQLContext,
   ): Promise<readonly CheckupType[]> {
-    return (await this.records.list(queryOf({ ...args, petId }), call)).items;
+    return (await this.records.list(queryOf({ ...args, ...filters }), call)).items;
   }
 
   @Query(() => CheckupType, { nullable: true, description: 'Fetches one checkup.' })
@@ -46,11 +52,8 @@ export class CheckupResolver {
   }
 
   @Live(() => CheckupType, { description: 'Checkups as they are added, by ascending id.' })
-  checkupAdded(
-    @Args(() => FollowArgs) args: FollowArgs,
-    @Arg('petId', () => ID, ofPet) petId: string | null | undefined,
-  ) {
-    return this.live.follow(queryOf({ ...args, petId }));
+  checkupAdded(@Args(() => FollowArgs) args: FollowArgs, @Args(() => CheckupFilters) filters: CheckupFilters) {
+    return this.live.follow(queryOf({ ...args, ...filters }));
   }
 
   @FieldResolver(() => PetType, { nullable: true, description: 'The animal.' })

@@ -32,6 +32,7 @@ export type NewCheckup = Input<typeof newCheckupSchema>;
 
 export const checkupQuerySchema = Type.Object({
   petId: Type.Optional(petId),
+  state: Type.Optional(use(state, 'Only those in this state.')),
   ...pageQueryMembers('checkup'),
 });
 

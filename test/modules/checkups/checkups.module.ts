@@ -16,13 +16,15 @@ export const checkupsModule: Module = {
       `create table "checkup" ("id" bigserial primary key, "pet_id" bigint not null, "reason" text not null,
         "state" text not null, "note" text null, "price" numeric(38,2) null)`,
       'create index "checkup_pet_id_id_index" on "checkup" ("pet_id", "id")',
+      'create index "checkup_state_id_index" on "checkup" ("state", "id")',
+      'create index "checkup_pet_id_state_id_index" on "checkup" ("pet_id", "state", "id")',
       `alter table "checkup" add constraint "checkup_state_check" check ("state" in ('planned', 'done'))`,
       `alter table "checkup" add constraint "checkup_pet_id_foreign" foreign key ("pet_id") references "pet" ("id")
         on delete cascade`,
     ]),
   ],
   open({ database }) {
-    const checkups: Checkups = new Records(database, CheckupEntity, 'petId');
+    const checkups: Checkups = new Records(database, CheckupEntity, { filters: ['petId', 'state'] });
     const resolver = new CheckupResolver(checkups, new LiveList(checkups), new PetService(database));
     return {
       collections: [{ name: 'checkups', input: newCheckupSchema, item: checkupSchema, service: checkups }],
