@@ -36,6 +36,7 @@ import { type CheckReadiness, health, readiness } from './runtime/health.ts';
 import { Log, type LogSettings } from './runtime/log/log.ts';
 import { loggingOptions, requestLog } from './runtime/log/request-log.ts';
 import type { Observers } from './runtime/telemetry/observers.ts';
+import { decimalPattern } from './storage/input/check.ts';
 import { releasedVersion } from './version.ts';
 
 declare module 'fastify' {
@@ -145,15 +146,17 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
  * Compares the members of each entity in the REST schema and in the GraphQL type of its name, because Fastify's
  * serialiser drops members that the schema lacks. A column may be missing in both.
  *
- * @throws Error naming a column that only one of them shows, or a decimal with another scale than the table's
+ * @throws Error naming a column that only one of them shows, or a decimal with other digits than the table's
  */
 function assertSameColumns(name: string, columns: EntityProperty[], rest: unknown, type: unknown) {
   if (!rest || !isObjectType(type)) return;
   const { properties = {} } = rest as Partial<TObject>;
-  for (const { name: column, scale } of columns.filter(({ kind, mapToPk }) => kind === 'scalar' || mapToPk)) {
-    const { 'x-scale': decimals = scale } = (properties[column] ?? {}) as { 'x-scale'?: number };
-    if (decimals !== scale) {
-      throw new Error(`${name}.${column} has ${decimals} decimals in the REST schema, and ${scale} in the table.`);
+  for (const { name: column, precision, scale } of columns.filter(
+    ({ kind, mapToPk }) => kind === 'scalar' || mapToPk,
+  )) {
+    const { pattern } = (properties[column] ?? {}) as { pattern?: string };
+    if (precision && pattern && pattern !== decimalPattern(precision, scale ?? 0)) {
+      throw new Error(`${name}.${column} has other digits in the REST schema than in the table.`);
     }
     const faces = [`the REST schema ${name}`, `the GraphQL type ${name}`];
     const [isInRest, isInGraphQL] = [column in properties, column in type.getFields()];

@@ -7,6 +7,7 @@ import { statementsFor } from '../../src/storage/records/statements.ts';
 import { Table } from '../../src/storage/records/table.ts';
 import { citusLayout } from '../support/citus.ts';
 import { sql } from '../support/database-access.ts';
+import { openStream } from '../support/events.ts';
 import { newFolder } from '../support/folder.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { afterAll, describe, expect, test } from '../support/jest.ts';
@@ -209,6 +210,172 @@ describeHere('checkups', () => {
     expect(data).toEqual({ checkup: { petId: `${bello}`, pet: nested } });
   });
 
+  describe('are changed', () => {
+    const noCheckup = { code: 'NOT_FOUND', message: 'There is no Checkup with this id.', status: 404 };
+    const badInput = (message: string) => ({ code: 'BAD_USER_INPUT', message, status: 400 });
+    const mutation = `mutation ($id: ID!, $version: Int!, $change: CheckupChange!) {
+      changeCheckup(id: $id, version: $version, change: $change) { id reason state note price version } }`;
+    /** A change on one of the APIs: the changed members, or the error as REST has it. */
+    const changes = {
+      async REST(id: unknown, version: number, change: object): Promise<unknown> {
+        const { json } = await send('PATCH', `/v1/checkups/${id}`, { version, ...change });
+        const { petId: _, ...others } = json;
+        return others;
+      },
+      async GraphQL(id: unknown, version: number, change: object): Promise<unknown> {
+        const { data, errors } = await query(mutation, { id: `${id}`, version, change });
+        if (data) return { ...data.changeCheckup, id: Number(data.changeCheckup.id) };
+        return { ...errors?.[0]?.extensions, message: errors?.[0]?.message };
+      },
+    };
+
+    describe.each(['REST', 'GraphQL'] as const)('by %s', (api) => {
+      const change = changes[api];
+
+      test('a member that is absent stays, one that is null is cleared, and the version rises', async () => {
+        const { id } = await add({ note: 'fine', price: '9.5' });
+        const members = { id, reason: 'vaccination', state: 'planned', note: 'fine', price: '9.50' };
+        expect(await change(id, 1, { state: 'done' })).toEqual({ ...members, state: 'done', version: 2 });
+        const cleared = { ...members, state: 'done', note: null, price: '-0.10', version: 3 };
+        expect(await change(id, 2, { note: null, price: '-0.1' })).toEqual(cleared);
+        expect((await send('GET', `/v1/checkups/${id}`)).json).toEqual({ ...cleared, petId: rex });
+      });
+
+      test('another version is a conflict that tells the current one, and nothing is changed', async () => {
+        const { id } = await add();
+        await change(id, 1, { note: 'first' });
+        const message = 'The Checkup has version 2, not 1: read it again.';
+        const conflict = { code: 'CONFLICT', message, status: 409, version: 2 };
+        expect(await change(id, 1, { note: 'second' })).toEqual(conflict);
+        expect((await send('GET', `/v1/checkups/${id}`)).json).toMatchObject({ note: 'first', version: 2 });
+      });
+
+      test('of changes that read the same version one wins, and the others are told its version', async () => {
+        const { id } = await add();
+        const results = await Promise.all(Array.from({ length: 12 }, (_, at) => change(id, 1, { note: `${at}` })));
+        expect(results.filter((one) => (one as { code?: string }).code === undefined)).toHaveLength(1);
+        const message = 'The Checkup has version 2, not 1: read it again.';
+        const conflicts = results.filter((one) => (one as { code?: string }).code !== undefined);
+        expect(conflicts).toEqual(Array(11).fill({ code: 'CONFLICT', message, status: 409, version: 2 }));
+      });
+
+      test('there is no such checkup', async () => {
+        for (const id of ['9223372036854775807', '-9223372036854775808', 'x', '9223372036854775808']) {
+          expect(await change(id, 1, { note: 'x' })).toEqual(noCheckup);
+        }
+      });
+
+      test('an empty change, null in a member that cannot be null, and invalid members are refused', async () => {
+        const { id } = await add();
+        expect(await change(id, 1, {})).toEqual(badInput('The change names no member to change.'));
+        expect(await change(id, 1, { reason: null })).toEqual(badInput('reason must be a string.'));
+        expect(await change(id, 1, { reason: 'x' })).toEqual(badInput('reason must be 3 to 1000 characters long.'));
+        expect((await send('GET', `/v1/checkups/${id}`)).json.version).toBe(1);
+      });
+    });
+
+    test('a member that cannot be changed is refused, and so is a change without a version', async () => {
+      const { id } = await add();
+      const patch = async (json: object) => (await send('PATCH', `/v1/checkups/${id}`, json)).json;
+      expect(await patch({ version: 1, petId: bello, note: 'x' })).toEqual(badInput('petId cannot be changed.'));
+      expect(await patch({ note: 'x' })).toEqual(badInput('version is required.'));
+      const { errors } = await query(mutation, { id, version: 1, change: { petId: bello } });
+      expect(errors?.[0]?.extensions).toEqual({ code: 'BAD_USER_INPUT', status: 400 });
+    });
+
+    test('a repeated change is a conflict, so none takes an Idempotency-Key', async () => {
+      const { id } = await add();
+      const path = `/v1/checkups/${id}`;
+      const key = { 'idempotency-key': 'once' };
+      const message = 'This operation takes no Idempotency-Key: a repeated request is carried out again.';
+      expect((await send('PATCH', path, { version: 1, note: 'x' }, key)).json).toEqual(badInput(message));
+      expect((await send('DELETE', path, undefined, key)).json).toEqual(badInput(message));
+      expect((await send('GET', path)).json.version).toBe(1);
+    });
+
+    test('If-Match is refused, because no entity tag here is a strong one', async () => {
+      const path = `/v1/checkups/${(await add()).id}`;
+      const { etag } = (await send('GET', path)).headers;
+      expect(etag).toMatch(/^W\//);
+      const refusal = badInput('If-Match is not supported: send the version that you have read.');
+      for (const tag of [`${etag}`, '"1"', '*']) {
+        const headers = { 'if-match': tag };
+        expect((await send('PATCH', path, { version: 1, note: 'x' }, headers)).json).toEqual(refusal);
+        expect((await send('DELETE', path, undefined, headers)).json).toEqual(refusal);
+      }
+      expect((await send('GET', path)).json).toMatchObject({ note: null, version: 1 });
+    });
+
+    test('are removed, with a version only if they have it', async () => {
+      const [one, other] = [await add(), await add()];
+      const conflict = {
+        code: 'CONFLICT',
+        message: 'The Checkup has version 1, not 2: read it again.',
+        status: 409,
+        version: 1,
+      };
+      expect((await send('DELETE', `/v1/checkups/${one.id}?version=2`)).json).toEqual(conflict);
+      expect((await send('DELETE', `/v1/checkups/${one.id}?version=1`)).status).toBe(204);
+      expect((await send('DELETE', `/v1/checkups/${one.id}`)).json).toEqual(noCheckup);
+      expect((await send('DELETE', '/v1/checkups/x')).json).toEqual(noCheckup);
+      const remove = (version?: number) =>
+        query('mutation ($id: ID!, $v: Int) { removeCheckup(id: $id, version: $v) }', {
+          id: `${other.id}`,
+          v: version,
+        });
+      const { message, ...extensions } = conflict;
+      expect((await remove(2)).errors).toMatchObject([{ message, extensions }]);
+      expect((await remove()).data).toEqual({ removeCheckup: true });
+      expect((await remove()).errors).toMatchObject([
+        { message: noCheckup.message, extensions: { code: 'NOT_FOUND' } },
+      ]);
+    });
+
+    test('a row to which others refer is not removed', async () => {
+      await sql(store.database, 'create table bill (checkup_id bigint references checkup (id))');
+      const { id } = await add();
+      await sql(store.database, `insert into bill values (${id})`);
+      const message = 'The Checkup cannot be removed, because others refer to it.';
+      const refusal = { code: 'CONFLICT', message, status: 409 };
+      expect((await send('DELETE', `/v1/checkups/${id}`)).json).toEqual(refusal);
+      await sql(store.database, 'drop table bill');
+      expect((await send('DELETE', `/v1/checkups/${id}`)).status).toBe(204);
+    });
+
+    test('a second row with the key of a unique index is a conflict', async () => {
+      await sql(store.database, 'create unique index once on checkup (pet_id, reason) where reason = $$unique$$');
+      const { id } = await add({ reason: 'unique' });
+      const message = 'Another Checkup has this petId and reason.';
+      const refusal = { code: 'CONFLICT', message, status: 409 };
+      expect(await add({ reason: 'unique' })).toEqual(refusal);
+      const { id: other } = await add();
+      expect((await send('PATCH', `/v1/checkups/${other}`, { version: 1, reason: 'unique' })).json).toEqual(refusal);
+      await sql(store.database, 'drop index once');
+      await send('DELETE', `/v1/checkups/${id}`);
+    });
+
+    test('a follower is told of neither, and reads the rows as they are when it comes to them', async () => {
+      const [first, second, third] = [await add(), await add(), await add()];
+      const follow = 'subscription ($after: ID!) { checkupAdded(after: $after, state: planned) { id note } }';
+      const stream = await openStream(store, { body: { query: follow, variables: { after: `${first.id}` } } });
+      await stream.until(2);
+      await send('PATCH', `/v1/checkups/${second.id}`, { version: 1, note: 'late' });
+      await send('PATCH', `/v1/checkups/${third.id}`, { version: 1, state: 'done' });
+      await send('DELETE', `/v1/checkups/${first.id}`);
+      const fourth = await add();
+      const seen = (await stream.until(3)).map(({ data }) => data.data.checkupAdded);
+      expect(seen).toEqual([second, third, fourth].map(({ id }) => ({ id: `${id}`, note: null })));
+      stream.close();
+      const again = await openStream(store, { body: { query: follow, variables: { after: `${first.id}` } } });
+      const now = (await again.until(2)).map(({ data }) => data.data.checkupAdded);
+      expect(now).toEqual([
+        { id: `${second.id}`, note: 'late' },
+        { id: `${fourth.id}`, note: null },
+      ]);
+      again.close();
+    });
+  });
+
   test('disappear with their pet', async () => {
     const { json: pet } = await send('POST', '/v1/pets', { name: 'Milo', categoryId: 1 });
     const { id } = await add({ petId: pet.id });
@@ -234,6 +401,10 @@ describeHere('checkups', () => {
       expect(data.createCheckup.price).toBe(read);
       const found = await query(`{ checkup(id: "${data.createCheckup.id}") { price } }`);
       expect(found.data).toEqual({ checkup: { price: read } });
+      const key = { 'idempotency-key': `price-${given}` };
+      const body = { petId: rex, reason: 'price', price: given };
+      const twice = [await send('POST', '/v1/checkups', body, key), await send('POST', '/v1/checkups', body, key)];
+      expect(twice.map(({ json }) => [json.price, json.id])).toEqual(Array(2).fill([read, twice[0]?.json.id]));
     });
 
     test('0.1 and 0.2 are 0.3', async () => {
@@ -243,12 +414,20 @@ describeHere('checkups', () => {
       ]);
     });
 
-    test.each(['0.001', '1e3', '', '.5', '01', '1'.repeat(37), 0.5])('%j is refused on both APIs', async (price) => {
+    const pattern = '^-?(0|[1-9]\\d{0,35})(\\.\\d{1,2})?$';
+    test.each<[unknown, string]>([
+      ...['0.001', '1e3', '', '.5', '01', '1'.repeat(37)].map((text): [string, string] => [
+        text,
+        `a text that matches ${pattern}`,
+      ]),
+      ['1'.repeat(41), 'at most 40 characters long'],
+      [0.5, 'a string'],
+    ])('%j is refused on both APIs', async (price, must) => {
+      const message = `price must be ${must}, or null.`;
       const { json } = await send('POST', '/v1/checkups', { petId: rex, reason: 'price', price });
-      const like = `a decimal in a string, like "12.30", that matches ^(-?)(0|[1-9]\\d{0,35})(?:\\.(\\d{1,2}))?$, or null`;
-      expect(json).toEqual({ ...refused, message: `price must be ${like}.` });
+      expect(json).toEqual({ ...refused, message });
       const { errors } = await query(create, { input: { petId: `${rex}`, reason: 'price', price } });
-      expect(errors?.map(({ extensions }) => extensions)).toEqual([{ code: 'BAD_USER_INPUT', status: 400 }]);
+      expect(errors).toMatchObject([{ message, extensions: { code: 'BAD_USER_INPUT', status: 400 } }]);
     });
   });
 });

@@ -12,7 +12,6 @@ export class Contract {
   constructor(document: { paths: object }) {
     this.#document = document;
     (formats as unknown as (instance: Ajv2020) => void)(this.#ajv);
-    this.#ajv.addFormat('decimal', true);
     this.#ajv.addSchema(document, 'openapi');
   }
 

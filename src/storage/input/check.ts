@@ -1,4 +1,4 @@
-import { type Static, type TObject, type TSchema, Type } from 'typebox';
+import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox';
 import Format from 'typebox/format';
 import { StoreError } from '../../errors.ts';
 import { type Int64, int64, int64From, int64FromText } from './int64.ts';
@@ -39,16 +39,14 @@ export function textSchema(options: TextOptions) {
 // code counts bytes.
 const maxItemLength = 27_962;
 
-/**
- * An exact decimal, as text like `12.30`, because most clients read a JSON number as a double.
- *
- * @param options `precision` is the number of digits, `scale` of those after the point, as in the table's column
- */
-export function decimalSchema(options: { precision: number; scale: number; description: string; examples?: string[] }) {
-  const { precision, scale, ...rest } = options;
-  const fraction = scale > 0 ? `(?:\\.(\\d{1,${scale}}))?` : '';
-  const pattern = `^(-?)(0|[1-9]\\d{0,${precision - scale - 1}})${fraction}$`;
-  return Type.String({ ...rest, format: 'decimal', pattern, 'x-scale': scale });
+/** Decimals of a column `numeric(precision, scale)`. */
+export function decimalPattern(precision: number, scale: number): string {
+  return `^-?(0|[1-9]\\d{0,${precision - scale - 1}})${scale > 0 ? `(\\.\\d{1,${scale}})?` : ''}$`;
+}
+
+/** An exact decimal, as text like `12.30`, because most clients read a JSON number as a double. */
+export function decimalSchema(precision: number, scale: number, options: { description: string; examples?: string[] }) {
+  return Type.String({ ...options, maxLength: precision + 2, pattern: decimalPattern(precision, scale) });
 }
 
 /** A date and time: RFC 3339, section 5.6, to the millisecond. */
@@ -65,6 +63,27 @@ export function nullable<Schema extends TSchema>(schema: Schema) {
     ? { ...('allOf' in schema && rest), anyOf: [...allOf, { type: 'null' }] }
     : { ...schema, nullable: true };
   return Type.Unsafe<Static<Schema> | null>(orNull);
+}
+
+/** The version of an item, which each change increments. */
+export const versionSchema = Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1, description: 'Its version.' });
+
+/** The query parameters of a removal. */
+export const removalSchema = Type.Object({ version: Type.Optional(versionSchema) });
+
+/**
+ * The input of a change: the version that the client has read, and the members to set. Others stay, null clears
+ * (RFC 7396).
+ */
+export function changeSchema<Members extends TProperties>(
+  members: Members,
+  options: { $id: string; description?: string },
+) {
+  const { properties } = Type.Partial(Type.Object(members));
+  return Type.Object(
+    { version: versionSchema, ...properties },
+    { ...options, additionalProperties: false, minProperties: 2 },
+  );
 }
 
 /** One of the values of an enumeration, as a named component. */
@@ -88,7 +107,7 @@ export function withDefault<Schema extends TSchema>(schema: Schema, value: Stati
  * @param isLenient for query strings and GraphQL: integers may be decimal digits, and null in an optional member that
  *   cannot be null counts as absent
  * @returns a function that throws StoreError BAD_USER_INPUT, naming every fault. It drops members that the schema does
- *   not name, and applies defaults to absent ones.
+ *   not name, unless it is closed (`additionalProperties: false`), and applies defaults to absent ones.
  * @throws Error for a schema with parts that cannot be validated, or whose texts could make a page larger than 16 MiB
  */
 export function checker<Schema extends TObject>(schema: Schema, { isLenient = false } = {}) {
@@ -99,6 +118,8 @@ export function checker<Schema extends TObject>(schema: Schema, { isLenient = fa
     isRequired: required.has(name),
     default: (member as { default?: unknown }).default,
   }));
+  // Of a change: what it does not name stays as it is, so nothing that it names may be ignored.
+  const isClosed = (schema as { additionalProperties?: boolean }).additionalProperties === false;
   const length = members.reduce((sum, { rule }) => sum + (rule.maxLength ?? 0), 0);
   if (length > maxItemLength) {
     const texts = members.filter(({ rule }) => rule.maxLength).map(({ name }) => name);
@@ -110,12 +131,13 @@ export function checker<Schema extends TObject>(schema: Schema, { isLenient = fa
     if (!isRecord(input)) {
       throw new StoreError('BAD_USER_INPUT', 'The body must be a JSON object.');
     }
-    const faults: string[] = [];
+    const unknown = isClosed ? Object.keys(input).filter((name) => !Object.hasOwn(schema.properties, name)) : [];
+    const faults = unknown.map((name) => `${name} cannot be changed`);
     const output: Record<string, unknown> = {};
     for (const { name, rule, isRequired, default: otherwise } of members) {
       const given = Object.hasOwn(input, name) ? input[name] : undefined;
-      const isAbsent = given === undefined || (isLenient && given === null && !isRequired && rule.read(null) !== null);
-      const value = isAbsent ? otherwise : given;
+      const isNothing = given === null && isLenient && !isClosed && !isRequired && rule.read(null) !== null;
+      const value = given === undefined || isNothing ? otherwise : given;
       if (value === undefined && !isRequired) continue;
       const read = value === undefined ? undefined : rule.read(value);
       if (read !== undefined) output[name] = read;
@@ -155,7 +177,6 @@ interface Member extends Omit<TSchema, 'type'> {
   allOf?: TSchema[];
   anyOf?: TSchema[];
   nullable?: boolean;
-  'x-scale'?: number;
 }
 
 const annotations = ['$id', 'type', 'title', 'description', 'default', 'examples', 'deprecated'];
@@ -182,7 +203,6 @@ function kindOf(member: Member, isLenient: boolean): { rule: Rule; keywords: str
   if (allOf?.length === 1) return { rule: ruleOf(allOf[0] as TSchema, isLenient), keywords: ['allOf'] };
   if (values) return { rule: oneOf(values), keywords: ['enum'] };
   if (type === 'string' && format === 'date-time') return { rule: dateTime, keywords: ['format'] };
-  if (format === 'decimal') return { rule: decimal(member), keywords: ['format', 'pattern', 'x-scale'] };
   if (type === 'string' && maxLength !== undefined && (!format || Format.Has(format))) {
     return { rule: text({ ...member, maxLength }), keywords: ['minLength', 'maxLength', 'pattern', 'format'] };
   }
@@ -273,20 +293,6 @@ function text({ minLength = 0, maxLength, pattern, format }: Member & { maxLengt
     maxLength,
     read: (value) => (faultOf(value) === undefined ? value : undefined),
     describe: (value) => `${faultOf(value)}`,
-  };
-}
-
-/** Reads the text that PostgreSQL has for the value: with all digits of the scale, and without -0. */
-function decimal({ pattern = '', 'x-scale': scale = 0 }: Member): Rule {
-  const expression = new RegExp(pattern, 'u');
-  return {
-    describe: () => `a decimal in a string, like "12.30", that matches ${pattern}`,
-    read(value) {
-      const [found, sign, whole, fraction = ''] = (typeof value === 'string' && expression.exec(value)) || [];
-      if (found === undefined) return undefined;
-      const digits = scale > 0 ? `${whole}.${fraction.padEnd(scale, '0')}` : `${whole}`;
-      return /[1-9]/.test(digits) ? `${sign}${digits}` : digits;
-    },
   };
 }
 

@@ -4,6 +4,7 @@ import { isUnsupported } from '../../../packages/postgres/src/postgres-errors.ts
 import { type Deadline, noDeadline } from '../../deadline.ts';
 import { type Int64, int64, int64FromDigits } from '../input/int64.ts';
 import { maxExactTotal, type Page, type PageQuery, type Total, totalCost } from '../input/page.ts';
+import { type ChangeOf, Changes } from './changes.ts';
 import { type IdempotencyClaim, Insertions } from './insertions.ts';
 import { type Statements, statementsFor } from './statements.ts';
 import { type Column, parameterOf, Table, textsOf } from './table.ts';
@@ -33,7 +34,7 @@ const reads = { maxBatch: 32, maxInFlight: 4, blockTime: 10 };
 const counts = { ...reads, maxInFlight: 1 };
 
 /**
- * Reads and inserts rows of an entity's table. Concurrent calls of the same kind share a batch (`batches.ts`).
+ * Reads and writes rows of an entity's table. Concurrent calls of the same kind share a batch (`batches.ts`).
  * Services build on it; it has no rules except paging.
  */
 export class Records<Item extends { readonly id: Int64 }, New extends InputOf<Item, New>> {
@@ -45,6 +46,7 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
   readonly #finds: Batches<Int64, Item | null>;
   readonly #totals: Batches<unknown[], Total>;
   readonly #insertions: Insertions<Item, New>;
+  readonly #changes: Changes<Item>;
   #onInserted: Array<() => void> = [];
   #isSharded: boolean | undefined;
   /** False once the engine has rejected a statement for several lists. */
@@ -77,6 +79,7 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
       operation: 'count',
     });
     this.#insertions = new Insertions(database, this.#table, this.#statements);
+    this.#changes = new Changes(database, this.#table);
   }
 
   /**
@@ -138,6 +141,21 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
     const inserted = await this.#insertions.insert(item, deadline, claim);
     for (const listener of this.#onInserted) listener();
     return inserted;
+  }
+
+  /**
+   * Changes a row if it has the given version, the entity's `p.integer().version()`, which each change increments.
+   *
+   * @throws StoreError NOT_FOUND, CONFLICT with the current `version`, BAD_USER_INPUT for an empty change or a relation
+   *   that does not exist; DatabaseUnavailable
+   */
+  change(id: Int64 | undefined, change: ChangeOf<Item>, deadline?: Deadline): Promise<Item> {
+    return this.#changes.change(id, change, deadline);
+  }
+
+  /** @throws StoreError NOT_FOUND, CONFLICT when it has another version or others refer to it; DatabaseUnavailable */
+  remove(id: Int64 | undefined, version?: number | null, deadline?: Deadline): Promise<void> {
+    return this.#changes.remove(id, version, deadline);
   }
 
   /** The greatest id, or the least int64. Replicas may lag behind it. @throws DatabaseUnavailable */

@@ -1,7 +1,7 @@
 import type { EntityMetadata, EntityProperty } from '@mikro-orm/core';
 import { escapeIdentifier as quoted } from 'pg';
 import { sqlState } from '../../../packages/postgres/src/postgres-errors.ts';
-import { StoreError } from '../../errors.ts';
+import { type ErrorCode, StoreError } from '../../errors.ts';
 import { int64FromDigits } from '../input/int64.ts';
 
 /** How the values of a column are transferred as PostgreSQL's text, and parsed. */
@@ -65,10 +65,14 @@ export interface Column {
 export class Table {
   readonly name: string;
   readonly columns: readonly Column[];
-  /** Columns with generated values, the id first. */
+  /** Columns with values that the database generates or spells, the id first. */
   readonly generated: readonly Column[];
   /** Columns that an insert sets. */
   readonly inserted: readonly Column[];
+  /** The entity's name. */
+  readonly entity: string;
+  /** The column that each change increments. */
+  readonly version: Column | undefined;
   /** Builds an item from the texts at one position of every column. */
   readonly decodeColumns: (columns: readonly unknown[][], place: number) => unknown;
   /** Builds an item from a row of texts. */
@@ -80,12 +84,16 @@ export class Table {
   readonly #indexes: string[][];
 
   /** @throws Error for an unsupported type */
-  constructor({ tableName, props, indexes, uniques }: EntityMetadata) {
+  constructor({ tableName, className, versionProperty, props, indexes, uniques }: EntityMetadata) {
     this.#indexes = [...indexes, ...uniques].map(({ properties = [] }) => [properties].flat());
     const columns = props.map((property) => columnOf(property, tableName));
     this.name = tableName;
+    this.entity = className;
     this.columns = columns;
-    this.generated = columns.filter(({ fallback }, at) => props[at]?.autoincrement || fallback !== undefined);
+    this.version = columns.find(({ member }) => member === versionProperty);
+    // PostgreSQL writes a decimal with all digits of its scale.
+    const isGenerated = ({ type, fallback }: Column) => type.startsWith('numeric') || fallback !== undefined;
+    this.generated = columns.filter((column, at) => props[at]?.autoincrement || isGenerated(column));
     this.inserted = columns.filter((_, at) => !props[at]?.autoincrement);
     this.decodeColumns = compile(columns, 'columns, place', (_, at) => `columns[${at}][place]`);
     this.decodeRow = compile(columns, 'row', (_, at) => `row[${at}]`);
@@ -97,15 +105,22 @@ export class Table {
   }
 
   /**
-   * Converts the error of a row whose relation does not exist (SQLSTATE 23503); other errors stay as they are. The
-   * detail begins with `Key (pet_id)=(42)`, the rest is in the server's language.
+   * Converts the error of a row that breaks a foreign or unique key; other errors stay as they are. The detail begins
+   * with `Key (pet_id)=(42)`, the rest is in the server's language.
    */
   refusalOf(error: unknown): unknown {
-    const [, name = ''] = /\((.+?)\)=\(/.exec(`${(error as { detail?: string }).detail}`) ?? [];
-    const column = this.columns.find((column) => column.name === quoted(name));
-    if (sqlState(error) !== '23503' || !column?.refersTo) return error;
-    const message = `${column.member} must be the id of an existing ${column.refersTo}.`;
-    return new StoreError('BAD_USER_INPUT', message, { cause: error });
+    const [, key = ''] = /\((.+?)\)=\(/.exec(`${(error as { detail?: string }).detail}`) ?? [];
+    const columns = this.columns.filter(({ name }) => key.split(', ').map(quoted).includes(name));
+    const members = columns.map(({ member }) => member).join(' and ');
+    const refusal = (code: ErrorCode, message: string) => new StoreError(code, message, { cause: error });
+    const broken = members && sqlState(error);
+    if (broken === '23505')
+      return members === 'id' ? error : refusal('CONFLICT', `Another ${this.entity} has this ${members}.`);
+    if (broken !== '23503') return error;
+    if (members === 'id')
+      return refusal('CONFLICT', `The ${this.entity} cannot be removed, because others refer to it.`);
+    const refersTo = columns[0]?.refersTo;
+    return refersTo ? refusal('BAD_USER_INPUT', `${members} must be the id of an existing ${refersTo}.`) : error;
   }
 
   /**
@@ -139,13 +154,10 @@ export class Table {
 function columnOf(property: EntityProperty, table: string): Column {
   const { name, targetMeta, fieldNames, columnTypes, items, nullable, defaultRaw } = property;
   const declared = columnTypes?.[0] ?? property.type;
-  const type = declared
-    .replace(/serial$/, 'int')
-    .replace(/^timestamptz\([3-6]\)$/, 'timestamptz')
-    .replace(/^numeric\(.+/, 'numeric');
+  const type = declared.replace(/serial$/, 'int').replace(/^timestamptz\([3-6]\)$/, 'timestamptz');
   const { runtimeType } = targetMeta?.getPrimaryProps()[0] ?? property;
   const isSafeToJoin = type === 'text' && items?.every((item) => /^\w+$/.test(`${item}`));
-  const codec = isSafeToJoin ? word : codecs[`${type} ${runtimeType}`];
+  const codec = isSafeToJoin ? word : codecs[`${type.replace(/^numeric\(.+/, 'numeric')} ${runtimeType}`];
   if (!codec || !isPlain(property)) {
     throw new Error(
       `${table}.${fieldNames?.[0] ?? name} has an unsupported type: ${declared}. Supported are ${supported}.`,

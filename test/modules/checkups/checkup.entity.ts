@@ -17,6 +17,7 @@ const checkupTable = defineEntity({
     state: p.enum(Object.values(CheckupState)),
     note: p.text().nullable(),
     price: p.decimal().precision(38).scale(2).nullable(),
+    version: p.integer().version(),
   },
   // One for each combination of the filters.
   indexes: [{ properties: ['petId', 'id'] }, { properties: ['state', 'id'] }, { properties: ['petId', 'state', 'id'] }],

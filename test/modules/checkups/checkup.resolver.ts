@@ -1,4 +1,4 @@
-import { Arg, Args, ArgsType, Ctx, Field, FieldResolver, Mutation, Query, Resolver, Root } from 'type-graphql';
+import { Arg, Args, ArgsType, Ctx, Field, FieldResolver, Int, Mutation, Query, Resolver, Root } from 'type-graphql';
 import { FollowArgs, type IdempotencyClaim, Live, Repeatable } from '../../../src/api/graphql/decorators.ts';
 import type { GraphQLContext } from '../../../src/api/graphql/operation.ts';
 import { ID, ListArgs } from '../../../src/api/graphql/types.ts';
@@ -7,17 +7,17 @@ import { PetType } from '../../../src/pets/pet.types.ts';
 import { checker } from '../../../src/storage/input/check.ts';
 import { int64FromText } from '../../../src/storage/input/int64.ts';
 import { CheckupState, type Checkups, type LiveCheckups } from './checkup.entity.ts';
-import { checkupQuerySchema, newCheckupSchema } from './checkup.schemas.ts';
-import { CheckupType, NewCheckupInput } from './checkup.types.ts';
+import { checkupChangeSchema, checkupQuerySchema, newCheckupSchema } from './checkup.schemas.ts';
+import { CheckupChange, CheckupType, NewCheckupInput } from './checkup.types.ts';
 
 const queryOf = checker(checkupQuerySchema, { isLenient: true });
+const changeOf = checker(checkupChangeSchema, { isLenient: true });
 const newCheckupOf = checker(newCheckupSchema, { isLenient: true });
 
 @ArgsType()
 class CheckupFilters {
-  @Field(() => ID, { nullable: true, description: 'Only those of this animal.' }) readonly petId?: string | null;
-  @Field(() => CheckupState, { nullable: true, description: 'Only those in this state.' })
-  readonly state?: CheckupState | null;
+  @Field(() => ID, { nullable: true, description: 'Of this animal.' }) readonly petId?: string | null;
+  @Field(() => CheckupState, { nullable: true, description: 'In this state.' }) readonly state?: CheckupState | null;
 }
 
 @Resolver(() => CheckupType)
@@ -49,6 +49,26 @@ export class CheckupResolver {
     @Repeatable() claim: IdempotencyClaim | undefined,
   ): Promise<CheckupType> {
     return this.records.insert(newCheckupOf(input), call, claim);
+  }
+
+  @Mutation(() => CheckupType, { description: 'Changes a checkup that has this version.' })
+  async changeCheckup(
+    @Arg('id', () => ID) id: string,
+    @Arg('version', () => Int) version: number,
+    @Arg('change', () => CheckupChange) given: CheckupChange,
+    @Ctx() { call }: GraphQLContext,
+  ): Promise<CheckupType> {
+    return this.records.change(int64FromText(id), changeOf({ ...given, version }), call);
+  }
+
+  @Mutation(() => Boolean, { description: 'Removes a checkup; with a version only if it has this version.' })
+  async removeCheckup(
+    @Arg('id', () => ID) id: string,
+    @Arg('version', () => Int, { nullable: true }) version: number | null | undefined,
+    @Ctx() { call }: GraphQLContext,
+  ): Promise<boolean> {
+    await this.records.remove(int64FromText(id), version, call);
+    return true;
   }
 
   @Live(() => CheckupType, { description: 'Checkups as they are added, by ascending id.' })

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import {
+  changeSchema,
   decimalSchema,
   enumSchema,
   type Input,
@@ -7,6 +8,7 @@ import {
   nullable,
   textSchema,
   use,
+  versionSchema,
   withDefault,
 } from '../../../src/storage/input/check.ts';
 import { pageQueryMembers } from '../../../src/storage/input/page.ts';
@@ -16,7 +18,7 @@ const petId = int64Schema({ description: 'The animal.' });
 const reason = textSchema({ minLength: 3, description: 'Why the animal comes.' });
 const state = enumSchema('CheckupState', CheckupState, 'Whether the checkup has taken place.');
 const note = nullable(textSchema({ description: 'What the vet found.' }));
-const price = nullable(decimalSchema({ precision: 38, scale: 2, description: 'What it costs.' }));
+const price = nullable(decimalSchema(38, 2, { description: 'What it costs.' }));
 
 export const newCheckupSchema = Type.Object(
   {
@@ -30,6 +32,12 @@ export const newCheckupSchema = Type.Object(
 );
 export type NewCheckup = Input<typeof newCheckupSchema>;
 
+/** A checkup stays with its animal. */
+export const checkupChangeSchema = changeSchema(
+  { reason, state, note, price },
+  { $id: 'CheckupChange', description: 'What to change of a checkup.' },
+);
+
 export const checkupQuerySchema = Type.Object({
   petId: Type.Optional(petId),
   state: Type.Optional(use(state, 'Only those in this state.')),
@@ -37,6 +45,14 @@ export const checkupQuerySchema = Type.Object({
 });
 
 export const checkupSchema = Type.Object(
-  { id: int64Schema({ description: 'Its identifier.' }), petId, reason: Type.String(), state, note, price },
+  {
+    id: int64Schema({ description: 'Its identifier.' }),
+    petId,
+    reason: Type.String(),
+    state,
+    note,
+    price,
+    version: versionSchema,
+  },
   { $id: 'Checkup', description: 'A checkup of an animal.' },
 );

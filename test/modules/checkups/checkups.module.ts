@@ -14,7 +14,7 @@ export const checkupsModule: Module = {
   migrations: [
     migrationOf('2027_01_02_000000_create_checkup', [
       `create table "checkup" ("id" bigserial primary key, "pet_id" bigint not null, "reason" text not null,
-        "state" text not null, "note" text null, "price" numeric(38,2) null)`,
+        "state" text not null, "note" text null, "price" numeric(38,2) null, "version" int not null default 1)`,
       'create index "checkup_pet_id_id_index" on "checkup" ("pet_id", "id")',
       'create index "checkup_state_id_index" on "checkup" ("state", "id")',
       'create index "checkup_pet_id_state_id_index" on "checkup" ("pet_id", "state", "id")',
