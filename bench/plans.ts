@@ -79,7 +79,7 @@ function recordStatement(call: (pets: Pets) => Promise<unknown>[]): Promise<Call
       batched: (run: never, options: object) =>
         new Batches(run, { ...options, maxWaiting: 100, maxAge: 1000 } as never),
     };
-    call(new Records<Pet, NewPet>(database as unknown as Database, PetEntity, 'status'));
+    call(new Records<Pet, NewPet>(database as unknown as Database, PetEntity, { filters: ['status'] }));
   });
 }
 

@@ -2,6 +2,7 @@ import type { ClusterWorker } from '@animal-store/cluster/worker';
 import { addressOf, Redactor } from '@animal-store/log/redactor';
 import { openApiMcp } from '@animal-store/openapi-mcp';
 import type { ApolloServerPlugin } from '@apollo/server';
+import type { EntityProperty } from '@mikro-orm/core';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { isObjectType } from 'graphql';
 import type { TObject } from 'typebox';
@@ -36,6 +37,7 @@ import { type CheckReadiness, health, readiness } from './runtime/health.ts';
 import { Log, type LogSettings } from './runtime/log/log.ts';
 import { loggingOptions, requestLog } from './runtime/log/request-log.ts';
 import type { Observers } from './runtime/telemetry/observers.ts';
+import { decimalPattern } from './validation/check.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -145,12 +147,18 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
  * Compares the members of each entity in the REST schema and in the GraphQL type of its name, because Fastify's
  * serialiser drops members that the schema lacks. A column may be missing in both.
  *
- * @throws Error naming a column that only one of them shows
+ * @throws Error naming a column that only one of them shows, or a decimal with other digits than the table's
  */
-function assertSameColumns(name: string, columns: Array<{ name: string; kind: string }>, rest: unknown, type: unknown) {
+function assertSameColumns(name: string, columns: EntityProperty[], rest: unknown, type: unknown) {
   if (!rest || !isObjectType(type)) return;
   const { properties = {} } = rest as Partial<TObject>;
-  for (const { name: column } of columns.filter(({ kind }) => kind === 'scalar')) {
+  for (const { name: column, precision, scale } of columns.filter(
+    ({ kind, mapToPk }) => kind === 'scalar' || mapToPk,
+  )) {
+    const { pattern } = (properties[column] ?? {}) as { pattern?: string };
+    if (precision && pattern && pattern !== decimalPattern(precision, scale ?? 0)) {
+      throw new Error(`${name}.${column} has other digits in the REST schema than in the table.`);
+    }
     const faces = [`the REST schema ${name}`, `the GraphQL type ${name}`];
     const [isInRest, isInGraphQL] = [column in properties, column in type.getFields()];
     if (isInRest === isInGraphQL) continue;

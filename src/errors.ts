@@ -8,6 +8,7 @@ const common = {
   NOT_FOUND: 404,
   METHOD_NOT_ALLOWED: 405,
   REQUEST_TIMEOUT: 408,
+  CONFLICT: 409,
   IDEMPOTENCY_KEY_IN_USE: 409,
   PAYLOAD_TOO_LARGE: 413,
   UNSUPPORTED_MEDIA_TYPE: 415,
@@ -45,6 +46,8 @@ export interface StoreErrorOptions {
   cause?: unknown;
   /** Response headers that the failure implies, for example `Allow` or `Retry-After`. */
   headers?: Record<string, string>;
+  /** Members beside code, message and status, for example the current `version`. */
+  details?: object;
   /** True when the work may have been done despite the error. */
   isOutcomeUnknown?: boolean;
 }
@@ -54,12 +57,14 @@ export class StoreError extends Error {
   override readonly name = 'StoreError';
   readonly code: ErrorCode;
   readonly headers: Record<string, string>;
+  readonly details: object;
   readonly isOutcomeUnknown: boolean;
 
   constructor(code: ErrorCode, message: string, options: StoreErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.headers = options.headers ?? {};
+    this.details = options.details ?? {};
     this.isOutcomeUnknown = options.isOutcomeUnknown ?? false;
   }
 
@@ -69,7 +74,7 @@ export class StoreError extends Error {
 
   /** The specification's Error body. */
   toBody() {
-    return { code: this.code, message: this.message, status: this.status };
+    return { code: this.code, message: this.message, status: this.status, ...this.details };
   }
 }
 

@@ -59,13 +59,14 @@ export class Insertions<Item, New extends object> {
   /**
    * The row is durable when the promise resolves.
    *
-   * @throws DatabaseUnavailable; with a claim also StoreError IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_IN_USE, and
-   *   SERVICE_UNAVAILABLE after an unknown outcome, because the claim makes a retry safe
+   * @throws DatabaseUnavailable, StoreError BAD_USER_INPUT for a relation that does not exist; with a claim also
+   *   IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_IN_USE, and SERVICE_UNAVAILABLE after an unknown outcome, because the claim makes a retry safe
    */
   async insert(item: New, deadline: Deadline = noDeadline, claim?: IdempotencyClaim): Promise<Item> {
-    const inserted = claim
-      ? await this.#insertOnce(item, deadline, claim)
-      : await this.#batches.add({ item }, deadline);
+    const insertion = claim ? this.#insertOnce(item, deadline, claim) : this.#batches.add({ item }, deadline);
+    const inserted = await insertion.catch((error) => {
+      throw this.#table.refusalOf(error);
+    });
     deadline.count?.(1);
     return inserted as Item;
   }

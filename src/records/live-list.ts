@@ -2,6 +2,7 @@ import { DatabaseUnavailable } from '../database/postgres-errors.ts';
 import type { Int64 } from '../validation/int64.ts';
 import { type Page, pageLimit } from '../validation/page.ts';
 import type { Records } from './records.ts';
+import { parameterOf } from './table.ts';
 
 /** How often (ms) a followed list is polled: more often after an insertion, because more are likely to follow. */
 const interval = { shortest: 100, longest: 500 };
@@ -67,6 +68,7 @@ export class LiveList<Item extends Identified> {
   async *#follow(query: FollowQuery<Item>, hasLeft: () => boolean): AsyncGenerator<Addition<Item>, void> {
     let position = query.after ?? (await this.#list.lastId());
     const filters = Object.entries(query).filter(([name, value]) => name !== 'after' && value !== undefined);
+    const key = JSON.stringify(filters.map(([name, value]) => [name, parameterOf(value)]));
     this.#followers += 1;
     // A new follower gets the current list.
     this.#pages.clear();
@@ -75,7 +77,7 @@ export class LiveList<Item extends Identified> {
       while (!hasLeft()) {
         // Taken before the read, so that the next poll finds an item that is added during the read.
         const nextPoll = this.#nextPoll.promise;
-        const { items, hasNext } = await this.#read(`${filters} ${position}`, { ...query, after: position });
+        const { items, hasNext } = await this.#read(`${key} ${position}`, { ...query, after: position });
         position = items.at(-1)?.id ?? position;
         if (items.length > 0) yield { position, items };
         if (!hasNext) await nextPoll;

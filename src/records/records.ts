@@ -4,6 +4,7 @@ import type { Batches, Database } from '../database/database.ts';
 import { isUnsupported } from '../database/postgres-errors.ts';
 import { type Int64, int64, int64FromDigits } from '../validation/int64.ts';
 import { maxExactTotal, type Page, type PageQuery, type Total, totalCost } from '../validation/page.ts';
+import { type ChangeOf, Changes } from './changes.ts';
 import { type IdempotencyClaim, Insertions } from './insertions.ts';
 import { type Statements, statementsFor } from './statements.ts';
 import { type Column, parameterOf, Table, textsOf } from './table.ts';
@@ -25,7 +26,7 @@ type InputOf<Item, New> = {
 
 type ListRow = Array<string | null>;
 type ServedBy = (node: string) => void;
-type Query = PageQuery & { readonly filter: unknown };
+type Query = PageQuery & { readonly filters: unknown[] };
 type FilterOf<Item> = { readonly [Member in keyof Item]?: Item[Member] | undefined };
 
 const reads = { maxBatch: 32, maxInFlight: 4, blockTime: 10 };
@@ -33,29 +34,34 @@ const reads = { maxBatch: 32, maxInFlight: 4, blockTime: 10 };
 const counts = { ...reads, maxInFlight: 1 };
 
 /**
- * Reads and inserts rows of an entity's table. Concurrent calls of the same kind share a batch (`batches.ts`).
+ * Reads and writes rows of an entity's table. Concurrent calls of the same kind share a batch (`batches.ts`).
  * Services build on it; it has no rules except paging.
  */
 export class Records<Item extends { readonly id: Int64 }, New extends InputOf<Item, New>> {
   readonly #database: Database;
   readonly #table: Table;
-  readonly #filter: Column | undefined;
+  readonly #filters: Column[];
   readonly #statements: Statements;
   readonly #lists: Batches<Query, Page<Item>>;
   readonly #finds: Batches<Int64, Item | null>;
-  readonly #totals: Batches<unknown, Total>;
+  readonly #totals: Batches<unknown[], Total>;
   readonly #insertions: Insertions<Item, New>;
+  readonly #changes: Changes<Item>;
   #onInserted: Array<() => void> = [];
   #isSharded: boolean | undefined;
   /** False once the engine has rejected a statement for several lists. */
   #supportsMany = true;
 
-  /** @param filter the member to filter lists by; it needs an index on (filter, id) */
-  constructor(database: Database, entity: EntityName, filter?: keyof Item & string) {
+  /**
+   * @param options.filters the members to filter lists by. Each combination of them needs an index, which ends with the
+   *   id.
+   * @throws Error naming the indexes that the entity lacks
+   */
+  constructor(database: Database, entity: EntityName, { filters = [] }: { filters?: Array<keyof Item & string> } = {}) {
     this.#database = database;
     this.#table = new Table(database.orm.getMetadata(entity));
-    this.#filter = filter === undefined ? undefined : this.#table.column(filter);
-    this.#statements = statementsFor(this.#table, this.#filter);
+    this.#filters = filters.map((member) => this.#table.column(member));
+    this.#statements = statementsFor(this.#table, this.#filters);
     const collection = this.#table.name;
     this.#lists = database.batched((queries, servedBy) => this.#readPages(queries, servedBy), {
       ...reads,
@@ -67,12 +73,13 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
       collection,
       operation: 'find',
     });
-    this.#totals = database.batched((filters, servedBy) => this.#readTotals(filters, servedBy), {
+    this.#totals = database.batched((queries, servedBy) => this.#readTotals(queries, servedBy), {
       ...counts,
       collection,
       operation: 'count',
     });
     this.#insertions = new Insertions(database, this.#table, this.#statements);
+    this.#changes = new Changes(database, this.#table);
   }
 
   /**
@@ -82,7 +89,7 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
    */
   async list(query: PageQuery & FilterOf<Item>, deadline: Deadline = noDeadline): Promise<Page<Item>> {
     const { limit, after } = query;
-    const page = await this.#lists.add({ limit, after, filter: this.#filterIn(query) }, deadline);
+    const page = await this.#lists.add({ limit, after, filters: this.#filtersIn(query) }, deadline);
     deadline.count?.(page.items.length);
     return page;
   }
@@ -93,13 +100,21 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
    * @throws DatabaseUnavailable
    */
   async count(query: Partial<PageQuery> & FilterOf<Item>, deadline: Deadline = noDeadline): Promise<Total> {
-    const total = await this.#totals.add(this.#filterIn(query), deadline);
+    const total = await this.#totals.add(this.#filtersIn(query), deadline);
     deadline.count?.(totalCost);
     return total;
   }
 
-  #filterIn(query: FilterOf<Item>): unknown {
-    return this.#filter ? parameterOf(query[this.#filter.member as keyof Item]) : null;
+  /** The values of the filters, null for those that are not in use. */
+  #filtersIn(query: FilterOf<Item>): unknown[] {
+    return this.#filters.map(({ member }) => parameterOf(query[member as keyof Item]));
+  }
+
+  /** The statements for the filters in use, and the values of these. */
+  #listOf(filters: unknown[]) {
+    const used = filters.reduce((bits: number, value, at) => (value === null ? bits : bits | (1 << at)), 0);
+    const statements = this.#statements.lists[used] as Statements['lists'][number];
+    return { ...statements, values: statements.filters.map((column) => filters[this.#filters.indexOf(column)]) };
   }
 
   /**
@@ -119,13 +134,28 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
    * The row is durable when the promise resolves.
    *
    * @param claim the client's idempotency key for this creation
-   * @throws DatabaseUnavailable; with a claim also StoreError IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_IN_USE, and
-   *   SERVICE_UNAVAILABLE after an unknown outcome, because the claim makes a retry safe
+   * @throws DatabaseUnavailable, StoreError BAD_USER_INPUT for a relation that does not exist; with a claim also
+   *   IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_IN_USE, and SERVICE_UNAVAILABLE after an unknown outcome, because the claim makes a retry safe
    */
   async insert(item: New, deadline?: Deadline, claim?: IdempotencyClaim): Promise<Item> {
     const inserted = await this.#insertions.insert(item, deadline, claim);
     for (const listener of this.#onInserted) listener();
     return inserted;
+  }
+
+  /**
+   * Changes a row if it has the given version, the entity's `p.integer().version()`, which each change increments.
+   *
+   * @throws StoreError NOT_FOUND, CONFLICT with the current `version`, BAD_USER_INPUT for an empty change or a relation
+   *   that does not exist; DatabaseUnavailable
+   */
+  change(id: Int64 | undefined, change: ChangeOf<Item>, deadline?: Deadline): Promise<Item> {
+    return this.#changes.change(id, change, deadline);
+  }
+
+  /** @throws StoreError NOT_FOUND, CONFLICT when it has another version or others refer to it; DatabaseUnavailable */
+  remove(id: Int64 | undefined, version?: number | null, deadline?: Deadline): Promise<void> {
+    return this.#changes.remove(id, version, deadline);
   }
 
   /** The greatest id, or the least int64. Replicas may lag behind it. @throws DatabaseUnavailable */
@@ -143,7 +173,7 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
 
   /** Equal queries are read once and share one page. */
   async #readPages(queries: Query[], servedBy: ServedBy): Promise<Array<Page<Item>>> {
-    const keys = queries.map(({ filter, limit, after }) => `${limit} ${after} ${filter === null ? '' : `=${filter}`}`);
+    const keys = queries.map(({ filters, limit, after }) => `${limit} ${after} ${JSON.stringify(filters)}`);
     const distinct = new Map(queries.map((query, at) => [keys[at], query]));
     const horizon = await this.#horizon();
     const rows = await this.#selectLists([...distinct.values()], servedBy);
@@ -191,17 +221,14 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
     const columns = [
       queries.map(({ after }) => `${after ?? int64.min}`),
       queries.map(({ limit }) => limit + 1),
-      queries.map(({ filter }) => filter),
+      ...this.#filters.map((_, at) => queries.map(({ filters }) => filters[at])),
     ];
     return this.#database.read(this.#statements.listMany, columns, servedBy);
   }
 
-  #selectList({ filter, after, limit }: Query, servedBy: ServedBy): Promise<ListRow[]> {
-    const { listAll, listFiltered } = this.#statements;
-    const values = [`${after ?? int64.min}`, limit + 1];
-    return filter === null
-      ? this.#database.read(listAll, values, servedBy)
-      : this.#database.read(listFiltered, [...values, filter], servedBy);
+  #selectList({ filters, after, limit }: Query, servedBy: ServedBy): Promise<ListRow[]> {
+    const { list, values } = this.#listOf(filters);
+    return this.#database.read(list, [`${after ?? int64.min}`, limit + 1, ...values], servedBy);
   }
 
   async #readRows(ids: Int64[], servedBy: ServedBy): Promise<Array<Item | null>> {
@@ -211,13 +238,13 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
     return ids.map((id) => found.get(`${id}`) ?? null);
   }
 
-  /** One or two statements per filter. */
-  async #readTotals(filters: unknown[], servedBy: ServedBy): Promise<Total[]> {
-    const { countAll, countFiltered, estimateAll, estimateFiltered } = this.#statements;
-    const totals = new Map<unknown, Total>();
-    for (const filter of new Set(filters)) {
-      const [count, estimate, values] =
-        filter === null ? [countAll, estimateAll, []] : [countFiltered, estimateFiltered, [filter]];
+  /** One or two statements per combination of values. */
+  async #readTotals(queries: unknown[][], servedBy: ServedBy): Promise<Total[]> {
+    const totals = new Map<string, Total>();
+    for (const filters of queries) {
+      const key = JSON.stringify(filters);
+      if (totals.has(key)) continue;
+      const { count, estimate, values } = this.#listOf(filters);
       const [[counted] = []] = await this.#database.read<[string]>(count, values, servedBy);
       let total = { count: Number(counted), isExact: true };
       if (total.count > maxExactTotal) {
@@ -225,9 +252,9 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
         // Without statistics, the estimate may be lower than what was counted.
         total = { count: Math.max(total.count, JSON.parse(plan)[0].Plan['Plan Rows']), isExact: false };
       }
-      totals.set(filter, total);
+      totals.set(key, total);
     }
-    return filters.map((filter) => totals.get(filter) as Total);
+    return queries.map((filters) => totals.get(JSON.stringify(filters)) as Total);
   }
 
   #toPage(row: ListRow, limit: number): Page<Item> {

@@ -10,42 +10,54 @@ import type { Column, Table } from './table.ts';
  * types come from the entity.
  */
 export interface Statements {
-  listAll: Statement;
-  listFiltered: Statement;
+  /** By the filters in use: bit n of the index is set when filter n has a value. */
+  lists: ListStatements[];
   listMany: Statement;
   last: Statement;
   horizon: Statement;
   find: Statement;
-  countAll: Statement;
-  countFiltered: Statement;
-  /** PostgreSQL's plan as JSON, with the estimated number of rows. */
-  estimateAll: Statement;
-  estimateFiltered: Statement;
   insert: Statement;
   insertOnce: Statement;
 }
 
-/** @param filter the column to filter lists by; it needs an index on (filter, id) */
-export function statementsFor(described: Table, filter?: Column): Statements {
+/** The statements of lists with the same filters in use. */
+interface ListStatements {
+  /** The filters in use, in the order of their parameters. */
+  filters: readonly Column[];
+  list: Statement;
+  count: Statement;
+  /** PostgreSQL's plan as JSON, with the estimated number of rows. */
+  estimate: Statement;
+}
+
+/** @param filters the columns to filter lists by @throws Error naming the indexes that they lack */
+export function statementsFor(described: Table, filters: readonly Column[] = []): Statements {
   const { name: unquoted, columns, inserted, generated } = described;
   const table = quoted(unquoted);
   const names = columns.map(({ name }) => name).join(', ');
   const list = aggregated(columns);
-  // A row comparison is a range of the index on (filter, id). With `status = $3 and id > $1`, PostgreSQL's generic plan
-  // may scan the primary key instead and discard most rows.
-  const { name: filtered = 'id', type: filterType = 'text' } = filter ?? {};
-  const within = (value: string, after: string) =>
-    `(${filtered}, id) > (${value}, ${after}) and (${filtered}, id) <= (${value}, ${int64.max})`;
-  const branch = `union all
-          (select ${names} from ${table}
-            where wanted.filter is not null and ${within('wanted.filter', 'wanted.after')}
-            order by ${filtered}, id limit wanted."limit")`;
-  const statement = (name: string, text: string, by = ''): Statement => ({ name: `${name}_${unquoted}${by}`, text });
-  // Several `Records` of one table may have different filters, so the name contains the filter.
-  const by = filter ? `_by_${filter.member}` : '';
-  const filterable = (name: string, text: string) => statement(name, text, by);
-  const rows = `select 1 from ${table}`;
-  const filteredRows = `${rows} where ${filtered} = $1`;
+  // A row comparison is a range of the index on the filters and the id. With `status = $3 and id > $1`, PostgreSQL's
+  // generic plan may scan the primary key instead and discard most rows.
+  const range = (used: readonly Column[], values: string[], after: string) => {
+    if (used.length === 0) return `id > ${after} order by id`;
+    const key = [...used.map(({ name }) => name), 'id'].join(', ');
+    const [start, end] = [after, int64.max].map((id) => `(${[...values, id].join(', ')})`);
+    return `(${key}) > ${start} and (${key}) <= ${end} order by ${key}`;
+  };
+  // Several `Records` of one table may have different filters, so the name contains the filters.
+  const statement = (name: string, text: string, used: readonly Column[] = []): Statement => ({
+    name: [name, unquoted, ...(used.length > 0 ? ['by'] : []), ...used.map(({ member }) => member)].join('_'),
+    text,
+  });
+  const combinations = described.combinationsOf(filters);
+  const wanted = filters.map((_, at) => `filter${at || ''}`);
+  const given = (column: Column) => `wanted.${wanted[filters.indexOf(column)]}`;
+  const branches = combinations.map((used) => {
+    const isUsed = filters.map((column) => `${given(column)} is ${used.includes(column) ? 'not null' : 'null'} and `);
+    return `(select ${names} from ${table}
+          where ${isUsed.join('')}${range(used, used.map(given), 'wanted.after')} limit wanted."limit")`;
+  });
+  const types = ['bigint', 'int', ...filters.map(({ type }) => type)];
   return {
     last: statement('last', `select max(id)::text from ${table}`),
     // An insert holds this lock from drawing its ids until they are visible on every node. While this statement holds
@@ -55,38 +67,37 @@ export function statementsFor(described: Table, filter?: Column): Statements {
       `with lock as materialized (select pg_advisory_xact_lock_shared(hashtext(${literal(unquoted)}))::text)
       select pg_sequence_last_value(pg_get_serial_sequence(${literal(table)}, 'id')::regclass)::text from lock`,
     ),
-    listAll: statement(
-      'list',
-      `select ${list} from (select ${names} from ${table} where id > $1 order by id limit $2) as item`,
-    ),
-    listFiltered: filterable(
-      'list_filtered',
-      `select ${list} from (
-        select ${names} from ${table} where ${within('$3', '$1')} order by ${filtered}, id limit $2) as item`,
-    ),
-    // Two branches instead of `wanted.filter is null or ...`: each uses an index, and PostgreSQL skips the branch whose
+    lists: combinations.map((used) => {
+      const values = used.map((_, at) => `$${at + 3}`);
+      const equal = used.map(({ name }, at) => `${name} = $${at + 1}`).join(' and ');
+      const rows = `select 1 from ${table}${equal && ` where ${equal}`}`;
+      const page = `select ${names} from ${table} where ${range(used, values, '$1')} limit $2`;
+      return {
+        filters: used,
+        list: statement('list', `select ${list} from (${page}) as item`, used),
+        count: statement('count', `select count(*) from (${rows} limit ${maxExactTotal + 1}) as item`, used),
+        estimate: statement('estimate', `explain (format json) ${rows}`, used),
+      };
+    }),
+    // Branches instead of `wanted.filter is null or ...`: each uses an index, and PostgreSQL skips the branches whose
     // one-time filter is false.
-    listMany: filterable(
+    listMany: statement(
       'list_many',
       `select page.*
-      from unnest($1::bigint[], $2::int[], $3::${filterType}[]) with ordinality as wanted (after, "limit", filter, place)
+      from unnest(${types.map((type, at) => `$${at + 1}::${type}[]`).join(', ')}) with ordinality
+        as wanted (${['after', '"limit"', ...wanted, 'place'].join(', ')})
       cross join lateral (
         select ${list} from (
-          (select ${names} from ${table}
-            where wanted.filter is null and id > wanted.after order by id limit wanted."limit")
-          ${filter ? branch : ''}
+          ${branches.join(' union all ')}
         ) as item
       ) as page
       order by wanted.place`,
+      filters,
     ),
     find: statement(
       'find',
       `select ${columns.map(({ text }) => text).join(', ')} from ${table} where id = any($1::bigint[])`,
     ),
-    countAll: statement('count', countOf(rows)),
-    countFiltered: filterable('count_filtered', countOf(filteredRows)),
-    estimateAll: statement('estimate', `explain (format json) ${rows}`),
-    estimateFiltered: filterable('estimate_filtered', `explain (format json) ${filteredRows}`),
     // The lock makes rows visible in the order of their ids, so a reader that has passed id 7 never misses a later 6.
     // It is held from before the first id is drawn until the commit is visible.
     insert: {
@@ -104,11 +115,6 @@ export function statementsFor(described: Table, filter?: Column): Statements {
     },
     insertOnce: insertOnceFor(described),
   };
-}
-
-/** Counts rows, one more than the limit at most. */
-function countOf(rows: string): string {
-  return `select count(*) from (${rows} limit ${maxExactTotal + 1}) as item`;
 }
 
 /**

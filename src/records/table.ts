@@ -1,5 +1,7 @@
 import type { EntityMetadata, EntityProperty } from '@mikro-orm/core';
 import { escapeIdentifier as quoted } from 'pg';
+import { sqlState } from '../database/postgres-errors.ts';
+import { type ErrorCode, StoreError } from '../errors.ts';
 import { int64FromDigits } from '../validation/int64.ts';
 
 /** How the values of a column are transferred as PostgreSQL's text, and parsed. */
@@ -30,8 +32,13 @@ const codecs: Record<string, Codec> = {
     fromText: (value) => new Date(Number(value)),
     isSafeToJoin: true,
   },
+  'numeric string': { toText: digits, isSafeToJoin: true },
   'text string': text,
 };
+
+const supported =
+  "p.text(), p.enum(), p.integer(), p.smallint(), p.bigint('bigint'), p.double(), p.decimal(), p.boolean(), p.datetime(), " +
+  'and p.manyToOne(...).mapToPk() of a key of these; nothing that MikroORM computes or fills itself, except p.integer().version()';
 
 /** A column of a table, from MikroORM's metadata. */
 export interface Column {
@@ -50,16 +57,22 @@ export interface Column {
   readonly isNullable: boolean;
   /** SQL expression of its default. */
   readonly fallback: string | undefined;
+  /** The entity to whose key it refers. */
+  readonly refersTo: string | undefined;
 }
 
 /** A table with a primary key `id`. Its entity is the only source of names and types. */
 export class Table {
   readonly name: string;
   readonly columns: readonly Column[];
-  /** Columns with generated values, the id first. */
+  /** Columns with values that the database generates or spells, the id first. */
   readonly generated: readonly Column[];
   /** Columns that an insert sets. */
   readonly inserted: readonly Column[];
+  /** The entity's name. */
+  readonly entity: string;
+  /** The column that each change increments. */
+  readonly version: Column | undefined;
   /** Builds an item from the texts at one position of every column. */
   readonly decodeColumns: (columns: readonly unknown[][], place: number) => unknown;
   /** Builds an item from a row of texts. */
@@ -67,12 +80,20 @@ export class Table {
   /** Builds an item from the inserted input and the row of texts that the database generated. */
   readonly mergeGenerated: (input: object, generated: readonly unknown[]) => unknown;
 
+  /** The members of each index. */
+  readonly #indexes: string[][];
+
   /** @throws Error for an unsupported type */
-  constructor({ tableName, props }: EntityMetadata) {
-    const columns = props.map(columnOf);
+  constructor({ tableName, className, versionProperty, props, indexes, uniques }: EntityMetadata) {
+    this.#indexes = [...indexes, ...uniques].map(({ properties = [] }) => [properties].flat());
+    const columns = props.map((property) => columnOf(property, tableName));
     this.name = tableName;
+    this.entity = className;
     this.columns = columns;
-    this.generated = columns.filter(({ fallback }, at) => props[at]?.autoincrement || fallback !== undefined);
+    this.version = columns.find(({ member }) => member === versionProperty);
+    // PostgreSQL writes a decimal with all digits of its scale.
+    const isGenerated = ({ type, fallback }: Column) => type.startsWith('numeric') || fallback !== undefined;
+    this.generated = columns.filter((column, at) => props[at]?.autoincrement || isGenerated(column));
     this.inserted = columns.filter((_, at) => !props[at]?.autoincrement);
     this.decodeColumns = compile(columns, 'columns, place', (_, at) => `columns[${at}][place]`);
     this.decodeRow = compile(columns, 'row', (_, at) => `row[${at}]`);
@@ -83,6 +104,45 @@ export class Table {
       throw new Error(`The first member of ${tableName} must be its generated id.`);
   }
 
+  /**
+   * Converts the error of a row that breaks a foreign or unique key; other errors stay as they are. The detail begins
+   * with `Key (pet_id)=(42)`, the rest is in the server's language.
+   */
+  refusalOf(error: unknown): unknown {
+    const [, key = ''] = /\((.+?)\)=\(/.exec(`${(error as { detail?: string }).detail}`) ?? [];
+    const columns = this.columns.filter(({ name }) => key.split(', ').map(quoted).includes(name));
+    const members = columns.map(({ member }) => member).join(' and ');
+    const refusal = (code: ErrorCode, message: string) => new StoreError(code, message, { cause: error });
+    const broken = members && sqlState(error);
+    if (broken === '23505')
+      return members === 'id' ? error : refusal('CONFLICT', `Another ${this.entity} has this ${members}.`);
+    if (broken !== '23503') return error;
+    if (members === 'id')
+      return refusal('CONFLICT', `The ${this.entity} cannot be removed, because others refer to it.`);
+    const refersTo = columns[0]?.refersTo;
+    return refersTo ? refusal('BAD_USER_INPUT', `${members} must be the id of an existing ${refersTo}.`) : error;
+  }
+
+  /**
+   * All combinations of some columns, from none to all: bit n of the index of a combination is set when it has column
+   * n. Each is in the order of its index.
+   *
+   * @throws Error naming the indexes that the entity lacks
+   */
+  combinationsOf(columns: readonly Column[]): Column[][] {
+    const add = (sets: string[][], { member }: Column) => [...sets, ...sets.map((set) => [...set, member])];
+    const missing: string[] = [];
+    const combinations = columns.reduce(add, [[]]).map((set) => {
+      // The list of all rows uses the primary key.
+      const index = set.length === 0 ? [] : this.#indexes.find((index) => isKeyOf(index, set));
+      if (!index) missing.push(`['${set.join("', '")}', 'id']`);
+      return (index ?? []).slice(0, set.length).map((member) => this.column(member));
+    });
+    if (missing.length === 0) return combinations;
+    const message = `Each combination of the filters of ${this.name} needs an index; the entity lacks`;
+    throw new Error(`${message} ${missing.join(', ')}.`);
+  }
+
   column(member: string): Column {
     const found = this.columns.find((column) => column.member === member);
     if (!found) throw new Error(`${this.name} has no ${member}.`);
@@ -91,12 +151,18 @@ export class Table {
 }
 
 /** @throws Error for an unsupported type */
-function columnOf(property: EntityProperty): Column {
-  const { name, fieldNames, columnTypes, runtimeType, items, nullable, defaultRaw } = property;
-  const type = `${columnTypes[0]}`.replace(/serial$/, 'int').replace(/^timestamptz\([3-6]\)$/, 'timestamptz');
+function columnOf(property: EntityProperty, table: string): Column {
+  const { name, targetMeta, fieldNames, columnTypes, items, nullable, defaultRaw } = property;
+  const declared = columnTypes?.[0] ?? property.type;
+  const type = declared.replace(/serial$/, 'int').replace(/^timestamptz\([3-6]\)$/, 'timestamptz');
+  const { runtimeType } = targetMeta?.getPrimaryProps()[0] ?? property;
   const isSafeToJoin = type === 'text' && items?.every((item) => /^\w+$/.test(`${item}`));
-  const codec = isSafeToJoin ? word : codecs[`${type} ${runtimeType}`];
-  if (!codec || !isPlain(property)) throw new Error(`${name} has an unsupported type: ${columnTypes[0]}.`);
+  const codec = isSafeToJoin ? word : codecs[`${type.replace(/^numeric\(.+/, 'numeric')} ${runtimeType}`];
+  if (!codec || !isPlain(property)) {
+    throw new Error(
+      `${table}.${fieldNames?.[0] ?? name} has an unsupported type: ${declared}. Supported are ${supported}.`,
+    );
+  }
   const sql = quoted(`${fieldNames[0]}`);
   return {
     member: name,
@@ -107,12 +173,22 @@ function columnOf(property: EntityProperty): Column {
     isSafeToJoin: codec.isSafeToJoin,
     isNullable: nullable === true,
     fallback: defaultRaw,
+    refersTo: targetMeta?.className,
   };
 }
 
 /** False for a property without a column, or with one that MikroORM fills itself. */
-function isPlain({ kind, persist, formula, version, generated, onCreate, onUpdate }: EntityProperty): boolean {
-  return kind === 'scalar' && persist !== false && !formula && !version && !generated && !onCreate && !onUpdate;
+function isPlain({ kind, mapToPk, runtimeType, ...property }: EntityProperty): boolean {
+  const { persist, formula, version, generated, onCreate, onUpdate } = property;
+  const hasOneColumn = kind === 'scalar' || (kind === 'm:1' && mapToPk === true);
+  const isComputed = formula || generated || onCreate || onUpdate || (version && runtimeType !== 'number');
+  return hasOneColumn && persist !== false && !isComputed;
+}
+
+/** True for an index on these members, in any order, and then the id. */
+function isKeyOf(index: string[], members: string[]): boolean {
+  const others = index.slice(0, members.length);
+  return index[members.length] === 'id' && members.every((member) => others.includes(member));
 }
 
 function decodeOrNull({ fromText = (value) => value, isSafeToJoin }: Codec) {

@@ -1,5 +1,5 @@
 import { InexactNumber } from '@animal-store/exact-json';
-import { type Static, type TObject, type TSchema, Type } from 'typebox';
+import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox';
 import Format from 'typebox/format';
 import { StoreError } from '../errors.ts';
 import { type Int64, int64, int64From, int64FromText } from './int64.ts';
@@ -22,18 +22,33 @@ export function int64Schema(options: { description: string; examples?: number[] 
   return Type.Unsafe<Int64>({ type: 'integer', format: 'int64', ...options });
 }
 
+interface TextOptions extends Pick<Member, 'minLength' | 'maxLength' | 'pattern' | 'format'> {
+  description: string;
+  examples?: string[];
+}
+
 /**
  * Text that PostgreSQL can store.
  *
  * @param options `maxLength` is in characters (Unicode code points), as JSON Schema counts them
  */
-export function textSchema(options: { maxLength?: number; description: string; examples?: string[] }) {
+export function textSchema(options: TextOptions) {
   return Type.String({ ...options, maxLength: options.maxLength ?? 1000 });
 }
 
 // 100 items with this many characters take up to 16 MiB, because JSON writes a character as six bytes at most. No later
 // code counts bytes.
 const maxItemLength = 27_962;
+
+/** Decimals of a column `numeric(precision, scale)`. */
+export function decimalPattern(precision: number, scale: number): string {
+  return `^-?(0|[1-9]\\d{0,${precision - scale - 1}})${scale > 0 ? `(\\.\\d{1,${scale}})?` : ''}$`;
+}
+
+/** An exact decimal, as text like `12.30`, because most clients read a JSON number as a double. */
+export function decimalSchema(precision: number, scale: number, options: { description: string; examples?: string[] }) {
+  return Type.String({ ...options, maxLength: precision + 2, pattern: decimalPattern(precision, scale) });
+}
 
 /** A date and time: RFC 3339, section 5.6, to the millisecond. */
 export function moment(options: { description: string; examples?: string[] }) {
@@ -54,6 +69,27 @@ export function nullable<Schema extends Required>(schema: Schema) {
   return Type.Unsafe<Static<Schema> | null>(orNull);
 }
 
+/** The version of an item, which each change increments. */
+export const versionSchema = Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1, description: 'Its version.' });
+
+/** The query parameters of a removal. */
+export const removalSchema = Type.Object({ version: Type.Optional(versionSchema) });
+
+/**
+ * The input of a change: the version that the client has read, and the members to set. Others stay, null clears
+ * (RFC 7396).
+ */
+export function changeSchema<Members extends TProperties>(
+  members: Members,
+  options: { $id: string; description?: string },
+) {
+  const { properties } = Type.Partial(Type.Object(members));
+  return Type.Object(
+    { version: versionSchema, ...properties },
+    { ...options, additionalProperties: false, minProperties: 2 },
+  );
+}
+
 /** One of the values of an enumeration, as a named component. */
 export function enumSchema<Value extends string>(id: string, values: Record<string, Value>, description: string) {
   return Type.Unsafe<Value>({ $id: id, type: 'string', enum: Object.values(values), description });
@@ -72,10 +108,10 @@ export function withDefault<Schema extends TSchema>(schema: Schema, value: Stati
 /**
  * Compiles the schema of an object.
  *
- * @param isLenient for query strings and GraphQL: integers may be decimal digits, and null in an optional member counts
- *   as absent
+ * @param isLenient for query strings and GraphQL: integers may be decimal digits, and null in an optional member that
+ *   cannot be null counts as absent
  * @returns a function that throws StoreError BAD_USER_INPUT, naming every fault. It drops members that the schema does
- *   not name, and applies defaults to absent ones.
+ *   not name, unless it is closed (`additionalProperties: false`), and applies defaults to absent ones.
  * @throws Error for a schema with parts that cannot be validated, or whose texts could make a page larger than 16 MiB
  */
 export function checker<Schema extends TObject>(schema: Schema, { isLenient = false } = {}) {
@@ -86,6 +122,8 @@ export function checker<Schema extends TObject>(schema: Schema, { isLenient = fa
     isRequired: required.has(name),
     default: (member as { default?: unknown }).default,
   }));
+  // Of a change: what it does not name stays as it is, so nothing that it names may be ignored.
+  const isClosed = (schema as { additionalProperties?: boolean }).additionalProperties === false;
   const length = members.reduce((sum, { rule }) => sum + (rule.maxLength ?? 0), 0);
   if (length > maxItemLength) {
     const texts = members.filter(({ rule }) => rule.maxLength).map(({ name }) => name);
@@ -97,11 +135,13 @@ export function checker<Schema extends TObject>(schema: Schema, { isLenient = fa
     if (!isRecord(input)) {
       throw new StoreError('BAD_USER_INPUT', 'The body must be a JSON object.');
     }
-    const faults: string[] = [];
+    const unknown = isClosed ? Object.keys(input).filter((name) => !Object.hasOwn(schema.properties, name)) : [];
+    const faults = unknown.map((name) => `${name} cannot be changed`);
     const output: Record<string, unknown> = {};
     for (const { name, rule, isRequired, default: otherwise } of members) {
       const given = Object.hasOwn(input, name) ? input[name] : undefined;
-      const value = given === undefined || (isLenient && given === null && !isRequired) ? otherwise : given;
+      const isNothing = given === null && isLenient && !isClosed && !isRequired && rule.read(null) !== null;
+      const value = given === undefined || isNothing ? otherwise : given;
       if (value === undefined && !isRequired) continue;
       const read = value === undefined ? undefined : rule.read(value);
       if (read !== undefined) output[name] = read;

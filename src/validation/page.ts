@@ -49,11 +49,10 @@ export function pageQueryMembers(noun: string) {
   };
 }
 
-/** Documents the id in a path. Nothing validates it, because an id that is not an int64 is a 404. */
+/** Documents the id in a path, which stays text. Nothing validates it: an id that is not an int64 is a 404. */
 export function idSchema<Name extends string>(name: Name, noun: string) {
-  return Type.Object({
-    [name]: int64Schema({ description: `Identifier of the ${noun}, up to ${int64.max}.`, examples: [1] }),
-  });
+  const id = int64Schema({ description: `Identifier of the ${noun}, up to ${int64.max}.`, examples: [1] });
+  return Type.Unsafe<Record<Name, string>>(Type.Object({ [name]: id }));
 }
 
 /**

@@ -11,13 +11,16 @@ import type { NewPet } from '../../src/modules/pets/pet.schemas.ts';
 import type { PetService } from '../../src/modules/pets/pet.service.ts';
 import { petsModule } from '../../src/modules/pets/pets.module.ts';
 import type { Records } from '../../src/records/records.ts';
-import { checker, int64Schema, moment, nullable, textSchema, use } from '../../src/validation/check.ts';
+import { checker, decimalSchema, int64Schema, moment, nullable, textSchema, use } from '../../src/validation/check.ts';
 import type { Int64 } from '../../src/validation/int64.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { type RestRequest, rest } from '../support/rest.ts';
 import { startStore, storeForAll } from '../support/store.ts';
+import { CheckupEntity } from './checkups/checkup.entity.ts';
+import { checkupSchema } from './checkups/checkup.schemas.ts';
+import { CheckupType } from './checkups/checkup.types.ts';
 import { ToyEntity } from './toys/toy.entity.ts';
 import { toySchema } from './toys/toy.schemas.ts';
 import { ToyType } from './toys/toy.types.ts';
@@ -119,6 +122,23 @@ describe('the service does not start', () => {
     );
   });
 
+  test('with a decimal that has more digits in the API than in the table', async () => {
+    const price = decimalSchema(38, 3, { description: 'What it costs.' });
+    const item = Type.Object({ ...checkupSchema.properties, price }, { $id: 'Checkup' });
+    @Resolver()
+    class CheckupOnly {
+      @Query(() => CheckupType, { nullable: true })
+      checkup() {
+        return null;
+      }
+    }
+    const schema = { operationId: 'listCheckups', response: { 200: pageOf(item, 'Checkups', 'A page of checkups.') } };
+    const routes = (app: Routes) => void app.get('/checkups', { schema }, async () => []);
+    await expect(open({ routes, resolvers: [new CheckupOnly()] }, [CheckupEntity])).rejects.toThrow(
+      'Checkup.price has other digits in the REST schema than in the table.',
+    );
+  });
+
   test('with a column that only one of the APIs shows', async () => {
     @ObjectType('Toy')
     class Part {
@@ -217,9 +237,9 @@ test('a body whose members all have bounds is accepted', async () => {
 });
 
 test.each<[string, TSchema, unknown, unknown]>([
-  ['minLength in characters', textSchema({ maxLength: 5, minLength: 2 } as never), '🐕🐕', '🐕'],
-  ['pattern', Type.String({ maxLength: 5, pattern: '^V' }), 'Vet', 'vet'],
-  ['format', Type.String({ maxLength: 50, format: 'email' }), 'a@b.example', 'a.b.example'],
+  ['minLength in characters', textSchema({ maxLength: 5, minLength: 2, description: 'A dog.' }), '🐕🐕', '🐕'],
+  ['pattern', textSchema({ maxLength: 5, pattern: '^V', description: 'A word.' }), 'Vet', 'vet'],
+  ['format', textSchema({ format: 'email', description: 'An address.' }), 'a@b.example', 'a.b.example'],
   ['exclusiveMinimum', Type.Integer({ exclusiveMinimum: 0, maximum: 9 }), 1, 0],
   ['exclusiveMaximum', Type.Integer({ minimum: 0, exclusiveMaximum: 9 }), 8, 9],
   ['multipleOf', int64Schema({ multipleOf: 5 } as never), 9007199254740995n, 9007199254740993n],
@@ -247,6 +267,15 @@ test.each([
   const check = checker(Type.Object({ at: moment({ description: 'When.' }) }));
   if (taken) expect(check({ at: given }).at.toISOString()).toBe(taken);
   else expect(() => check({ at: given })).toThrow(`at must be ${why ?? 'a'} date and time like 2030-12-05T00:00:00Z`);
+});
+
+test.each([false, true])('null in a member that may be null is not an absent member (lenient: %s)', (isLenient) => {
+  const text = textSchema({ description: 'A text.' });
+  const check = checker(Type.Object({ note: Type.Optional(nullable(text)), name: text }), { isLenient });
+  expect([check({ name: 'Rex', note: null }), check({ name: 'Rex' })]).toEqual([
+    { name: 'Rex', note: null },
+    { name: 'Rex' },
+  ]);
 });
 
 test('booleans are text in a query, and not in a body', () => {

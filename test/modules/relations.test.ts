@@ -15,6 +15,7 @@ import { openStream } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { afterAll, describe, expect, test } from '../support/jest.ts';
 import { eventually } from '../support/process.ts';
+import { forgetFields } from '../support/resolvers.ts';
 import { rest } from '../support/rest.ts';
 import { onNode, type ServiceNode, storeForAll } from '../support/store.ts';
 
@@ -46,16 +47,6 @@ const relations: Module = {
   tag: { name: 'Relations', description: 'Pets and their friends.' },
   open: ({ database }) => ({ resolvers: [new FriendsResolver(new PetService(database))] }),
 };
-
-/** type-graphql keeps declarations for the whole process, and other test files run in it after this one. */
-function forgetFields(names: string[]): void {
-  const { TypeGraphQLMetadataStorage: storage } = globalThis as any;
-  const isKept = ({ name, methodName }: { name: string; methodName?: string }) => !names.includes(methodName ?? name);
-  storage.fieldResolvers = storage.fieldResolvers.filter(isKept);
-  storage.fields = storage.fields.filter(isKept);
-  for (const [target, fields] of storage.fieldsCache) storage.fieldsCache.set(target, fields.filter(isKept));
-  for (const type of storage.objectTypes) type.fields = type.fields?.filter(isKept);
-}
 
 const store = storeForAll({}, () => stock(store.database, 5), { more: [relations] });
 afterAll(() => forgetFields(['friend', 'friends', 'beyond']));

@@ -64,7 +64,12 @@ export function notRepeatable(): StoreError {
   return new StoreError('BAD_USER_INPUT', message);
 }
 
-/** Reads the key for a repeatable route; other routes that write reject it. */
+/** The error for a precondition: all entity tags here are weak, so none could match (RFC 9110, section 13.1.1). */
+function unmatched(): StoreError {
+  return new StoreError('BAD_USER_INPUT', 'If-Match is not supported: send the version that you have read.');
+}
+
+/** Reads the key for a repeatable route; other routes that write reject it, and `If-Match`. */
 export function idempotencyHooks({ method, url, schema, config }: RouteOptions): {
   preValidation?: preValidationHookHandler;
   onSend?: onSendHookHandler;
@@ -73,7 +78,8 @@ export function idempotencyHooks({ method, url, schema, config }: RouteOptions):
   if (!config?.isRepeatable) {
     return {
       preValidation({ headers }, _reply, done) {
-        done(headers[idempotencyKey] === undefined ? undefined : notRepeatable());
+        if (headers[idempotencyKey] !== undefined) done(notRepeatable());
+        else done(headers['if-match'] === undefined ? undefined : unmatched());
       },
     };
   }

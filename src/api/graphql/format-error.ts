@@ -42,9 +42,9 @@ export function formatError(error: GraphQLError): GraphQLFormattedError {
 }
 
 /** Formats a failure outside an operation. */
-export function toFormatted({ message, code, status, headers }: StoreError): GraphQLFormattedError {
+export function toFormatted({ message, code, status, headers, details }: StoreError): GraphQLFormattedError {
   const retryAfter = headers['retry-after'];
-  return { message, extensions: { code, status, ...(retryAfter && { retryAfter: Number(retryAfter) }) } };
+  return { message, extensions: { code, status, ...details, ...(retryAfter && { retryAfter: Number(retryAfter) }) } };
 }
 
 /** Logs the failures of an operation with the request's id. */

@@ -45,6 +45,12 @@ const pageSize = (min: number) => ({
   description: `How many at most, ${min} to ${pageLimit.max}.`,
 });
 
+/** An exact decimal. The schema of the input checks it. */
+export const Decimal = new GraphQLScalarType({
+  name: 'Decimal',
+  description: 'An exact decimal, as a string like "12.30": most clients read a JSON number as a double.',
+});
+
 /** The arguments of every list. */
 @ArgsType()
 export class ListArgs {

@@ -49,7 +49,7 @@ export function petRoutes(app: Routes, pets: PetService): void {
   };
   const config = { deprecation: { ...getPetDeprecation, operation: 'getPet', successor: '/v1/pets' } };
   // An empty segment is not an id: `/pets/` does not exist.
-  app.get<{ Params: { petId: string } }>('/pets/:petId(^[^]+$)', { schema: getPet, config }, async ({ params, call }) =>
+  app.get('/pets/:petId(^[^]+$)', { schema: getPet, config }, async ({ params, call }) =>
     orNotFound(await pets.find(int64FromText(params.petId), call), 'animal', params.petId),
   );
 }

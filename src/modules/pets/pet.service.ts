@@ -14,7 +14,7 @@ export class PetService {
   readonly #live: LiveList<Pet>;
 
   constructor(database: Database) {
-    this.#pets = new Records<Pet, NewPet>(database, PetEntity, 'status');
+    this.#pets = new Records<Pet, NewPet>(database, PetEntity, { filters: ['status'] });
     this.#live = new LiveList(this.#pets);
   }
 

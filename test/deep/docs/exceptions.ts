@@ -22,13 +22,11 @@ export const exceptions: Array<[page: string, reason: string, ...beginnings: str
     'test/modules/toys.test.ts compares it with the code that runs',
     'const toyTable = defineEntity({',
     'open({ database }) {',
-  ],
-  [
-    'docs/add-a-module.md',
-    'test/modules/visits.test.ts compares it with the code that runs',
-    '#transaction<Result>(work',
-    'async list(query',
-    "const one = '/visits/",
+    'const checkupTable = defineEntity({',
+    'export const checkupChangeSchema',
+    "const one = '/checkups/",
+    '@Mutation(() => CheckupType',
+    '@Resolver(() => PetType)',
   ],
   [
     'docs/add-a-module.md',

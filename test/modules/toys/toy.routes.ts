@@ -41,7 +41,7 @@ export function toyRoutes(app: Routes, toys: Toys): void {
     },
   };
   const config = { deprecation: { ...getToyDeprecation, operation: 'getToy', successor: '/v1/toys' } };
-  app.get<{ Params: { toyId: string } }>('/toys/:toyId(^[^]+$)', { schema: getToy, config }, async ({ params, call }) =>
+  app.get('/toys/:toyId(^[^]+$)', { schema: getToy, config }, async ({ params, call }) =>
     orNotFound(await toys.find(int64FromText(params.toyId), call), 'toy', params.toyId),
   );
 }

@@ -29,7 +29,7 @@ export const toysModule: Module = {
   migrations: [{ name: '2026_11_21_100000_create_toy', class: CreateToy }],
   examples: [{ title: 'List toys', document: 'query Toys {\n  toys(limit: 5) {\n    id\n    name\n  }\n}\n' }],
   open({ database }) {
-    const toys: Toys = new Records(database, ToyEntity, 'kind');
+    const toys: Toys = new Records(database, ToyEntity, { filters: ['kind'] });
     return {
       collections: [{ name: 'toys', input: newToySchema, item: toySchema, service: toys }],
       routes: (app) => toyRoutes(app, toys),

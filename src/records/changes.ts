@@ -1,0 +1,102 @@
+import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
+import type { Batches, Database } from '../database/database.ts';
+import { noDeadline } from '../call-context.ts';
+import { StoreError } from '../errors.ts';
+import type { Int64 } from '../validation/int64.ts';
+import { parameterOf, type Table } from './table.ts';
+
+/** The version that was read, and the members to set: null clears one, undefined leaves it as it is. */
+export type ChangeOf<Item> = { readonly version: number } & {
+  readonly [Member in Exclude<keyof Item, 'id' | 'version'>]?: Item[Member] | undefined;
+};
+
+/** The id, undefined when the client's is invalid; the expected version, any when absent; and the members as JSON. */
+type Write = [id: Int64 | undefined, version: number | null | undefined, members?: string];
+/** The version before, and the columns after, null when the version is not the expected one. No row: no such id. */
+type Written = [version: string | null, ...row: Array<string | null>] | undefined;
+
+// Two changes of one row must not share a statement: the second one needs the version that the first one leaves.
+const writes = { isWrite: true, maxBatch: 1, maxInFlight: 4, blockTime: 1000 };
+
+/** Changes and removes rows, each with one statement, which also compares the version. */
+export class Changes<Item> {
+  readonly #table: Table;
+  readonly #changes: Batches<Write, Written>;
+  readonly #removals: Batches<Write, Written>;
+
+  constructor(database: Database, table: Table) {
+    const queue = (operation: string, text: string) => {
+      const statement = { name: `${operation}_${table.name}`, isWrite: true, text };
+      const run = async ([write]: Write[]) => [(await database.rows<NonNullable<Written>>(statement, write ?? []))[0]];
+      return database.batched(run, { ...writes, collection: table.name, operation });
+    };
+    this.#table = table;
+    this.#changes = queue('change', changeOf(table));
+    this.#removals = queue('remove', removalOf(table));
+  }
+
+  async change(id: Int64 | undefined, { version, ...changes }: ChangeOf<Item>, deadline = noDeadline): Promise<Item> {
+    if (!this.#table.version) throw new Error(`${this.#table.entity} has no version, so it cannot be changed.`);
+    const given = Object.entries(changes).filter(([, value]) => value !== undefined);
+    if (given.length === 0) throw new StoreError('BAD_USER_INPUT', 'The change names no member to change.');
+    const members = JSON.stringify(Object.fromEntries(given.map(([name, value]) => [name, parameterOf(value)])));
+    const row = await this.#write(this.#changes, [id, version, members], deadline);
+    deadline.count?.(1);
+    return this.#table.decodeRow(row) as Item;
+  }
+
+  async remove(id: Int64 | undefined, version?: number | null, deadline = noDeadline): Promise<void> {
+    await this.#write(this.#removals, [id, version], deadline);
+  }
+
+  async #write(queue: Batches<Write, Written>, write: Write, deadline = noDeadline): Promise<unknown[]> {
+    const [id, version] = write;
+    const { entity } = this.#table;
+    const added = id === undefined ? undefined : queue.add(write, deadline);
+    const written = await added?.catch((error) => {
+      throw this.#table.refusalOf(error);
+    });
+    if (!written) throw new StoreError('NOT_FOUND', `There is no ${entity} with this id.`);
+    const [current, ...row] = written;
+    if (row[0] !== null) return row;
+    const message = `The ${entity} has version ${current}, not ${version}: read it again.`;
+    throw new StoreError('CONFLICT', message, { details: { version: Number(current) } });
+  }
+}
+
+/** Sets the members that the JSON object $3 has. */
+function changeOf(table: Table): string {
+  const { name, columns, version } = table;
+  const changes = columns
+    .filter((column) => column.member !== 'id' && column !== version)
+    .map(({ member, name, type }) => {
+      const value = `($3::jsonb ->> ${literal(member)})::${type}`;
+      return `${name} = case when $3::jsonb ? ${literal(member)} then ${value} else ${name} end`;
+    });
+  const set = [...changes, `${version?.name} = "#version" + 1`].join(', ');
+  const returned = columns.map(({ text }, at) => `${text} as "#${at}"`).join(', ');
+  return writeOf(
+    table,
+    `update ${quoted(name)} set ${set} from found where id = $1 and id = "#id" and "#version" = $2
+    returning ${returned}`,
+  );
+}
+
+function removalOf(table: Table): string {
+  return writeOf(
+    table,
+    `delete from ${quoted(table.name)} using found
+    where id = $1 and id = "#id" and ($2::int is null or "#version" = $2) returning id::text`,
+  );
+}
+
+/**
+ * Writes the row with the id $1 and the version $2. The lock makes the version the current one, not that of the
+ * statement's snapshot. No column has the names of `found`, so that `returning` is unambiguous.
+ */
+function writeOf({ name, version }: Table, write: string): string {
+  return `with found as materialized (
+      select id as "#id", ${version?.name ?? 'null::int'} as "#version" from ${quoted(name)} where id = $1 for update),
+    written as (${write})
+    select "#version"::text, written.* from found left join written on true`;
+}

@@ -1,0 +1,97 @@
+import { Arg, Args, ArgsType, Ctx, Field, FieldResolver, Int, Mutation, Query, Resolver, Root } from 'type-graphql';
+import { FollowArgs, type IdempotencyClaim, Live, Repeatable } from '../../../src/api/graphql/decorators.ts';
+import type { GraphQLContext } from '../../../src/api/graphql/operation.ts';
+import { ID, ListArgs } from '../../../src/api/graphql/types.ts';
+import type { PetService } from '../../../src/modules/pets/pet.service.ts';
+import { PetType } from '../../../src/modules/pets/pet.types.ts';
+import { checker } from '../../../src/validation/check.ts';
+import { int64FromText } from '../../../src/validation/int64.ts';
+import { CheckupState, type Checkups, type LiveCheckups } from './checkup.entity.ts';
+import { checkupChangeSchema, checkupQuerySchema, newCheckupSchema } from './checkup.schemas.ts';
+import { CheckupChange, CheckupType, NewCheckupInput } from './checkup.types.ts';
+
+const queryOf = checker(checkupQuerySchema, { isLenient: true });
+const changeOf = checker(checkupChangeSchema, { isLenient: true });
+const newCheckupOf = checker(newCheckupSchema, { isLenient: true });
+
+@ArgsType()
+class CheckupFilters {
+  @Field(() => ID, { nullable: true, description: 'Of this animal.' }) readonly petId?: string | null;
+  @Field(() => CheckupState, { nullable: true, description: 'In this state.' }) readonly state?: CheckupState | null;
+}
+
+@Resolver(() => CheckupType)
+export class CheckupResolver {
+  constructor(
+    private readonly records: Checkups,
+    private readonly live: LiveCheckups,
+    private readonly pets: PetService,
+  ) {}
+
+  @Query(() => [CheckupType], { description: 'Lists checkups by ascending id.' })
+  async checkups(
+    @Args(() => ListArgs) args: ListArgs,
+    @Args(() => CheckupFilters) filters: CheckupFilters,
+    @Ctx() { call }: GraphQLContext,
+  ): Promise<readonly CheckupType[]> {
+    return (await this.records.list(queryOf({ ...args, ...filters }), call)).items;
+  }
+
+  @Query(() => CheckupType, { nullable: true, description: 'Fetches one checkup.' })
+  checkup(@Arg('id', () => ID) id: string, @Ctx() { call }: GraphQLContext): Promise<CheckupType | null> {
+    return this.records.find(int64FromText(id), call);
+  }
+
+  @Mutation(() => CheckupType, { description: 'Adds a checkup.' })
+  async createCheckup(
+    @Arg('input', () => NewCheckupInput) input: NewCheckupInput,
+    @Ctx() { call }: GraphQLContext,
+    @Repeatable() claim: IdempotencyClaim | undefined,
+  ): Promise<CheckupType> {
+    return this.records.insert(newCheckupOf(input), call, claim);
+  }
+
+  @Mutation(() => CheckupType, { description: 'Changes a checkup that has this version.' })
+  async changeCheckup(
+    @Arg('id', () => ID) id: string,
+    @Arg('version', () => Int) version: number,
+    @Arg('change', () => CheckupChange) given: CheckupChange,
+    @Ctx() { call }: GraphQLContext,
+  ): Promise<CheckupType> {
+    return this.records.change(int64FromText(id), changeOf({ ...given, version }), call);
+  }
+
+  @Mutation(() => Boolean, { description: 'Removes a checkup; with a version only if it has this version.' })
+  async removeCheckup(
+    @Arg('id', () => ID) id: string,
+    @Arg('version', () => Int, { nullable: true }) version: number | null | undefined,
+    @Ctx() { call }: GraphQLContext,
+  ): Promise<boolean> {
+    await this.records.remove(int64FromText(id), version, call);
+    return true;
+  }
+
+  @Live(() => CheckupType, { description: 'Checkups as they are added, by ascending id.' })
+  checkupAdded(@Args(() => FollowArgs) args: FollowArgs, @Args(() => CheckupFilters) filters: CheckupFilters) {
+    return this.live.follow(queryOf({ ...args, ...filters }));
+  }
+
+  @FieldResolver(() => PetType, { nullable: true, description: 'The animal.' })
+  pet(@Root() { petId }: CheckupType, @Ctx() { call }: GraphQLContext): Promise<PetType | null> {
+    return this.pets.find(petId, call);
+  }
+}
+
+@Resolver(() => PetType)
+export class CheckupsOfPetResolver {
+  constructor(private readonly records: Checkups) {}
+
+  @FieldResolver(() => [CheckupType], { description: 'Its checkups, by ascending id.' })
+  async checkups(
+    @Root() { id }: PetType,
+    @Args(() => ListArgs) args: ListArgs,
+    @Ctx() { call }: GraphQLContext,
+  ): Promise<readonly CheckupType[]> {
+    return (await this.records.list({ ...queryOf({ ...args }), petId: id }, call)).items;
+  }
+}

@@ -1,0 +1,45 @@
+import type { Routes } from '../../../src/api/http/input.ts';
+import { failure, pageOf, success } from '../../../src/api/rest/documented-responses.ts';
+import { orNotFound, sendPage } from '../../../src/api/rest/responses.ts';
+import { removalSchema } from '../../../src/validation/check.ts';
+import { int64FromText } from '../../../src/validation/int64.ts';
+import { idSchema } from '../../../src/validation/page.ts';
+import type { Checkups } from './checkup.entity.ts';
+import { checkupChangeSchema, checkupQuerySchema, checkupSchema, newCheckupSchema } from './checkup.schemas.ts';
+
+export function checkupRoutes(app: Routes, checkups: Checkups): void {
+  const page = pageOf(checkupSchema, 'Checkups', 'A page of checkups.');
+  const listCheckups = { operationId: 'listCheckups', querystring: checkupQuerySchema, response: { 200: page } };
+  app.get('/checkups', { schema: listCheckups }, async (request, reply) =>
+    sendPage(request, reply, await checkups.list(request.query, request.call)),
+  );
+
+  const created = { 201: success(checkupSchema, 'Checkup added.') };
+  const createCheckup = { operationId: 'createCheckup', body: newCheckupSchema, response: created };
+  app.post('/checkups', { schema: createCheckup, config: { isRepeatable: true } }, async (request, reply) =>
+    reply.code(201).send(await checkups.insert(request.body, request.call, request.claim)),
+  );
+
+  const one = '/checkups/:checkupId(^[^]+$)';
+  const params = idSchema('checkupId', 'checkup');
+  const missing = { 404: failure('NOT_FOUND', 'There is no such checkup.', 'There is no checkup with the id 1.') };
+  const found = { 200: success(checkupSchema, 'The checkup.'), ...missing };
+  const getCheckup = { operationId: 'getCheckup', params, response: found };
+  app.get(one, { schema: getCheckup }, async ({ params: { checkupId }, call }) =>
+    orNotFound(await checkups.find(int64FromText(checkupId), call), 'checkup', checkupId),
+  );
+
+  const conflict = { 409: failure('CONFLICT', 'Another version.', 'The Checkup has version 5, not 4: read it again.') };
+  const changed = { 200: success(checkupSchema, 'Checkup changed.'), ...missing, ...conflict };
+  const changeCheckup = { operationId: 'changeCheckup', params, body: checkupChangeSchema, response: changed };
+  app.patch(one, { schema: changeCheckup }, async ({ params, body, call }) =>
+    checkups.change(int64FromText(params.checkupId), body, call),
+  );
+
+  const removed = { 204: { description: 'Checkup removed.', type: 'null' }, ...missing, ...conflict };
+  const removeCheckup = { operationId: 'removeCheckup', params, querystring: removalSchema, response: removed };
+  app.delete(one, { schema: removeCheckup }, async ({ params, query, call }, reply) => {
+    await checkups.remove(int64FromText(params.checkupId), query.version, call);
+    return reply.code(204).send();
+  });
+}

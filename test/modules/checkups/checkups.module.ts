@@ -1,0 +1,35 @@
+import type { Module } from '../../../src/api/module.ts';
+import { PetService } from '../../../src/modules/pets/pet.service.ts';
+import { LiveList } from '../../../src/records/live-list.ts';
+import { Records } from '../../../src/records/records.ts';
+import { migrationOf } from '../../support/migrations.ts';
+import { CheckupEntity, type Checkups } from './checkup.entity.ts';
+import { CheckupResolver, CheckupsOfPetResolver } from './checkup.resolver.ts';
+import { checkupRoutes } from './checkup.routes.ts';
+import { checkupSchema, newCheckupSchema } from './checkup.schemas.ts';
+
+export const checkupsModule: Module = {
+  tag: { name: 'Checkups', description: 'Checkups of animals.' },
+  entities: [CheckupEntity],
+  migrations: [
+    migrationOf('2027_01_02_000000_create_checkup', [
+      `create table "checkup" ("id" bigserial primary key, "pet_id" bigint not null, "reason" text not null,
+        "state" text not null, "note" text null, "price" numeric(38,2) null, "version" int not null default 1)`,
+      'create index "checkup_pet_id_id_index" on "checkup" ("pet_id", "id")',
+      'create index "checkup_state_id_index" on "checkup" ("state", "id")',
+      'create index "checkup_pet_id_state_id_index" on "checkup" ("pet_id", "state", "id")',
+      `alter table "checkup" add constraint "checkup_state_check" check ("state" in ('planned', 'done'))`,
+      `alter table "checkup" add constraint "checkup_pet_id_foreign" foreign key ("pet_id") references "pet" ("id")
+        on delete cascade`,
+    ]),
+  ],
+  open({ database }) {
+    const checkups: Checkups = new Records(database, CheckupEntity, { filters: ['petId', 'state'] });
+    const resolver = new CheckupResolver(checkups, new LiveList(checkups), new PetService(database));
+    return {
+      collections: [{ name: 'checkups', input: newCheckupSchema, item: checkupSchema, service: checkups }],
+      routes: (app) => checkupRoutes(app, checkups),
+      resolvers: [resolver, new CheckupsOfPetResolver(checkups)],
+    };
+  },
+};
