@@ -1,11 +1,12 @@
 import type { RequestObserver } from '../../src/runtime/telemetry/observers.ts';
+import { checkupsModule } from '../modules/checkups/checkups.module.ts';
 import { toysModule } from '../modules/toys/toys.module.ts';
-import { visitsModule } from '../modules/visits/visits.module.ts';
 import { citusLayout } from '../support/citus.ts';
 import { sql } from '../support/database-access.ts';
 import { send } from '../support/http.ts';
-import { beforeEach, describe, expect, test } from '../support/jest.ts';
+import { afterAll, beforeEach, describe, expect, test } from '../support/jest.ts';
 import { eventually } from '../support/process.ts';
+import { forgetFields } from '../support/resolvers.ts';
 import { rest } from '../support/rest.ts';
 import { onNode, type Store, storeForAll } from '../support/store.ts';
 
@@ -257,7 +258,8 @@ describe('a request', () => {
   const ended: RequestObserver['ended'] = ({ id, originalUrl, caller }, { statusCode }, end) =>
     lines.push([id, originalUrl, caller?.id, statusCode, end.isAnswered, { face: end.face, id: end.id }]);
   const observers = { requests: [{ ended }], operations: [], databases: [] };
-  const more = storeForAll({ MCP: 'true' }, undefined, { more: [toysModule, visitsModule], observers });
+  afterAll(() => forgetFields(['pet', 'checkups']));
+  const more = storeForAll({ MCP: 'true' }, undefined, { more: [toysModule, checkupsModule], observers });
 
   test('log a call twice: as the operation, and as the request to /mcp', async () => {
     const areLogged = () => eventually(async () => more.app.activeRequests.count === 0);
@@ -279,8 +281,8 @@ describe('a request', () => {
     const byName = Object.fromEntries(tools.map((tool: { name: string }) => [tool.name, tool]));
     expect(byName).not.toHaveProperty('get_toy');
     expect(byName.create_toy.inputSchema.properties.note).toMatchObject({ type: ['string', 'null'], maxLength: 1000 });
-    expect(byName.remove_visit.annotations).toMatchObject({ destructiveHint: true, idempotentHint: true });
-    expect(byName.change_visit.inputSchema.required).toEqual(['visitId']);
+    expect(byName.remove_checkup.annotations).toMatchObject({ destructiveHint: true, idempotentHint: true });
+    expect(byName.change_checkup.inputSchema.required).toEqual(['checkupId', 'version']);
 
     await sql(more.database, `insert into toy (id, name, kind, made_at) values (${big}, 'x', 'ball', now())`);
     const madeAt = '2026-11-21T12:34:56.789Z';
@@ -290,16 +292,19 @@ describe('a request', () => {
     expect(items).toMatchObject([{ id: big, note: null }]);
 
     const { id: petId } = (await call('create_pet', { name: 'Rex', categoryId: '1' }, more)).structuredContent;
-    const visit = (await call('create_visit', { petId, reason: 'vaccination' }, more)).structuredContent;
-    expect(visit).toMatchObject({ petId, status: 'planned' });
-    const change = await call('change_visit', { visitId: visit.id, status: 'done' }, more);
-    expect(change.structuredContent).toEqual({ ...visit, status: 'done' });
-    expect(await call('remove_visit', { visitId: visit.id }, more)).toEqual({
+    const checkup = (await call('create_checkup', { petId, reason: 'vaccination' }, more)).structuredContent;
+    expect(checkup).toMatchObject({ petId, state: 'planned', note: null });
+    const change = { checkupId: checkup.id, version: 1, state: 'done', note: 'fine' };
+    const changed = { ...checkup, state: 'done', note: 'fine', version: 2 };
+    expect((await call('change_checkup', change, more)).structuredContent).toEqual(changed);
+    const conflict = failure('CONFLICT: The Checkup has version 2, not 1: read it again.');
+    expect(await call('change_checkup', change, more)).toEqual(conflict);
+    expect(await call('remove_checkup', { checkupId: checkup.id }, more)).toEqual({
       content: [{ type: 'text', text: expect.any(String) }],
     });
-    const gone = failure('NOT_FOUND: There is no visit with this id.');
-    expect(await call('remove_visit', { visitId: visit.id }, more)).toEqual(gone);
+    const gone = failure('NOT_FOUND: There is no Checkup with this id.');
+    expect(await call('remove_checkup', { checkupId: checkup.id }, more)).toEqual(gone);
     // `..` would be the path of another operation.
-    expect(await call('remove_visit', { visitId: '..' }, more)).toMatchObject({ isError: true });
+    expect(await call('remove_checkup', { checkupId: '..' }, more)).toMatchObject({ isError: true });
   });
 });
