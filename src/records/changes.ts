@@ -1,6 +1,6 @@
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
-import type { Batches, Database } from '../database/database.ts';
 import { noDeadline } from '../call-context.ts';
+import type { Batches, Database } from '../database/database.ts';
 import { StoreError } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
 import { parameterOf, type Table } from './table.ts';

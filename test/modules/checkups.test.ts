@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { formats } from '../../packages/item-files/src/formats.ts';
+import { formats } from '../../src/commands/formats.ts';
 import { importFile } from '../../src/commands/transfer.ts';
 import { Records } from '../../src/records/records.ts';
 import { statementsFor } from '../../src/records/statements.ts';
