@@ -1,5 +1,5 @@
 import type { Span } from '@opentelemetry/api';
-import type { Deadline as DatabaseDeadline } from './database/database.ts';
+import type { Deadline } from './database/database.ts';
 
 /** The spans of a traced request. */
 export interface RequestTrace {
@@ -8,13 +8,13 @@ export interface RequestTrace {
   operation?: Span | undefined;
 }
 
-/** The deadline of a request. */
-export interface Deadline extends DatabaseDeadline {
+/** What a call of a service belongs to: its deadline, the count of its items, its trace. */
+export interface CallContext extends Deadline {
   /** Counts items read or written for the request. */
   count?(items: number): void;
   /** The spans of the request; absent when it is not traced. */
   readonly trace?: RequestTrace | undefined;
 }
 
-/** A deadline that never expires, for commands and tests. */
-export const noDeadline: Deadline = { at: Number.POSITIVE_INFINITY, isOver: false };
+/** The context of commands and tests, whose calls have no deadline. */
+export const unboundedCall: CallContext = { at: Number.POSITIVE_INFINITY, isOver: false };

@@ -1,6 +1,6 @@
 import type { EntityName, MigrationObject } from '@mikro-orm/core';
 import type { TObject } from 'typebox';
-import type { Deadline } from '../call-context.ts';
+import type { CallContext } from '../call-context.ts';
 import type { Database } from '../database/database.ts';
 import type { IdempotencyClaim } from '../records/insertions.ts';
 import type { Checked } from '../validation/check.ts';
@@ -53,4 +53,4 @@ export interface Collection {
 
 export type PickOne = <Member>(members: readonly Member[]) => Member;
 
-type Create = (input: never, deadline?: Deadline, claim?: IdempotencyClaim) => Promise<object>;
+type Create = (input: never, call?: CallContext, claim?: IdempotencyClaim) => Promise<object>;

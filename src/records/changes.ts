@@ -1,5 +1,5 @@
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
-import { noDeadline } from '../call-context.ts';
+import { unboundedCall } from '../call-context.ts';
 import type { Batches, Database } from '../database/database.ts';
 import { StoreError } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
@@ -35,24 +35,24 @@ export class Changes<Item> {
     this.#removals = queue('remove', removalOf(table));
   }
 
-  async change(id: Int64 | undefined, { version, ...changes }: ChangeOf<Item>, deadline = noDeadline): Promise<Item> {
+  async change(id: Int64 | undefined, { version, ...changes }: ChangeOf<Item>, call = unboundedCall): Promise<Item> {
     if (!this.#table.version) throw new Error(`${this.#table.entity} has no version, so it cannot be changed.`);
     const given = Object.entries(changes).filter(([, value]) => value !== undefined);
     if (given.length === 0) throw new StoreError('BAD_USER_INPUT', 'The change names no member to change.');
     const members = JSON.stringify(Object.fromEntries(given.map(([name, value]) => [name, parameterOf(value)])));
-    const row = await this.#write(this.#changes, [id, version, members], deadline);
-    deadline.count?.(1);
+    const row = await this.#write(this.#changes, [id, version, members], call);
+    call.count?.(1);
     return this.#table.decodeRow(row) as Item;
   }
 
-  async remove(id: Int64 | undefined, version?: number | null, deadline = noDeadline): Promise<void> {
-    await this.#write(this.#removals, [id, version], deadline);
+  async remove(id: Int64 | undefined, version?: number | null, call = unboundedCall): Promise<void> {
+    await this.#write(this.#removals, [id, version], call);
   }
 
-  async #write(queue: Batches<Write, Written>, write: Write, deadline = noDeadline): Promise<unknown[]> {
+  async #write(queue: Batches<Write, Written>, write: Write, call = unboundedCall): Promise<unknown[]> {
     const [id, version] = write;
     const { entity } = this.#table;
-    const added = id === undefined ? undefined : queue.add(write, deadline);
+    const added = id === undefined ? undefined : queue.add(write, call);
     const written = await added?.catch((error) => {
       throw this.#table.refusalOf(error);
     });

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { type Deadline, noDeadline } from '../call-context.ts';
+import { type CallContext, unboundedCall } from '../call-context.ts';
 import type { Batches, Database } from '../database/database.ts';
 import { DatabaseUnavailable } from '../database/postgres-errors.ts';
 import { StoreError, tryAgain } from '../errors.ts';
@@ -62,23 +62,23 @@ export class Insertions<Item, New extends object> {
    * @throws DatabaseUnavailable, StoreError BAD_USER_INPUT for a relation that does not exist; with a claim also
    *   IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_IN_USE, and SERVICE_UNAVAILABLE after an unknown outcome, because the claim makes a retry safe
    */
-  async insert(item: New, deadline: Deadline = noDeadline, claim?: IdempotencyClaim): Promise<Item> {
-    const insertion = claim ? this.#insertOnce(item, deadline, claim) : this.#batches.add({ item }, deadline);
+  async insert(item: New, call: CallContext = unboundedCall, claim?: IdempotencyClaim): Promise<Item> {
+    const insertion = claim ? this.#insertOnce(item, call, claim) : this.#batches.add({ item }, call);
     const inserted = await insertion.catch((error) => {
       throw this.#table.refusalOf(error);
     });
-    deadline.count?.(1);
+    call.count?.(1);
     return inserted as Item;
   }
 
   /** Waits until an earlier creation with the same key ends; then the database contains its outcome. */
-  async #insertOnce(item: New, deadline: Deadline, claim: IdempotencyClaim): Promise<Item> {
+  async #insertOnce(item: New, call: CallContext, claim: IdempotencyClaim): Promise<Item> {
     const name = `${claim.keyId} ${claim.operation} ${claim.hash.toString('hex')}`;
     for (let earlier = this.#inProgress.get(name); earlier; earlier = this.#inProgress.get(name)) {
-      await withTimeout(Math.min(deadline.at - performance.now(), maxDelay), earlier, inUse);
+      await withTimeout(Math.min(call.at - performance.now(), maxDelay), earlier, inUse);
     }
     const entry: Entry<New> = { item, claim, fingerprint: fingerprintOf(this.#table, item) };
-    const sending = this.#insertRetryably(entry, deadline);
+    const sending = this.#insertRetryably(entry, call);
     // After its deadline the client has its 503, but the statement may still run. Until it ends, a retry with this key
     // waits, and then gets 409.
     const end = sending.then(nothing, () => entry.sent?.then(nothing, nothing));
@@ -89,8 +89,8 @@ export class Insertions<Item, New extends object> {
     return sending;
   }
 
-  async #insertRetryably(entry: Entry<New>, deadline: Deadline): Promise<Item> {
-    const add = () => this.#batches.add(entry, deadline).catch(throwRetryable);
+  async #insertRetryably(entry: Entry<New>, call: CallContext): Promise<Item> {
+    const add = () => this.#batches.add(entry, call).catch(throwRetryable);
     // Retries once when another process stored the same key first: the next statement sees its row.
     const item = (await add()) ?? (await add());
     if (item === null) throw inUse();

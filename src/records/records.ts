@@ -1,5 +1,5 @@
 import type { EntityName } from '@mikro-orm/core';
-import { type Deadline, noDeadline } from '../call-context.ts';
+import { type CallContext, unboundedCall } from '../call-context.ts';
 import type { Batches, Database } from '../database/database.ts';
 import { isUnsupported } from '../database/postgres-errors.ts';
 import { type Int64, int64, int64FromDigits } from '../validation/int64.ts';
@@ -87,10 +87,10 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
    *
    * @throws DatabaseUnavailable
    */
-  async list(query: PageQuery & FilterOf<Item>, deadline: Deadline = noDeadline): Promise<Page<Item>> {
+  async list(query: PageQuery & FilterOf<Item>, call: CallContext = unboundedCall): Promise<Page<Item>> {
     const { limit, after } = query;
-    const page = await this.#lists.add({ limit, after, filters: this.#filtersIn(query) }, deadline);
-    deadline.count?.(page.items.length);
+    const page = await this.#lists.add({ limit, after, filters: this.#filtersIn(query) }, call);
+    call.count?.(page.items.length);
     return page;
   }
 
@@ -99,9 +99,9 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
    *
    * @throws DatabaseUnavailable
    */
-  async count(query: Partial<PageQuery> & FilterOf<Item>, deadline: Deadline = noDeadline): Promise<Total> {
-    const total = await this.#totals.add(this.#filtersIn(query), deadline);
-    deadline.count?.(totalCost);
+  async count(query: Partial<PageQuery> & FilterOf<Item>, call: CallContext = unboundedCall): Promise<Total> {
+    const total = await this.#totals.add(this.#filtersIn(query), call);
+    call.count?.(totalCost);
     return total;
   }
 
@@ -122,11 +122,11 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
    * @returns null when there is none
    * @throws DatabaseUnavailable
    */
-  async find(id: Int64 | undefined, deadline: Deadline = noDeadline): Promise<Item | null> {
+  async find(id: Int64 | undefined, call: CallContext = unboundedCall): Promise<Item | null> {
     // Lists cannot contain the least int64, so `find` treats it as absent, too.
     if (id === undefined || id === int64.min) return null;
-    const found = await this.#finds.add(id, deadline);
-    if (found) deadline.count?.(1);
+    const found = await this.#finds.add(id, call);
+    if (found) call.count?.(1);
     return found;
   }
 
@@ -137,8 +137,8 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
    * @throws DatabaseUnavailable, StoreError BAD_USER_INPUT for a relation that does not exist; with a claim also
    *   IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_IN_USE, and SERVICE_UNAVAILABLE after an unknown outcome, because the claim makes a retry safe
    */
-  async insert(item: New, deadline?: Deadline, claim?: IdempotencyClaim): Promise<Item> {
-    const inserted = await this.#insertions.insert(item, deadline, claim);
+  async insert(item: New, call?: CallContext, claim?: IdempotencyClaim): Promise<Item> {
+    const inserted = await this.#insertions.insert(item, call, claim);
     for (const listener of this.#onInserted) listener();
     return inserted;
   }
@@ -149,13 +149,13 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
    * @throws StoreError NOT_FOUND, CONFLICT with the current `version`, BAD_USER_INPUT for an empty change or a relation
    *   that does not exist; DatabaseUnavailable
    */
-  change(id: Int64 | undefined, change: ChangeOf<Item>, deadline?: Deadline): Promise<Item> {
-    return this.#changes.change(id, change, deadline);
+  change(id: Int64 | undefined, change: ChangeOf<Item>, call?: CallContext): Promise<Item> {
+    return this.#changes.change(id, change, call);
   }
 
   /** @throws StoreError NOT_FOUND, CONFLICT when it has another version or others refer to it; DatabaseUnavailable */
-  remove(id: Int64 | undefined, version?: number | null, deadline?: Deadline): Promise<void> {
-    return this.#changes.remove(id, version, deadline);
+  remove(id: Int64 | undefined, version?: number | null, call?: CallContext): Promise<void> {
+    return this.#changes.remove(id, version, call);
   }
 
   /** The greatest id, or the least int64. Replicas may lag behind it. @throws DatabaseUnavailable */

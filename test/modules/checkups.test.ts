@@ -268,7 +268,7 @@ describeHere('checkups', () => {
       test('an empty change, null in a member that cannot be null, and invalid members are refused', async () => {
         const { id } = await add();
         expect(await change(id, 1, {})).toEqual(badInput('The change names no member to change.'));
-        expect(await change(id, 1, { reason: null })).toEqual(badInput('reason must be a string.'));
+        expect(await change(id, 1, { reason: null })).toEqual(badInput('reason must be a string, not null.'));
         expect(await change(id, 1, { reason: 'x' })).toEqual(badInput('reason must be 3 to 1000 characters long.'));
         expect((await send('GET', `/v1/checkups/${id}`)).json.version).toBe(1);
       });

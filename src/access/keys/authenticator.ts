@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { type Deadline, noDeadline } from '../../call-context.ts';
+import { type CallContext, unboundedCall } from '../../call-context.ts';
 import type { Batches, Database, Statement } from '../../database/database.ts';
 import { StoreError } from '../../errors.ts';
 import type { KeyObserver } from '../../runtime/telemetry/observers.ts';
@@ -82,18 +82,18 @@ export class Authenticator {
    *   look-up is not subject to that limit.
    * @throws StoreError TOO_MANY_REQUESTS; DatabaseUnavailable
    */
-  lookUp(secret: string, address: string, deadline: Deadline = noDeadline): Caller | null | Promise<Caller | null> {
+  lookUp(secret: string, address: string, call: CallContext = unboundedCall): Caller | null | Promise<Caller | null> {
     const hash = hashSecret(secret);
     const name = hash === this.#bootstrapHash ? `${hash} ${address}` : hash;
     const known = this.#known.get(name);
     if (known && performance.now() < known.staleAt) return callerOf(known);
-    if (known?.caller) return this.#select(secret, hash, deadline);
+    if (known?.caller) return this.#select(secret, hash, call);
     // With a bootstrap key, any text that is long enough may be a guess at it, so it counts as a wrong key.
     const mayExist = isSecret(secret) || (this.#bootstrapHash !== undefined && secret.length >= shortestBootstrapKey);
-    return mayExist ? this.#askWithinLimit(secret, hash, address, deadline) : null;
+    return mayExist ? this.#askWithinLimit(secret, hash, address, call) : null;
   }
 
-  async #askWithinLimit(secret: string, hash: string, address: string, deadline: Deadline): Promise<Caller | null> {
+  async #askWithinLimit(secret: string, hash: string, address: string, call: CallContext): Promise<Caller | null> {
     const { failures, onBootstrapUse } = this.options;
     const seconds = await failures?.secondsToWait(address);
     if (seconds) {
@@ -106,14 +106,14 @@ export class Authenticator {
       this.#known.set(`${hash} ${address}`, knownBootstrap);
       return bootstrapCaller;
     }
-    const caller = isSecret(secret) ? await this.#select(secret, hash, deadline) : this.#reject(hash);
+    const caller = isSecret(secret) ? await this.#select(secret, hash, call) : this.#reject(hash);
     if (!caller) await failures?.count(address, hash);
     return caller;
   }
 
-  async #select(secret: string, hash: string, deadline: Deadline): Promise<Caller | null> {
+  async #select(secret: string, hash: string, call: CallContext): Promise<Caller | null> {
     const { observer } = this.options;
-    const found = await this.#selections.add(hash, deadline).catch((error) => {
+    const found = await this.#selections.add(hash, call).catch((error) => {
       observer?.lookedUp('failed');
       throw error;
     });

@@ -15,7 +15,7 @@ import {
 import type { CompiledQuery } from 'graphql-jit';
 import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
 import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
-import type { RequestCall } from '../http/lifecycle.ts';
+import type { RequestCallContext } from '../http/lifecycle.ts';
 import type { Page } from '../pages/html.ts';
 
 /** What the steps of a GraphQL request pass on: its context, its operation, the result and the outcome. */
@@ -45,7 +45,7 @@ export interface GraphQLOptions {
 
 /** The context of resolvers. */
 export interface GraphQLContext {
-  readonly call: RequestCall;
+  readonly call: RequestCallContext;
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   readonly accepted: Accepted;

@@ -3,7 +3,7 @@ import { subgraph } from '@animal-store/graphql-subgraph';
 import { defaultFieldResolver, type GraphQLObjectType, type GraphQLSchema } from 'graphql';
 import { buildSchema, type MiddlewareFn, type NonEmptyArray } from 'type-graphql';
 import { forbidden, hasScope } from '../../access/keys/bearer.ts';
-import type { Deadline } from '../../call-context.ts';
+import type { CallContext } from '../../call-context.ts';
 import { StoreError } from '../../errors.ts';
 import { type Int64, int64FromText } from '../../validation/int64.ts';
 import { mostItems, pageLimit } from '../../validation/page.ts';
@@ -63,7 +63,7 @@ function assertDistinctFields(resolvers: Map<unknown, object>): void {
 /**
  * Finds an item by its id, for each GraphQL type to which other subgraphs may refer. The names are those of the types.
  */
-export type References = Record<string, (id: Int64 | undefined, deadline: Deadline) => Promise<object | null>>;
+export type References = Record<string, (id: Int64 | undefined, call: CallContext) => Promise<object | null>>;
 
 function federated(schema: GraphQLSchema, references: References, introspection: boolean): GraphQLSchema {
   const finders = Object.entries(references).map(([name, find]) => {

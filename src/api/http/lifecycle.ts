@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
-import type { Deadline, RequestTrace } from '../../call-context.ts';
+import type { CallContext, RequestTrace } from '../../call-context.ts';
 import type { RequestEnd, RequestObserver } from '../../runtime/telemetry/observers.ts';
 import { sendError } from './failures.ts';
 import { dataHeaders, isRead } from './headers.ts';
@@ -10,8 +10,8 @@ import { large, MemoryBudget } from './memory-budget.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Handlers pass it to services as the deadline; the log line and the metrics are made of it. */
-    call: RequestCall;
+    /** The context that handlers pass to services; the log line and the metrics are made of it. */
+    call: RequestCallContext;
   }
   interface FastifyInstance {
     /** Large responses and events that clients have not read yet. */
@@ -25,8 +25,8 @@ declare module 'fastify' {
   }
 }
 
-/** The deadline of a request, from its arrival or the last byte of its body, and the values of its log line. */
-export class RequestCall implements Deadline {
+/** The context of a request: its deadline, from its arrival or the last byte of its body, and the values of its log line. */
+export class RequestCallContext implements CallContext {
   readonly #socket: Socket;
   /** When the request arrived (`performance.now()`). */
   readonly arrived = performance.now();
@@ -119,7 +119,7 @@ export const lifecycle = fastifyPlugin<{ timeout: number; observers: RequestObse
       const { socket } = request.raw;
       socket.unanswered = (socket.unanswered ?? 0) + 1;
       if (socket.unanswered > maxUnanswered) return cutOff(socket);
-      const call = new RequestCall(request.raw, timeout);
+      const call = new RequestCallContext(request.raw, timeout);
       request.call = call;
       socket.latestResponse = reply.raw;
       reply.headers(dataHeaders).header('x-request-id', request.id);

@@ -1,4 +1,4 @@
-import type { Deadline } from '../../call-context.ts';
+import type { CallContext } from '../../call-context.ts';
 import type { Database } from '../../database/database.ts';
 import type { IdempotencyClaim } from '../../records/insertions.ts';
 import { type Addition, type FollowQuery, LiveList } from '../../records/live-list.ts';
@@ -23,8 +23,8 @@ export class PetService {
    *
    * @throws DatabaseUnavailable
    */
-  list(query: PetQuery, deadline?: Deadline): Promise<Page<Pet>> {
-    return this.#pets.list(query, deadline);
+  list(query: PetQuery, call?: CallContext): Promise<Page<Pet>> {
+    return this.#pets.list(query, call);
   }
 
   /**
@@ -32,8 +32,8 @@ export class PetService {
    *
    * @throws DatabaseUnavailable
    */
-  count(query: PetQuery, deadline?: Deadline): Promise<Total> {
-    return this.#pets.count(query, deadline);
+  count(query: PetQuery, call?: CallContext): Promise<Total> {
+    return this.#pets.count(query, call);
   }
 
   /**
@@ -52,8 +52,8 @@ export class PetService {
    * @throws DatabaseUnavailable; with `claim` also StoreError IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_IN_USE,
    *   SERVICE_UNAVAILABLE
    */
-  create(newPet: NewPet, deadline?: Deadline, claim?: IdempotencyClaim): Promise<Pet> {
-    return this.#pets.insert(newPet, deadline, claim);
+  create(newPet: NewPet, call?: CallContext, claim?: IdempotencyClaim): Promise<Pet> {
+    return this.#pets.insert(newPet, call, claim);
   }
 
   /**
@@ -62,7 +62,7 @@ export class PetService {
    * @param id undefined when the client's id is not an int64, so there is no such pet
    * @throws DatabaseUnavailable
    */
-  find(id: Int64 | undefined, deadline?: Deadline): Promise<Pet | null> {
-    return this.#pets.find(id, deadline);
+  find(id: Int64 | undefined, call?: CallContext): Promise<Pet | null> {
+    return this.#pets.find(id, call);
   }
 }

@@ -20,7 +20,7 @@ export const petsModule: Module = {
       collections: [{ name: 'pets', input: newPetSchema, item: petSchema, service: pets, sample: samplePet }],
       routes: (app) => petRoutes(app, pets),
       resolvers: [new PetResolver(pets)],
-      references: { Pet: (id, deadline) => pets.find(id, deadline) },
+      references: { Pet: (id, call) => pets.find(id, call) },
     };
   },
 };

@@ -13,7 +13,7 @@ import {
 } from '@opentelemetry/api';
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import type { Logger } from 'pino';
-import type { Deadline, RequestTrace } from '../../call-context.ts';
+import type { CallContext, RequestTrace } from '../../call-context.ts';
 import type { DatabaseObserver } from '../../database/database.ts';
 import { type ErrorCode, httpStatusOf } from '../../errors.ts';
 import { codeLabel, methodLabel, other, routeLabel } from './labels.ts';
@@ -108,7 +108,8 @@ function databaseSpans(tracer: Tracer): DatabaseObserver {
   return {
     sent({ collection, operation, size, deadlines }) {
       const served = new Set<RequestTrace>();
-      for (const { trace: one } of deadlines as readonly Deadline[]) if (one && isSampled(one.request)) served.add(one);
+      for (const { trace: one } of deadlines as readonly CallContext[])
+        if (one && isSampled(one.request)) served.add(one);
       const [first] = served;
       if (!first) return ignore;
       const attributes: Attributes = {
