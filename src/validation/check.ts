@@ -148,7 +148,10 @@ export function checker<Schema extends TObject>(schema: Schema, { isLenient = fa
       else if (value === undefined) faults.push(`${name} is required`);
       // Only a query string turns a repeated member into an array.
       else if (isLenient && Array.isArray(value)) faults.push(`${name} must be given once`);
-      else faults.push(`${name} must be ${rule.describe(value)}${isLenient ? '' : butNot(value, rule.type)}`);
+      else
+        faults.push(
+          `${name} must be ${rule.describe(value)}${isLenient && typeof value === 'string' ? '' : butNot(value, rule.type)}`,
+        );
     }
     if (faults.length > 0) throw new StoreError('BAD_USER_INPUT', `${faults.join('; ')}.`);
     return output as Checked<Static<Schema>>;
@@ -205,7 +208,9 @@ function ruleOf(schema: TSchema, isLenient: boolean): Rule {
   const unchecked = Object.keys(member).filter((name) => ![...annotations, ...(keywords ?? [])].includes(name));
   if (rule && unchecked.length === 0) return { type: member.type, ...rule };
   const what = rule ? `${unchecked.join(' and ')} of ` : '';
-  throw new Error(`No rule checks ${what}${JSON.stringify(schema)}: bound it, or give it a rule in input/check.ts.`);
+  throw new Error(
+    `No rule checks ${what}${JSON.stringify(schema)}: bound it, or give it a rule in validation/check.ts.`,
+  );
 }
 
 /** The rule for a member, and the keywords that it checks. */

@@ -423,7 +423,7 @@ describeHere('checkups', () => {
       ['1'.repeat(41), 'at most 40 characters long'],
       [0.5, 'a string'],
     ])('%j is refused on both APIs', async (price, must) => {
-      const message = `price must be ${must}, or null.`;
+      const message = `price must be ${must}, or null${typeof price === 'string' ? '' : ', not a number'}.`;
       const { json } = await send('POST', '/v1/checkups', { petId: rex, reason: 'price', price });
       expect(json).toEqual({ ...refused, message });
       const { errors } = await query(create, { input: { petId: `${rex}`, reason: 'price', price } });
