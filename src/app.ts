@@ -20,15 +20,20 @@ import { graphQL } from './api/graphql/graphql.ts';
 import type { GraphQLContext } from './api/graphql/operation.ts';
 import { createSchema } from './api/graphql/schema.ts';
 import { addresses } from './api/http/addresses.ts';
-import { caching, cors } from './api/http/headers.ts';
+import { caching } from './api/http/caching.ts';
+import { acceptance, connections, roomForConnections } from './api/http/connections.ts';
+import { cors } from './api/http/cors.ts';
 import { lifecycle } from './api/http/lifecycle.ts';
 import { MemoryBudget } from './api/http/memory-budget.ts';
+import { overload } from './api/http/overload.ts';
 import { routeHooks } from './api/http/route-hooks.ts';
-import { acceptance, connections, overload, roomForConnections, serverOptions } from './api/http/server.ts';
+import { serverOptions } from './api/http/server-options.ts';
 import type { Module } from './api/module.ts';
 import { graphiQL, sandboxPage } from './api/pages/explorers.ts';
 import { pages } from './api/pages/pages.ts';
-import { assistants, openApi, section } from './api/rest/openapi.ts';
+import { assistants } from './api/rest/assistants.ts';
+import { describeRoute } from './api/rest/describe-route.ts';
+import { info, openApi, section } from './api/rest/openapi.ts';
 import { subscriptions } from './api/subscriptions/subscriptions.ts';
 import type { Config } from './config/config.ts';
 import { releasedVersion } from './config/version.ts';
@@ -37,7 +42,7 @@ import { type CheckReadiness, health, readiness } from './runtime/health.ts';
 import { Log, type LogSettings } from './runtime/log/log.ts';
 import { loggingOptions, requestLog } from './runtime/log/request-log.ts';
 import type { Observers } from './runtime/telemetry/observers.ts';
-import { decimalPattern } from './validation/check.ts';
+import { decimalPattern } from './validation/validator.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -101,7 +106,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     authenticate: (request) => authenticate(keys, request),
   });
   const bodies = new MemoryBudget('bodies', 64 * config.http.bodyLimit);
-  await app.register(routeHooks, { usage, bodies, isMetered: quota !== undefined });
+  await app.register(routeHooks, { usage, bodies, isMetered: quota !== undefined, describe: describeRoute });
   await app.register(flushing, { buffers: [keys.uses, usage.calls] });
   await app.register(idempotencyKeyExpiry, { database, hours: config.idempotencyHours });
   app.decorate('checkReadiness', readiness({ app, database, quota: redis, worker }));
@@ -138,7 +143,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { corsOrigins: origins } = config.http;
   if (config.mcp) await app.register(openApiMcp, { ...assistants, document: () => app.swagger(), origins });
 
-  await app.register(pages, { schema, version: releasedVersion(), explorer, introspection });
+  await app.register(pages, { info, schema, version: releasedVersion(), explorer, introspection });
   observers.onBuilt?.(app, database);
   return app;
 }

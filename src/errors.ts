@@ -87,7 +87,7 @@ export function internalError(cause: unknown): StoreError {
  * A temporary failure that a client may retry after a second: nothing was done, or the retry is safe because the
  * request has an idempotency key.
  */
-export function tryAgain(message: string, cause?: unknown): StoreError {
+export function serviceUnavailable(message: string, cause?: unknown): StoreError {
   return new StoreError('SERVICE_UNAVAILABLE', message, { cause, headers: { 'retry-after': '1' } });
 }
 
@@ -98,5 +98,5 @@ export function storeErrorOf(error: unknown): StoreError | undefined {
   const { message, cause, isOutcomeUnknown } = error;
   // A retry after an unknown outcome may write twice.
   if (isOutcomeUnknown) return new StoreError('SERVICE_UNAVAILABLE', message, { cause, isOutcomeUnknown });
-  return tryAgain(message, cause);
+  return serviceUnavailable(message, cause);
 }

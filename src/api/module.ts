@@ -3,11 +3,11 @@ import type { TObject } from 'typebox';
 import type { CallContext } from '../call-context.ts';
 import type { Database } from '../database/database.ts';
 import type { IdempotencyClaim } from '../records/insertions.ts';
-import type { Checked } from '../validation/check.ts';
 import type { Int64 } from '../validation/int64.ts';
 import type { Page, PageQuery } from '../validation/page.ts';
+import type { Validated } from '../validation/validator.ts';
 import type { References } from './graphql/schema.ts';
-import type { Routes } from './http/input.ts';
+import type { Routes } from './http/bodies.ts';
 import type { Example } from './pages/explorers.ts';
 
 /** A domain, in REST and GraphQL. All parts are optional. */
@@ -45,7 +45,7 @@ export interface Collection {
   item: TObject;
   /** The module's service, or `Records` for a module without rules. */
   service: {
-    list(query: Checked<PageQuery>): Promise<Page<{ readonly id: Int64 }>>;
+    list(query: Validated<PageQuery>): Promise<Page<{ readonly id: Int64 }>>;
   } & ({ create: Create } | { insert: Create });
   /** Creates a sample input; absent when the collection cannot be seeded. @param pick returns a random member */
   sample?: (pick: PickOne) => object;

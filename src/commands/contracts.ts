@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { printSchema } from 'graphql';
 import type { Module } from '../api/module.ts';
-import { toOpenApi30 } from '../api/rest/openapi.ts';
+import { toOpenApi30 } from '../api/rest/openapi-3.0.ts';
 import { buildApp } from '../app.ts';
 import { loadConfig } from '../config/config.ts';
 import { configurationPage } from '../config/configuration-page.ts';

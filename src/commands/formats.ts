@@ -4,7 +4,7 @@ import { exact, parseExactJson } from '@animal-store/exact-json';
 import { type InfoRecord, parse } from 'csv-parse';
 import { stringify } from 'csv-stringify/sync';
 import type { TObject } from 'typebox';
-import { isRecord } from '../validation/check.ts';
+import { isRecord } from '../validation/validator.ts';
 import { linesOf } from './files.ts';
 
 /** An item and the line (from 1) where it begins, or the reason why it cannot be read. */

@@ -8,9 +8,9 @@ import { Type } from 'typebox';
 import type { Collection } from '../api/module.ts';
 import { isDataError } from '../database/postgres-errors.ts';
 import { StoreError } from '../errors.ts';
-import { checker } from '../validation/check.ts';
 import type { Int64 } from '../validation/int64.ts';
 import { pageLimit, pageQueryMembers } from '../validation/page.ts';
+import { validator } from '../validation/validator.ts';
 import { assertFree, writeWhole } from './files.ts';
 import { columnsOf, type Format, type Line } from './formats.ts';
 
@@ -48,7 +48,7 @@ export async function importLines(
   lines: AsyncIterable<Line>,
   { isLenient = false, dryRun = false, file, progress, refused, signal }: ImportOptions,
 ): Promise<Imported> {
-  const check = checker(input, { isLenient });
+  const check = validator(input, { isLenient });
   const add = 'create' in service ? service.create.bind(service) : service.insert.bind(service);
   const result: Imported = { added: 0, same: 0, refused: 0 };
   const refuse = (line: number, reason: string) => {
@@ -155,7 +155,7 @@ export async function exportTo(
 /** Replaces what a terminal would interpret. JSON escapes only some of it. */
 const printablePage = (text: string) => text.replace(/\r(?!\n)|[^\P{Cc}\r\n]/gu, '?');
 
-const pageOf = checker(Type.Object(pageQueryMembers('item')));
+const pageOf = validator(Type.Object(pageQueryMembers('item')));
 
 /** Reads each page in a separate statement, so that a slow reader holds no transaction open. */
 async function* textOf(

@@ -7,12 +7,12 @@ import { Redactor } from '@animal-store/log/redactor';
 import type { FastifyInstance } from 'fastify';
 import { secretPrefix } from '../access/keys/secret.ts';
 import { sendError } from '../api/http/failures.ts';
-import { dataHeaders } from '../api/http/headers.ts';
+import { dataHeaders } from '../api/http/security-headers.ts';
 import type { AppOptions } from '../app.ts';
 import type { Config } from '../config/config.ts';
 import { releasedVersion } from '../config/version.ts';
 import { Database, type DatabaseOptions } from '../database/database.ts';
-import { tryAgain } from '../errors.ts';
+import { serviceUnavailable } from '../errors.ts';
 import { modelOf } from '../modules/mikro-orm.config.ts';
 import { modules } from '../modules/modules.ts';
 import { type CheckReadiness, openOperationsPort } from '../runtime/health.ts';
@@ -56,7 +56,7 @@ export async function serve(options: ProcessOptions): Promise<Service> {
   const database = await openDatabase(options, { observers: observers.databases });
   let app: FastifyInstance | undefined;
   const check: CheckReadiness = () => {
-    if (!app) throw tryAgain('The service is starting.');
+    if (!app) throw serviceUnavailable('The service is starting.');
     return app.checkReadiness();
   };
   const operations = await openOperations(options, telemetry, check);

@@ -1,6 +1,6 @@
 import { Workers } from '@animal-store/cluster';
 import { RateLimiterClusterMaster } from 'rate-limiter-flexible';
-import { StoreError, tryAgain } from '../errors.ts';
+import { StoreError, serviceUnavailable } from '../errors.ts';
 import type { LogSettings } from '../runtime/log/log.ts';
 import { withTimeout } from '../runtime/with-timeout.ts';
 import { openDatabase, openOperations, openTelemetry, type ProcessOptions, type Service } from './serve.ts';
@@ -48,7 +48,7 @@ export async function supervise(
 
 /** Asks the workers, which respond within two seconds. */
 async function checkWorkers(workers: Workers<unknown> | undefined, count: number): Promise<object> {
-  if (!workers) throw tryAgain('The workers are starting.');
+  if (!workers) throw serviceUnavailable('The workers are starting.');
   const answer = await withTimeout(timeout, workers.ask(), () => new Error('No worker answers.')).catch((cause) => {
     throw new StoreError('SERVICE_UNAVAILABLE', (cause.errors?.[0] ?? cause).message, { cause });
   });

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { type CallContext, unboundedCall } from '../call-context.ts';
 import type { Batches, Database } from '../database/database.ts';
 import { DatabaseUnavailable } from '../database/postgres-errors.ts';
-import { StoreError, tryAgain } from '../errors.ts';
+import { StoreError, serviceUnavailable } from '../errors.ts';
 import { withTimeout } from '../runtime/with-timeout.ts';
 import type { Statements } from './statements.ts';
 import { parameterOf, type Table } from './table.ts';
@@ -175,7 +175,7 @@ function throwRetryable(error: unknown): never {
   if (!(error instanceof DatabaseUnavailable && error.isOutcomeUnknown)) throw error;
   const message =
     'The database did not say whether this was stored: it may have been. Send it again with the same Idempotency-Key.';
-  throw tryAgain(message, error.cause);
+  throw serviceUnavailable(message, error.cause);
 }
 
 function reused(): StoreError {

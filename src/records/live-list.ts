@@ -15,12 +15,12 @@ type Identified = { readonly id: Int64 };
 type GrowingList<Item extends Identified> = Pick<Records<Item, never>, 'list' | 'lastId' | 'onInserted'>;
 
 /** Follows the items after an id (by default only new ones), optionally filtered. */
-export type FollowQuery<Item> = { readonly after?: Int64 | undefined } & {
+export type LiveQuery<Item> = { readonly after?: Int64 | undefined } & {
   readonly [Filter in keyof Item]?: Item[Filter] | undefined;
 };
 
 /** New items, ascending by id, and the id of the last one. The first addition has only the start position. */
-export interface Addition<Item = Identified> {
+export interface ListEvent<Item = Identified> {
   readonly position: Int64;
   readonly items: readonly Item[];
 }
@@ -53,19 +53,19 @@ export class LiveList<Item extends Identified> {
   }
 
   /** @throws DatabaseUnavailable at the start; later it waits until the database is available again */
-  follow(query: FollowQuery<Item>): AsyncGenerator<Addition<Item>, void> {
+  subscribe(query: LiveQuery<Item>): AsyncGenerator<ListEvent<Item>, void> {
     let hasLeft = false;
-    const additions = this.#follow(query, () => hasLeft);
+    const events = this.#events(query, () => hasLeft);
     // A generator that awaits something hears of `return` at its next `yield`, which a quiet list never reaches.
-    const leave = additions.return.bind(additions);
-    additions.return = (value) => {
+    const leave = events.return.bind(events);
+    events.return = (value) => {
       hasLeft = true;
       return leave(value);
     };
-    return additions;
+    return events;
   }
 
-  async *#follow(query: FollowQuery<Item>, hasLeft: () => boolean): AsyncGenerator<Addition<Item>, void> {
+  async *#events(query: LiveQuery<Item>, hasLeft: () => boolean): AsyncGenerator<ListEvent<Item>, void> {
     let position = query.after ?? (await this.#list.lastId());
     const filters = Object.entries(query).filter(([name, value]) => name !== 'after' && value !== undefined);
     const key = JSON.stringify(filters.map(([name, value]) => [name, parameterOf(value)]));
@@ -87,7 +87,7 @@ export class LiveList<Item extends Identified> {
     }
   }
 
-  #read(key: string, query: FollowQuery<Item>): Promise<Page<Item>> {
+  #read(key: string, query: LiveQuery<Item>): Promise<Page<Item>> {
     const known = this.#pages.get(key);
     if (known) return known;
     const page = this.#list.list({ ...query, limit: pageLimit.max }).catch(emptyWhileUnavailable<Item>);

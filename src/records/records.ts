@@ -6,6 +6,7 @@ import { type Int64, int64, int64FromDigits } from '../validation/int64.ts';
 import { maxExactTotal, type Page, type PageQuery, type Total, totalCost } from '../validation/page.ts';
 import { type ChangeOf, Changes } from './changes.ts';
 import { type IdempotencyClaim, Insertions } from './insertions.ts';
+import { shared } from './shared-items.ts';
 import { type Statements, statementsFor } from './statements.ts';
 import { type Column, parameterOf, Table, textsOf } from './table.ts';
 
@@ -272,39 +273,4 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
 function upTo<Item extends { readonly id: Int64 }>(horizon: Int64 | undefined, page: Page<Item>): Page<Item> {
   const end = horizon === undefined ? -1 : page.items.findIndex(({ id }) => id > horizon);
   return end < 0 ? page : { items: shared(page.items.slice(0, end)), hasNext: false };
-}
-
-const serialisations = Symbol('serialisations');
-
-/** Immutable items, with the result of each serialiser. */
-interface SharedItems extends ReadonlyArray<unknown> {
-  [serialisations]?: Array<{ serialiser: unknown; result: unknown }> | undefined;
-}
-
-/** Marks items that several requests share. They must not change afterwards. */
-function shared<Item>(items: Item[]): readonly Item[] {
-  (items as SharedItems)[serialisations] = undefined;
-  return items;
-}
-
-/**
- * Serialises items. Shared items are serialised once per serialiser, however many requests share them.
- *
- * @param serialiser identifies `serialise`, which must be deterministic
- * @param context passed on to `serialise`
- */
-export function serialiseOnce<Context, Result>(
-  items: readonly unknown[],
-  serialiser: unknown,
-  context: Context,
-  serialise: (items: readonly unknown[], context: Context) => Result,
-): Result {
-  if (!(serialisations in items)) return serialise(items, context);
-  const kept = items as SharedItems;
-  const found = kept[serialisations]?.find((one) => one.serialiser === serialiser);
-  if (found) return found.result as Result;
-  const result = serialise(items, context);
-  if (kept[serialisations]) kept[serialisations].push({ serialiser, result });
-  else kept[serialisations] = [{ serialiser, result }];
-  return result;
 }

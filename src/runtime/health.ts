@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import Fastify, { type FastifyInstance, type FastifyPluginAsync } from 'fastify';
-import { StoreError, tryAgain } from '../errors.ts';
+import { StoreError, serviceUnavailable } from '../errors.ts';
 import { withTimeout } from './with-timeout.ts';
 
 /** @returns members of the response. @throws StoreError SERVICE_UNAVAILABLE when the process cannot serve */
@@ -29,7 +29,7 @@ export function readiness({ app, database, quota, worker }: ReadinessOptions): C
   return async () => {
     if (app.isDraining) throw new StoreError('SERVICE_UNAVAILABLE', 'The service is shutting down.');
     // Clients that connected now would all stay with the first worker, on keep-alive connections.
-    if (worker && !worker.state?.hasStarted) throw tryAgain('The workers are starting.');
+    if (worker && !worker.state?.hasStarted) throw serviceUnavailable('The workers are starting.');
     await checkOnce();
     const { up = 1, count = 1 } = worker?.state ?? {};
     // Neither is a failure: without Redis every node counts for itself, and without a worker the others serve.

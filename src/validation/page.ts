@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
-import { int64Schema, withDefault } from './check.ts';
 import { type Int64, int64 } from './int64.ts';
+import { int64Schema, withDefault } from './validator.ts';
 
 /** How many items a page may hold. */
 export const pageLimit = { min: 1, max: 100, default: 20 } as const;

@@ -11,8 +11,8 @@ import { exportTo, importFile } from '../../src/commands/transfer.ts';
 import { LiveList } from '../../src/records/live-list.ts';
 import { Records, type Row } from '../../src/records/records.ts';
 import { Table } from '../../src/records/table.ts';
-import { enumSchema, int64Schema, moment, nullable, textSchema } from '../../src/validation/check.ts';
 import { pageQueryMembers } from '../../src/validation/page.ts';
+import { enumSchema, int64Schema, moment, nullable, textSchema } from '../../src/validation/validator.ts';
 import { sql } from '../support/database-access.ts';
 import { newFolder } from '../support/folder.ts';
 import { beforeEach, expect, test } from '../support/jest.ts';
@@ -157,7 +157,7 @@ test('followers with different filters have different lists, also when their val
   const live = new LiveList(by);
   const [one, other] = [new Date('2026-01-01T00:00:00.100Z'), new Date('2026-01-01T00:00:00.900Z')];
   for (const seenAt of [one, other]) await by.insert({ ...least, seenAt });
-  const followers = [one, other].map((seenAt) => live.follow({ after: 0, seenAt }));
+  const followers = [one, other].map((seenAt) => live.subscribe({ after: 0, seenAt }));
   for (const follower of followers) await follower.next();
   const additions = await Promise.all(followers.map((follower) => follower.next()));
   expect(additions.map(({ value }) => value?.items.map(({ seenAt }) => seenAt))).toEqual([[one], [other]]);

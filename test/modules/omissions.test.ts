@@ -2,7 +2,7 @@ import { defineEntity, p } from '@mikro-orm/core';
 import { Field, FieldResolver, Mutation, ObjectType, Query, Resolver } from 'type-graphql';
 import { type TSchema, Type } from 'typebox';
 import { ID } from '../../src/api/graphql/types.ts';
-import type { Routes } from '../../src/api/http/input.ts';
+import type { Routes } from '../../src/api/http/bodies.ts';
 import type { Module } from '../../src/api/module.ts';
 import { pageOf, success } from '../../src/api/rest/documented-responses.ts';
 import { contracts } from '../../src/commands/contracts.ts';
@@ -11,8 +11,16 @@ import type { NewPet } from '../../src/modules/pets/pet.schemas.ts';
 import type { PetService } from '../../src/modules/pets/pet.service.ts';
 import { petsModule } from '../../src/modules/pets/pets.module.ts';
 import type { Records } from '../../src/records/records.ts';
-import { checker, decimalSchema, int64Schema, moment, nullable, textSchema, use } from '../../src/validation/check.ts';
 import type { Int64 } from '../../src/validation/int64.ts';
+import {
+  decimalSchema,
+  int64Schema,
+  moment,
+  nullable,
+  textSchema,
+  use,
+  validator,
+} from '../../src/validation/validator.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
 import { describe, expect, test } from '../support/jest.ts';
@@ -246,7 +254,7 @@ test.each<[string, TSchema, unknown, unknown]>([
   ['minimum of a number', Type.Number({ minimum: 0.5 }), 0.5, 0.4],
   ['multipleOf a number', Type.Number({ multipleOf: 0.5 }), 1.5, 1.4],
 ])('%s is checked', (_what, schema, right, wrong) => {
-  const check = checker(Type.Object({ it: schema }));
+  const check = validator(Type.Object({ it: schema }));
   expect(check({ it: right })).toEqual({ it: right });
   expect(() => check({ it: wrong })).toThrow(/^it must be /);
 });
@@ -264,14 +272,14 @@ test.each([
   ['0000-12-31T00:00:00Z', null, 'an existing'],
   ...['2030-01-01', '2030-01-01T00:00:00', 5, null, { toString: 1 }].map((at) => [at, null]),
 ])('the moment %j is read as %j (null: refused)', (given, taken, why?: unknown) => {
-  const check = checker(Type.Object({ at: moment({ description: 'When.' }) }));
+  const check = validator(Type.Object({ at: moment({ description: 'When.' }) }));
   if (taken) expect(check({ at: given }).at.toISOString()).toBe(taken);
   else expect(() => check({ at: given })).toThrow(`at must be ${why ?? 'a'} date and time like 2030-12-05T00:00:00Z`);
 });
 
 test.each([false, true])('null in a member that may be null is not an absent member (lenient: %s)', (isLenient) => {
   const text = textSchema({ description: 'A text.' });
-  const check = checker(Type.Object({ note: Type.Optional(nullable(text)), name: text }), { isLenient });
+  const check = validator(Type.Object({ note: Type.Optional(nullable(text)), name: text }), { isLenient });
   expect([check({ name: 'Rex', note: null }), check({ name: 'Rex' })]).toEqual([
     { name: 'Rex', note: null },
     { name: 'Rex' },
@@ -280,18 +288,18 @@ test.each([false, true])('null in a member that may be null is not an absent mem
 
 test('booleans are text in a query, and not in a body', () => {
   const schema = Type.Object({ isGood: Type.Boolean() });
-  expect([checker(schema, { isLenient: true })({ isGood: 'false' }), checker(schema)({ isGood: true })]).toEqual([
+  expect([validator(schema, { isLenient: true })({ isGood: 'false' }), validator(schema)({ isGood: true })]).toEqual([
     { isGood: false },
     { isGood: true },
   ]);
-  expect(() => checker(schema)({ isGood: 'true' })).toThrow('isGood must be true or false, not a string.');
+  expect(() => validator(schema)({ isGood: 'true' })).toThrow('isGood must be true or false, not a string.');
 });
 
 test('unchecked input does not compile, and neither does a member that the table lacks', () => {
   const neverCalled = (pets: PetService): unknown => [
-    // @ts-expect-error: it is not Checked
+    // @ts-expect-error: it is not Validated
     pets.create({ name: 'Rex', categoryId: 1, status: 'available' }),
-    // @ts-expect-error: it is not Checked
+    // @ts-expect-error: it is not Validated
     pets.list({ limit: 20 }),
     // @ts-expect-error: a pet has no wings
     {} as Records<Pet, { wings: string }>,

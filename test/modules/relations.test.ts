@@ -9,7 +9,7 @@ import { petQuerySchema } from '../../src/modules/pets/pet.schemas.ts';
 import { PetService } from '../../src/modules/pets/pet.service.ts';
 import { PetType } from '../../src/modules/pets/pet.types.ts';
 import { Log } from '../../src/runtime/log/log.ts';
-import { checker } from '../../src/validation/check.ts';
+import { validator } from '../../src/validation/validator.ts';
 import { sql, stock } from '../support/database-access.ts';
 import { openStream } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';
@@ -21,7 +21,7 @@ import { onNode, type ServiceNode, storeForAll } from '../support/store.ts';
 
 /** Fields below the root that read animals: their cost is limited, and the animals that they read are charged. */
 
-const queryOf = checker(petQuerySchema, { isLenient: true });
+const queryOf = validator(petQuerySchema, { isLenient: true });
 
 @Resolver(() => PetType)
 class FriendsResolver {

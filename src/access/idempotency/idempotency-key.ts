@@ -11,7 +11,7 @@ declare module 'fastify' {
   }
   interface FastifyContextConfig {
     /** Accepts `Idempotency-Key`; the handler passes `request.claim` to the service. */
-    isRepeatable?: boolean;
+    isIdempotent?: boolean;
   }
 }
 
@@ -59,7 +59,7 @@ function keyIn(text: string): string {
 }
 
 /** The error for a key that the operation would ignore, because the client relies on it. */
-export function notRepeatable(): StoreError {
+export function notIdempotent(): StoreError {
   const message = 'This operation takes no Idempotency-Key: a repeated request is carried out again.';
   return new StoreError('BAD_USER_INPUT', message);
 }
@@ -74,11 +74,11 @@ export function idempotencyHooks({ method, url, schema, config }: RouteOptions):
   preValidation?: preValidationHookHandler;
   onSend?: onSendHookHandler;
 } {
-  if (config?.hasOwnChecks || !mayWrite({ method })) return {};
-  if (!config?.isRepeatable) {
+  if (config?.validatesItself || !mayWrite({ method })) return {};
+  if (!config?.isIdempotent) {
     return {
       preValidation({ headers }, _reply, done) {
-        if (headers[idempotencyKey] !== undefined) done(notRepeatable());
+        if (headers[idempotencyKey] !== undefined) done(notIdempotent());
         else done(headers['if-match'] === undefined ? undefined : unmatched());
       },
     };

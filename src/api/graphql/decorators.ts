@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { GraphQLError, type GraphQLSchema } from 'graphql';
 import { ArgsType, createParameterDecorator, Extensions, Field, type PubSub, Subscription } from 'type-graphql';
-import { claimOf, notRepeatable } from '../../access/idempotency/idempotency-key.ts';
+import { claimOf, notIdempotent } from '../../access/idempotency/idempotency-key.ts';
 import { StoreError } from '../../errors.ts';
 import type { IdempotencyClaim } from '../../records/insertions.ts';
 import { int64, int64FromText } from '../../validation/int64.ts';
@@ -13,14 +13,14 @@ export type { IdempotencyClaim };
 /** Decorators of resolver methods: a mutation accepts an idempotency key, a field is a live list. */
 
 interface RepeatableField {
-  isRepeatable?: boolean;
+  isIdempotent?: boolean;
 }
 
 /**
  * The parameter of a mutation that accepts `Idempotency-Key`: the client's claim for this field, undefined without one.
  * The resolver passes it to the service.
  */
-export function Repeatable(): ParameterDecorator {
+export function Idempotent(): ParameterDecorator {
   const inject = createParameterDecorator<GraphQLContext>(
     ({ context, info: { fieldName, path } }): IdempotencyClaim | undefined => {
       // Several fields of this name have separate claims. A single field has the same claim as a REST request.
@@ -30,7 +30,7 @@ export function Repeatable(): ParameterDecorator {
     },
   );
   return (prototype, name, index) => {
-    Extensions({ isRepeatable: true } satisfies RepeatableField)(prototype, name as string);
+    Extensions({ isIdempotent: true } satisfies RepeatableField)(prototype, name as string);
     inject(prototype, name as string, index);
   };
 }
@@ -40,11 +40,11 @@ export function Repeatable(): ParameterDecorator {
  *
  * @throws GraphQLError BAD_USER_INPUT
  */
-export function assertRepeatable(schema: GraphQLSchema, { type, fieldNames, node }: Operation): void {
+export function assertIdempotent(schema: GraphQLSchema, { type, fieldNames, node }: Operation): void {
   const fields = type === 'mutation' ? schema.getMutationType()?.getFields() : undefined;
-  const ignoresKey = (name: string) => fields?.[name] && !(fields[name].extensions as RepeatableField).isRepeatable;
+  const ignoresKey = (name: string) => fields?.[name] && !(fields[name].extensions as RepeatableField).isIdempotent;
   if (!fieldNames.some(ignoresKey)) return;
-  const originalError = notRepeatable();
+  const originalError = notIdempotent();
   throw new GraphQLError(originalError.message, { nodes: node, originalError });
 }
 
@@ -60,7 +60,7 @@ export class FollowArgs {
 }
 
 /**
- * A field of `Subscription` whose events are the items of a list. The method returns what `LiveList.follow` returns;
+ * A field of `Subscription` whose events are the items of a list. The method returns what `LiveList.subscribe` returns;
  * `makeLive` makes it the field's `subscribe`, because type-graphql's own has no access to the resolver's instance.
  */
 export function Live(type: () => object, options: { description: string }): MethodDecorator {

@@ -6,9 +6,9 @@ import { readTrustedDocuments } from '@animal-store/graphql-http/trusted-documen
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { idempotencyKey } from '../../access/idempotency/idempotency-key.ts';
 import { StoreError } from '../../errors.ts';
+import { parseJson } from '../http/bodies.ts';
 import { toLoggedFailure } from '../http/failures.ts';
-import { acceptedTypes, acceptOf, isRead, varyBy } from '../http/headers.ts';
-import { parseJson } from '../http/input.ts';
+import { acceptedTypes, acceptOf, isRead, varyBy } from '../http/negotiation.ts';
 import { sendPage } from '../pages/html.ts';
 import { toFormatted } from './format-error.ts';
 import { type GraphQLContext, type GraphQLOptions, isSingleField, type Outcome } from './operation.ts';
@@ -41,7 +41,7 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
     url: '/graphql',
     schema: { hide: true },
     // Root fields charge themselves. Apollo Server and the resolvers validate the input.
-    config: { public: isPublic, scope: 'read', isUnmetered: true, hasOwnChecks: true },
+    config: { public: isPublic, scope: 'read', isUnmetered: true, validatesItself: true },
     async handler(request, reply) {
       if (isWebSocket(request)) throw new StoreError('NOT_ACCEPTABLE', noWebSocket);
       // The response is the page or data, in one of two media types.

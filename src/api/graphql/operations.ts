@@ -5,7 +5,7 @@ import { type DocumentNode, GraphQLError } from 'graphql';
 import { idempotencyKey } from '../../access/idempotency/idempotency-key.ts';
 import { StoreError } from '../../errors.ts';
 import { Apollo, type ApolloResult, type BeforeExecution } from './apollo.ts';
-import { assertRepeatable } from './decorators.ts';
+import { assertIdempotent } from './decorators.ts';
 import { Documents } from './documents.ts';
 import { executeOperation } from './execution.ts';
 import { formatError, logErrors } from './format-error.ts';
@@ -104,7 +104,7 @@ export class Operations {
     const { schema, usage } = this.options;
     const { request } = context;
     assertMethod(operation, context);
-    if (request.headers[idempotencyKey] !== undefined) assertRepeatable(schema, operation);
+    if (request.headers[idempotencyKey] !== undefined) assertIdempotent(schema, operation);
     const estimate = operation.estimate(variables);
     if (request.meter && (estimate.fixed > 0 || estimate.isNested)) await charge(operation, estimate, context);
     if (request.caller) {

@@ -5,9 +5,9 @@ import { GraphQLError, GraphQLID, GraphQLScalarType, Kind, print, type ValueNode
 import { ArgsType, type ClassType, Field, Int, ObjectType, Root } from 'type-graphql';
 import { type TObject, Type } from 'typebox';
 import { StoreError } from '../../errors.ts';
-import { type Checked, checker } from '../../validation/check.ts';
 import { type Int64, int64FromText } from '../../validation/int64.ts';
 import { maxExactTotal, type Page, type PageQuery, pageLimit, type Total, totalCost } from '../../validation/page.ts';
+import { type Validated, validator } from '../../validation/validator.ts';
 
 /** Types shared by all modules: ids, and lists as arrays and as connections. */
 
@@ -161,14 +161,14 @@ export function toConnection({ items, hasNext }: Page<{ id: Int64 }>, count: () 
 export function connectionChecker<Query extends PageQuery>(schema: TObject & { static?: Query }) {
   const { limit, after: _, ...others } = schema.properties;
   const first = Type.Optional({ ...limit, minimum: 0 });
-  const check = checker(Type.Object({ first, ...others } as never), { isLenient: true });
-  return ({ after, ...args }: ConnectionArgs & Record<string, unknown>): Checked<Query> => {
+  const check = validator(Type.Object({ first, ...others } as never), { isLenient: true });
+  return ({ after, ...args }: ConnectionArgs & Record<string, unknown>): Validated<Query> => {
     const position = after == null ? undefined : int64FromText(after);
     if (after != null && position === undefined) {
       const message = 'after is not a cursor of this list: it must be an `endCursor`, or the `cursor` of an edge.';
       throw new StoreError('BAD_USER_INPUT', message);
     }
     const { first: limit, ...query } = check(args) as Record<string, unknown>;
-    return { ...query, limit, after: position } as unknown as Checked<Query>;
+    return { ...query, limit, after: position } as unknown as Validated<Query>;
   };
 }

@@ -1,6 +1,6 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorCode, internalError, StoreError, storeErrorOf } from '../../errors.ts';
-import { isRead, prefersHtml, varyBy } from './headers.ts';
+import { isRead, prefersHtml, varyBy } from './negotiation.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -5,8 +5,9 @@ import fastifyPlugin from 'fastify-plugin';
 import type { CallContext, RequestTrace } from '../../call-context.ts';
 import type { RequestEnd, RequestObserver } from '../../runtime/telemetry/observers.ts';
 import { sendError } from './failures.ts';
-import { dataHeaders, isRead } from './headers.ts';
-import { large, MemoryBudget } from './memory-budget.ts';
+import { largeBodyBytes, MemoryBudget } from './memory-budget.ts';
+import { isRead } from './negotiation.ts';
+import { dataHeaders } from './security-headers.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -145,7 +146,7 @@ export const lifecycle = fastifyPlugin<{ timeout: number; observers: RequestObse
       // Also for a GraphQL operation that needs another method.
       if (reply.statusCode === 405) reply.header('allow', `${app.allowedMethods.of(request)?.join(', ')}`);
       // A Buffer is a file, which all of its answers share.
-      const isLarge = typeof payload === 'string' && payload.length > large;
+      const isLarge = typeof payload === 'string' && payload.length > largeBodyBytes;
       if (isLarge) app.unsent.hold(Buffer.byteLength(payload), reply.raw, request.call.isWrite);
       done(null, payload);
     });

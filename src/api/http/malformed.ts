@@ -2,7 +2,7 @@ import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { StoreError } from '../../errors.ts';
-import { dataHeaders } from './headers.ts';
+import { dataHeaders } from './security-headers.ts';
 
 declare module 'node:net' {
   interface Socket {

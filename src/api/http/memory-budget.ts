@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
-import { tryAgain } from '../../errors.ts';
+import { serviceUnavailable } from '../../errors.ts';
 
 /** Bytes. The number of connections bounds smaller bodies and answers. */
-export const large = 65_536;
+export const largeBodyBytes = 65_536;
 
 /** Bounds the memory of all large bodies or all large answers. Requests beyond the limit get 503. */
 export class MemoryBudget {
@@ -22,7 +22,7 @@ export class MemoryBudget {
    */
   hold(bytes: number, response: ServerResponse, isForced = false): void {
     if (!isForced && this.#bytes > 0 && this.#bytes + bytes > this.maxBytes) {
-      throw tryAgain(`Too many large ${this.noun} are under way; try again shortly.`);
+      throw serviceUnavailable(`Too many large ${this.noun} are under way; try again shortly.`);
     }
     // A closed response emits no `close` event to release the bytes.
     if (response.closed) return;

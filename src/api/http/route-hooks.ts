@@ -1,13 +1,12 @@
-import type { FastifyInstance, RouteOptions } from 'fastify';
+import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { deprecationHooks } from '../../access/deprecations/deprecation.ts';
 import type { DeprecationUsage } from '../../access/deprecations/usage.ts';
 import { idempotencyHooks } from '../../access/idempotency/idempotency-key.ts';
 import { requireScope } from '../../access/keys/bearer.ts';
 import { quotaHooks } from '../../access/meter.ts';
-import { describeRoute } from '../rest/describe-route.ts';
 import { origin } from './addresses.ts';
-import { bodyHooks, dropUncheckedInput, parseJsonBodies } from './input.ts';
+import { bodyHooks, dropUnvalidatedInput, parseJsonBodies } from './bodies.ts';
 import type { MemoryBudget } from './memory-budget.ts';
 
 export interface RouteHooksOptions {
@@ -16,6 +15,8 @@ export interface RouteHooksOptions {
   bodies: MemoryBudget;
   /** Whether there is a quota. */
   isMetered: boolean;
+  /** @returns the contract of a route */
+  describe(route: RouteOptions, app: FastifyInstance): FastifySchema;
 }
 
 type Hooks = Pick<RouteOptions, 'preParsing' | 'preValidation' | 'onSend' | 'onResponse'>;
@@ -26,7 +27,7 @@ const phases = ['preParsing', 'preValidation', 'onSend', 'onResponse'] as const;
  * Fastify validates the input after all `preValidation` hooks.
  */
 export const routeHooks = fastifyPlugin<RouteHooksOptions>(
-  async (app: FastifyInstance, { usage, bodies, isMetered }) => {
+  async (app: FastifyInstance, { usage, bodies, isMetered, describe }) => {
     parseJsonBodies(app);
     app.decorateRequest('claim', undefined);
     app.addHook('onRoute', function (route) {
@@ -34,7 +35,7 @@ export const routeHooks = fastifyPlugin<RouteHooksOptions>(
       requireScope(route);
       const hooksInOrder: Hooks[] = [
         bodyHooks(route, bodies),
-        dropUncheckedInput(route),
+        dropUnvalidatedInput(route),
         isMetered ? quotaHooks(route) : {},
         idempotencyHooks(route),
         deprecationHooks(route, usage, origin),
@@ -47,7 +48,7 @@ export const routeHooks = fastifyPlugin<RouteHooksOptions>(
           .filter((hook) => hook !== undefined);
         if (hooks.length > 0) route[phase] = hooks as never;
       }
-      if (route.schema) route.schema = describeRoute(route, this);
+      if (route.schema) route.schema = describe(route, this);
     });
   },
   { name: 'routeHooks', dependencies: ['addresses', 'meter'] },

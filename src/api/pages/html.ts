@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import { compressedOnce, contentTag, securityHeaders } from '../http/headers.ts';
+import { compressedOnce, contentTag } from '../http/caching.ts';
+import { securityHeaders } from '../http/security-headers.ts';
 
 /** The root folder, which contains `web/` and `dist/`. */
 export const root = join(import.meta.dirname, '../../../..');
@@ -36,12 +37,12 @@ export function fill(page: string, values: Record<string, string>): string {
 }
 
 /** The options of routes that need no key and are not part of the REST contract. */
-export const open = { schema: { hide: true }, config: { public: true } };
+export const publicRoute = { schema: { hide: true }, config: { public: true } };
 
 /** Serves a page. */
 export function servePage(app: FastifyInstance, path: string, page: Page): void {
   serveFile(app, path, () => page.html, { ...pageHeaders(page.policy), 'content-type': types['.html'] });
-  app.get(`${path}/`, open, async (_request, reply) => reply.redirect(`../${basename(path)}`, 308));
+  app.get(`${path}/`, publicRoute, async (_request, reply) => reply.redirect(`../${basename(path)}`, 308));
 }
 
 const types: Record<string, string> = {
@@ -60,7 +61,7 @@ const types: Record<string, string> = {
 export function serveFile(app: FastifyInstance, path: string, read: () => string | Buffer, headers: object = {}): void {
   const all = { 'content-type': types[extname(path)], ...headers };
   let kept: { content: Buffer; tag: string } | undefined;
-  app.get(path, { ...open, compress: compressedOnce }, async (_request, reply) => {
+  app.get(path, { ...publicRoute, compress: compressedOnce }, async (_request, reply) => {
     if (!kept) {
       const content = Buffer.from(read());
       kept = { content, tag: contentTag(content, all['content-type']) };

@@ -5,11 +5,23 @@ import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { type GraphQLSchema, printSchema } from 'graphql';
 import { origin } from '../http/addresses.ts';
-import { prefersHtml, varyBy } from '../http/headers.ts';
-import { info } from '../rest/openapi.ts';
-import { asset, fill, open, policyOf, root, sendPage, serveFile, serveFiles, servePage, styleOf } from './html.ts';
+import { prefersHtml, varyBy } from '../http/negotiation.ts';
+import {
+  asset,
+  fill,
+  policyOf,
+  publicRoute,
+  root,
+  sendPage,
+  serveFile,
+  serveFiles,
+  servePage,
+  styleOf,
+} from './html.ts';
 
 export interface PagesOptions {
+  /** The name of the service, and a sentence about it. */
+  info: { title: string; description: string };
   /** The version of this release. */
   version: string;
   schema: GraphQLSchema;
@@ -103,7 +115,7 @@ const links: Record<string, PageLink[]> = {
  * Serves `/`, with links to the pages and documents: HTML if the client prefers it, else JSON (RFC 9110 section
  * 12.4.1).
  */
-function serveFrontPage(app: FastifyInstance, { version, explorer }: PagesOptions): void {
+function serveFrontPage(app: FastifyInstance, { info, version, explorer }: PagesOptions): void {
   const about = { name: info.title, version, description: info.description };
   // `/graphql` answers GET even without its page.
   const isShown = (path: string) => app.hasRoute({ method: 'GET', url: path }) && (explorer || path !== '/graphql');
@@ -120,7 +132,7 @@ function serveFrontPage(app: FastifyInstance, { version, explorer }: PagesOption
     // Filled per request.
     address: '%address%',
   });
-  app.get('/', open, async (request, reply) => {
+  app.get('/', publicRoute, async (request, reply) => {
     const address = origin(request);
     varyBy(reply, 'Accept');
     if (prefersHtml(request)) return sendPage(reply, { html: page.replaceAll('%address%', escaped(address)), policy });

@@ -1,8 +1,8 @@
 import type { FastifyContextConfig, FastifyInstance, FastifySchema, RouteOptions } from 'fastify';
 import type { TObject } from 'typebox';
-import { longestKey, notRepeatable } from '../../access/idempotency/idempotency-key.ts';
+import { longestKey, notIdempotent } from '../../access/idempotency/idempotency-key.ts';
 import { StoreError } from '../../errors.ts';
-import { checker } from '../../validation/check.ts';
+import { validator } from '../../validation/validator.ts';
 import { badHost } from '../http/addresses.ts';
 import { failure, headerSchema, type Response } from './documented-responses.ts';
 
@@ -19,12 +19,12 @@ export function describeRoute(
 ): FastifySchema {
   const own = { ...schema, ...(section && { tags: [section] }) } as Contract;
   if (!own.response) return own;
-  const { deprecation, isRepeatable } = config;
+  const { deprecation, isIdempotent } = config;
   const read = method === 'GET' ? own.response[200] : undefined;
   const responses: Record<string, Response> = {
     ...own.response,
     ...failuresOf(own, config),
-    ...(isRepeatable && conflicts),
+    ...(isIdempotent && conflicts),
     ...(read && { 304: { ...notModified, ...(read.headers && { headers: read.headers }) } }),
   };
   const response = Object.entries(responses).map(([status, described]) => {
@@ -32,7 +32,7 @@ export function describeRoute(
       ...(read && /200|304/.test(status) && ofBoth),
       ...(read && status === '200' && ofContent),
       ...described.headers,
-      ...(isRepeatable && /^2/.test(status) && replayed),
+      ...(isIdempotent && /^2/.test(status) && replayed),
       // The quota is charged after the checks of the key, the address and the body's arrival.
       ...(!config.isUnmetered && !/401|403|408|413|415/.test(status) && rateLimit),
       ...(deprecation && ofDeprecated),
@@ -40,7 +40,7 @@ export function describeRoute(
     return [status, Object.keys(headers).length > 0 ? { ...described, headers } : described];
   });
   const isCounted = read?.headers?.['X-Total-Count'] !== undefined;
-  const requestHeaders = { ...(isCounted && prefer), ...(read && ifNoneMatch), ...(isRepeatable && idempotencyKey) };
+  const requestHeaders = { ...(isCounted && prefer), ...(read && ifNoneMatch), ...(isIdempotent && idempotencyKey) };
   return {
     ...own,
     ...(Object.keys(requestHeaders).length > 0 && { headers: { type: 'object', properties: requestHeaders } }),
@@ -51,9 +51,9 @@ export function describeRoute(
 }
 
 /** The failures that a route's properties imply. */
-function failuresOf({ querystring, body, response }: Contract, { scope, isRepeatable }: FastifyContextConfig) {
-  const refusesKey = scope === 'write' && !isRepeatable && !querystring && !body && !response[400];
-  const { code, message } = notRepeatable();
+function failuresOf({ querystring, body, response }: Contract, { scope, isIdempotent }: FastifyContextConfig) {
+  const refusesKey = scope === 'write' && !isIdempotent && !querystring && !body && !response[400];
+  const { code, message } = notIdempotent();
   return {
     400: failure('BAD_USER_INPUT', 'The request has no valid Host.', badHost),
     ...(querystring ? { 400: refusal(querystring, 'A query parameter is invalid.', true) } : {}),
@@ -65,12 +65,12 @@ function failuresOf({ querystring, body, response }: Contract, { scope, isRepeat
   };
 }
 
-/** Documents a 400. Its example is the checker's own message, for an input without any valid member. */
+/** Documents a 400. Its example is the validator's own message, for an input without any valid member. */
 function refusal(schema: unknown, description: string, isLenient = false): Response {
   const { properties = {} } = schema as TObject;
   const invalid = Object.fromEntries(Object.keys(properties).map((name) => [name, {}]));
   try {
-    checker(schema as TObject, { isLenient })(invalid);
+    validator(schema as TObject, { isLenient })(invalid);
   } catch (error) {
     if (error instanceof StoreError) return failure(error.code, description, error.message);
     throw error;

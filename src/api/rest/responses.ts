@@ -1,10 +1,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { StoreError } from '../../errors.ts';
-import { serialiseOnce } from '../../records/records.ts';
+import { serialiseOnce } from '../../records/shared-items.ts';
 import type { Int64 } from '../../validation/int64.ts';
 import type { Page, Total } from '../../validation/page.ts';
 import { origin } from '../http/addresses.ts';
-import { contentTag, varyBy } from '../http/headers.ts';
+import { contentTag } from '../http/caching.ts';
+import { varyBy } from '../http/negotiation.ts';
 
 /** @throws StoreError NOT_FOUND when there is no item */
 export function orNotFound<Item>(item: Item | null, noun: string, id: string): Item {

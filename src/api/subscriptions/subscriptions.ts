@@ -11,15 +11,15 @@ import {
   type GraphQLFormattedError,
   type GraphQLSchema,
 } from 'graphql';
-import { StoreError, storeErrorOf, tryAgain } from '../../errors.ts';
-import type { Addition } from '../../records/live-list.ts';
-import { serialiseOnce } from '../../records/records.ts';
+import { StoreError, serviceUnavailable, storeErrorOf } from '../../errors.ts';
+import type { ListEvent } from '../../records/live-list.ts';
+import { serialiseOnce } from '../../records/shared-items.ts';
 import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
 import { executionOptions } from '../graphql/apollo.ts';
 import { formatError, logErrors } from '../graphql/format-error.ts';
 import type { GraphQLContext, Operation } from '../graphql/operation.ts';
 import { toLoggedFailure } from '../http/failures.ts';
-import { large, type MemoryBudget } from '../http/memory-budget.ts';
+import { largeBodyBytes, type MemoryBudget } from '../http/memory-budget.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -105,7 +105,7 @@ export class Subscriptions {
       if (temporary) throw temporary;
       return { errors };
     }
-    const batches = source as AsyncGenerator<Addition, void>;
+    const batches = source as AsyncGenerator<ListEvent, void>;
     const { value } = await batches.next();
     // The client has left meanwhile, and nothing else would close the subscription.
     if (!this.#open.has(request)) {
@@ -114,9 +114,9 @@ export class Subscriptions {
     }
     call.streamedAfter = performance.now() - call.arrived;
     let errors: GraphQLFormattedError[] | undefined;
-    const stream = new EventStream<Addition>(reply.raw, {
+    const stream = new EventStream<ListEvent>(reply.raw, {
       format,
-      start: (value as Addition).position,
+      start: (value as ListEvent).position,
       batches,
       write: ({ items }) => this.#write(items, subscription, () => stream.cut()),
       explain(cause) {
@@ -136,8 +136,8 @@ export class Subscriptions {
   /** Reserves a slot until the response is closed. */
   #reserveSlot(request: FastifyRequest, response: ServerResponse): void {
     const { max, perKey } = this.options;
-    if (request.server.isDraining) throw tryAgain('The service is shutting down; subscribe again shortly.');
-    if (this.#open.size >= max) throw tryAgain('Too many subscriptions are open; try again shortly.');
+    if (request.server.isDraining) throw serviceUnavailable('The service is shutting down; subscribe again shortly.');
+    if (this.#open.size >= max) throw serviceUnavailable('Too many subscriptions are open; try again shortly.');
     const ofKey = [...this.#open.keys()].filter(({ caller }) => caller?.id === request.caller?.id);
     if (ofKey.length >= perKey) {
       const message = `This key has ${perKey} subscriptions open here, which is all it may have; close one first.`;
@@ -155,7 +155,7 @@ export class Subscriptions {
    *
    * @throws StoreError TOO_MANY_REQUESTS
    */
-  async *#write(page: Addition['items'], subscription: Subscription, cut: () => void): AsyncGenerator<Buffer, void> {
+  async *#write(page: ListEvent['items'], subscription: Subscription, cut: () => void): AsyncGenerator<Buffer, void> {
     const { operation, isFlat, units, context, format } = subscription;
     const { meter } = context.request;
     const { call } = context;
@@ -173,7 +173,7 @@ export class Subscriptions {
       // A large frame is in its socket before the next one is made.
       if (isFlat)
         this.#turn = making
-          .then((made) => (made && made.length > large ? nextTurn() : undefined))
+          .then((made) => (made && made.length > largeBodyBytes ? nextTurn() : undefined))
           .catch(() => undefined);
       const frames = await making;
       if (!frames) return cut();
@@ -243,7 +243,7 @@ export class Subscriptions {
 async function resultsOf(items: readonly unknown[], subscription: Subscription): Promise<Buffer> {
   const { schema, operation, variables, context, format } = subscription;
   let frames = '';
-  for (const item of items as Addition['items']) {
+  for (const item of items as ListEvent['items']) {
     const { data, errors } = await execute({
       schema,
       document: operation.document,
@@ -269,5 +269,5 @@ export const subscriptions = fastifyPlugin<SubscriptionsOptions>(
 );
 
 function gone(): StoreError {
-  return tryAgain('The client has disconnected.');
+  return serviceUnavailable('The client has disconnected.');
 }

@@ -1,10 +1,10 @@
 import { Arg, Args, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';
 import type { DeprecatedField } from '../../access/deprecations/deprecation.ts';
-import { FollowArgs, type IdempotencyClaim, Live, Repeatable } from '../../api/graphql/decorators.ts';
+import { FollowArgs, type IdempotencyClaim, Idempotent, Live } from '../../api/graphql/decorators.ts';
 import type { GraphQLContext } from '../../api/graphql/operation.ts';
 import { ConnectionArgs, connectionChecker, ID, ListArgs, toConnection } from '../../api/graphql/types.ts';
-import { checker } from '../../validation/check.ts';
 import { int64FromText } from '../../validation/int64.ts';
+import { validator } from '../../validation/validator.ts';
 import { PetStatus } from './pet.entity.ts';
 import { newPetSchema, petQuerySchema } from './pet.schemas.ts';
 import type { PetService } from './pet.service.ts';
@@ -13,8 +13,8 @@ import { getPetDeprecation, getPetRemovalDay, NewPetInput, PetConnection, PetTyp
 const deprecationReason = `Use \`pets\` with its \`status\` argument; \`pet\` will be removed on ${getPetRemovalDay}.`;
 const withStatus = { nullable: true, description: 'Only animals with this status.' };
 
-const queryOf = checker(petQuerySchema, { isLenient: true });
-const newPetOf = checker(newPetSchema, { isLenient: true });
+const queryOf = validator(petQuerySchema, { isLenient: true });
+const newPetOf = validator(newPetSchema, { isLenient: true });
 const queryOfConnection = connectionChecker(petQuerySchema);
 
 /** The GraphQL API of the catalogue. */
@@ -63,7 +63,7 @@ export class PetResolver {
   async createPet(
     @Arg('input', () => NewPetInput, { description: 'The animal.' }) input: NewPetInput,
     @Ctx() { call }: GraphQLContext,
-    @Repeatable() claim: IdempotencyClaim | undefined,
+    @Idempotent() claim: IdempotencyClaim | undefined,
   ): Promise<PetType> {
     return this.service.create(newPetOf(input), call, claim);
   }

@@ -1,4 +1,4 @@
-import type { Routes } from '../../api/http/input.ts';
+import type { Routes } from '../../api/http/bodies.ts';
 import { failure, pageOf, success } from '../../api/rest/documented-responses.ts';
 import { orNotFound, sendPage } from '../../api/rest/responses.ts';
 import { int64FromText } from '../../validation/int64.ts';
@@ -33,7 +33,7 @@ export function petRoutes(app: Routes, pets: PetService): void {
     body: newPetSchema,
     response: { 201: success(petSchema, 'Animal added.') },
   };
-  app.post('/pets', { schema: createPet, config: { scope: 'write', isRepeatable: true } }, async (request, reply) =>
+  app.post('/pets', { schema: createPet, config: { scope: 'write', isIdempotent: true } }, async (request, reply) =>
     reply.code(201).send(await pets.create(request.body, request.call, request.claim)),
   );
 

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
-import { enumSchema, type Input, int64Schema, textSchema, use, withDefault } from '../../validation/check.ts';
 import { pageQueryMembers } from '../../validation/page.ts';
+import { enumSchema, type Input, int64Schema, textSchema, use, withDefault } from '../../validation/validator.ts';
 import { PetStatus } from './pet.entity.ts';
 
 /** `JSON.parse` silently changes numbers that a double cannot represent. */

@@ -1,7 +1,7 @@
 import type { CallContext } from '../../call-context.ts';
 import type { Database } from '../../database/database.ts';
 import type { IdempotencyClaim } from '../../records/insertions.ts';
-import { type Addition, type FollowQuery, LiveList } from '../../records/live-list.ts';
+import { type ListEvent, LiveList, type LiveQuery } from '../../records/live-list.ts';
 import { Records } from '../../records/records.ts';
 import type { Int64 } from '../../validation/int64.ts';
 import type { Page, Total } from '../../validation/page.ts';
@@ -41,8 +41,8 @@ export class PetService {
    *
    * @throws DatabaseUnavailable
    */
-  added(query: FollowQuery<Pet>): AsyncIterable<Addition<Pet>> {
-    return this.#live.follow(query);
+  added(query: LiveQuery<Pet>): AsyncIterable<ListEvent<Pet>> {
+    return this.#live.subscribe(query);
   }
 
   /**

@@ -2,7 +2,7 @@
 
 import { petQuerySchema } from '../../../src/modules/pets/pet.schemas.ts';
 import { PetService } from '../../../src/modules/pets/pet.service.ts';
-import { checker } from '../../../src/validation/check.ts';
+import { validator } from '../../../src/validation/validator.ts';
 import { createEmptyDatabase } from '../../support/database.ts';
 import { sql } from '../../support/database-access.ts';
 import { databaseForEach } from '../../support/each.ts';
@@ -78,7 +78,7 @@ test('a database that only answered a ping has no connection left when it is clo
 
     // Reads of one turn of the event loop are one batch.
     const service = new PetService(store.database);
-    const check = checker(petQuerySchema);
+    const check = validator(petQuerySchema);
     const queries = [
       { status: 'sold' },
       { status: 'available', limit: 1 },

@@ -1,18 +1,18 @@
 import { Arg, Args, ArgsType, Ctx, Field, FieldResolver, Int, Mutation, Query, Resolver, Root } from 'type-graphql';
-import { FollowArgs, type IdempotencyClaim, Live, Repeatable } from '../../../src/api/graphql/decorators.ts';
+import { FollowArgs, type IdempotencyClaim, Idempotent, Live } from '../../../src/api/graphql/decorators.ts';
 import type { GraphQLContext } from '../../../src/api/graphql/operation.ts';
 import { ID, ListArgs } from '../../../src/api/graphql/types.ts';
 import type { PetService } from '../../../src/modules/pets/pet.service.ts';
 import { PetType } from '../../../src/modules/pets/pet.types.ts';
-import { checker } from '../../../src/validation/check.ts';
 import { int64FromText } from '../../../src/validation/int64.ts';
+import { validator } from '../../../src/validation/validator.ts';
 import { CheckupState, type Checkups, type LiveCheckups } from './checkup.entity.ts';
 import { checkupChangeSchema, checkupQuerySchema, newCheckupSchema } from './checkup.schemas.ts';
 import { CheckupChange, CheckupType, NewCheckupInput } from './checkup.types.ts';
 
-const queryOf = checker(checkupQuerySchema, { isLenient: true });
-const changeOf = checker(checkupChangeSchema, { isLenient: true });
-const newCheckupOf = checker(newCheckupSchema, { isLenient: true });
+const queryOf = validator(checkupQuerySchema, { isLenient: true });
+const changeOf = validator(checkupChangeSchema, { isLenient: true });
+const newCheckupOf = validator(newCheckupSchema, { isLenient: true });
 
 @ArgsType()
 class CheckupFilters {
@@ -46,7 +46,7 @@ export class CheckupResolver {
   async createCheckup(
     @Arg('input', () => NewCheckupInput) input: NewCheckupInput,
     @Ctx() { call }: GraphQLContext,
-    @Repeatable() claim: IdempotencyClaim | undefined,
+    @Idempotent() claim: IdempotencyClaim | undefined,
   ): Promise<CheckupType> {
     return this.records.insert(newCheckupOf(input), call, claim);
   }
@@ -73,7 +73,7 @@ export class CheckupResolver {
 
   @Live(() => CheckupType, { description: 'Checkups as they are added, by ascending id.' })
   checkupAdded(@Args(() => FollowArgs) args: FollowArgs, @Args(() => CheckupFilters) filters: CheckupFilters) {
-    return this.live.follow(queryOf({ ...args, ...filters }));
+    return this.live.subscribe(queryOf({ ...args, ...filters }));
   }
 
   @FieldResolver(() => PetType, { nullable: true, description: 'The animal.' })

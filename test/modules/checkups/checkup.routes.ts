@@ -1,9 +1,9 @@
-import type { Routes } from '../../../src/api/http/input.ts';
+import type { Routes } from '../../../src/api/http/bodies.ts';
 import { failure, pageOf, success } from '../../../src/api/rest/documented-responses.ts';
 import { orNotFound, sendPage } from '../../../src/api/rest/responses.ts';
-import { removalSchema } from '../../../src/validation/check.ts';
 import { int64FromText } from '../../../src/validation/int64.ts';
 import { idSchema } from '../../../src/validation/page.ts';
+import { removalSchema } from '../../../src/validation/validator.ts';
 import type { Checkups } from './checkup.entity.ts';
 import { checkupChangeSchema, checkupQuerySchema, checkupSchema, newCheckupSchema } from './checkup.schemas.ts';
 
@@ -16,7 +16,7 @@ export function checkupRoutes(app: Routes, checkups: Checkups): void {
 
   const created = { 201: success(checkupSchema, 'Checkup added.') };
   const createCheckup = { operationId: 'createCheckup', body: newCheckupSchema, response: created };
-  app.post('/checkups', { schema: createCheckup, config: { isRepeatable: true } }, async (request, reply) =>
+  app.post('/checkups', { schema: createCheckup, config: { isIdempotent: true } }, async (request, reply) =>
     reply.code(201).send(await checkups.insert(request.body, request.call, request.claim)),
   );
 

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { pageQueryMembers } from '../../../src/validation/page.ts';
 import {
   changeSchema,
   decimalSchema,
@@ -10,8 +11,7 @@ import {
   use,
   versionSchema,
   withDefault,
-} from '../../../src/validation/check.ts';
-import { pageQueryMembers } from '../../../src/validation/page.ts';
+} from '../../../src/validation/validator.ts';
 import { CheckupState } from './checkup.entity.ts';
 
 const petId = int64Schema({ description: 'The animal.' });

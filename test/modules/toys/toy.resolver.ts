@@ -1,16 +1,16 @@
 import { Arg, Args, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';
 import type { DeprecatedField } from '../../../src/access/deprecations/deprecation.ts';
-import { FollowArgs, type IdempotencyClaim, Live, Repeatable } from '../../../src/api/graphql/decorators.ts';
+import { FollowArgs, type IdempotencyClaim, Idempotent, Live } from '../../../src/api/graphql/decorators.ts';
 import type { GraphQLContext } from '../../../src/api/graphql/operation.ts';
 import { ConnectionArgs, connectionChecker, ID, ListArgs, toConnection } from '../../../src/api/graphql/types.ts';
-import { checker } from '../../../src/validation/check.ts';
 import { int64FromText } from '../../../src/validation/int64.ts';
+import { validator } from '../../../src/validation/validator.ts';
 import { type LiveToys, ToyKind, type Toys } from './toy.entity.ts';
 import { newToySchema, toyQuerySchema } from './toy.schemas.ts';
 import { getToyDeprecation, NewToyInput, ToyConnection, ToyType } from './toy.types.ts';
 
-const queryOf = checker(toyQuerySchema, { isLenient: true });
-const newToyOf = checker(newToySchema, { isLenient: true });
+const queryOf = validator(toyQuerySchema, { isLenient: true });
+const newToyOf = validator(newToySchema, { isLenient: true });
 const queryOfConnection = connectionChecker(toyQuerySchema);
 
 /** The GraphQL fields of toys. */
@@ -50,7 +50,7 @@ export class ToyResolver {
   async createToy(
     @Arg('input', () => NewToyInput) input: NewToyInput,
     @Ctx() { call }: GraphQLContext,
-    @Repeatable() claim: IdempotencyClaim | undefined,
+    @Idempotent() claim: IdempotencyClaim | undefined,
   ): Promise<ToyType> {
     return this.records.insert(newToyOf(input), call, claim);
   }
@@ -60,6 +60,6 @@ export class ToyResolver {
     @Args(() => FollowArgs) args: FollowArgs,
     @Arg('kind', () => ToyKind, { nullable: true }) kind: ToyKind | null | undefined,
   ) {
-    return this.live.follow(queryOf({ ...args, kind }));
+    return this.live.subscribe(queryOf({ ...args, kind }));
   }
 }

@@ -1,4 +1,4 @@
-import type { Routes } from '../../../src/api/http/input.ts';
+import type { Routes } from '../../../src/api/http/bodies.ts';
 import { failure, pageOf, success } from '../../../src/api/rest/documented-responses.ts';
 import { orNotFound, sendPage } from '../../../src/api/rest/responses.ts';
 import { int64FromText } from '../../../src/validation/int64.ts';
@@ -27,7 +27,7 @@ export function toyRoutes(app: Routes, toys: Toys): void {
     body: newToySchema,
     response: { 201: success(toySchema, 'Toy added.') },
   };
-  app.post('/toys', { schema: createToy, config: { isRepeatable: true } }, async (request, reply) =>
+  app.post('/toys', { schema: createToy, config: { isIdempotent: true } }, async (request, reply) =>
     reply.code(201).send(await toys.insert(request.body, request.call, request.claim)),
   );
 

@@ -1,6 +1,13 @@
 import { Type } from 'typebox';
-import { enumSchema, type Input, int64Schema, moment, nullable, textSchema } from '../../../src/validation/check.ts';
 import { pageQueryMembers } from '../../../src/validation/page.ts';
+import {
+  enumSchema,
+  type Input,
+  int64Schema,
+  moment,
+  nullable,
+  textSchema,
+} from '../../../src/validation/validator.ts';
 import { ToyKind } from './toy.entity.ts';
 
 const kind = enumSchema('ToyKind', ToyKind, 'What the toy is for.');

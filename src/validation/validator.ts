@@ -5,17 +5,17 @@ import { StoreError } from '../errors.ts';
 import { type Int64, int64, int64From, int64FromText } from './int64.ts';
 
 /**
- * A TypeBox schema describes each input once: OpenAPI shows it, `checker` validates by it, and TypeScript derives its
+ * A TypeBox schema describes each input once: OpenAPI shows it, `validator` validates by it, and TypeScript derives its
  * type from it. A schema with parts that cannot be validated is rejected at start.
  */
 
 declare const isChecked: unique symbol;
 
 /** A validated value: a service accepts nothing else. */
-export type Checked<Value> = Value & { readonly [isChecked]: true };
+export type Validated<Value> = Value & { readonly [isChecked]: true };
 
 /** The validated input of a schema: what a service accepts. */
-export type Input<Schema extends TSchema> = Checked<Static<Schema>>;
+export type Input<Schema extends TSchema> = Validated<Static<Schema>>;
 
 /** int64 on the wire: a JSON integer, exact to the last digit. */
 export function int64Schema(options: { description: string; examples?: number[] }) {
@@ -114,7 +114,7 @@ export function withDefault<Schema extends TSchema>(schema: Schema, value: Stati
  *   not name, unless it is closed (`additionalProperties: false`), and applies defaults to absent ones.
  * @throws Error for a schema with parts that cannot be validated, or whose texts could make a page larger than 16 MiB
  */
-export function checker<Schema extends TObject>(schema: Schema, { isLenient = false } = {}) {
+export function validator<Schema extends TObject>(schema: Schema, { isLenient = false } = {}) {
   const required = new Set(schema.required ?? []);
   const members = Object.entries(schema.properties).map(([name, member]) => ({
     name,
@@ -131,7 +131,7 @@ export function checker<Schema extends TObject>(schema: Schema, { isLenient = fa
       `A page could exceed 16 MiB: ${texts.join(' and ')} have up to ${length} characters in all; at most ${maxItemLength} are allowed.`,
     );
   }
-  return (input: unknown): Checked<Static<Schema>> => {
+  return (input: unknown): Validated<Static<Schema>> => {
     if (!isRecord(input)) {
       throw new StoreError('BAD_USER_INPUT', 'The body must be a JSON object.');
     }
@@ -154,7 +154,7 @@ export function checker<Schema extends TObject>(schema: Schema, { isLenient = fa
         );
     }
     if (faults.length > 0) throw new StoreError('BAD_USER_INPUT', `${faults.join('; ')}.`);
-    return output as Checked<Static<Schema>>;
+    return output as Validated<Static<Schema>>;
   };
 }
 

@@ -13,20 +13,20 @@ import type {
 } from 'fastify';
 import type { Static, TSchema } from 'typebox';
 import { StoreError } from '../../errors.ts';
-import type { Checked } from '../../validation/check.ts';
-import { isRead } from './headers.ts';
-import { large, type MemoryBudget } from './memory-budget.ts';
+import type { Validated } from '../../validation/validator.ts';
+import { largeBodyBytes, type MemoryBudget } from './memory-budget.ts';
+import { isRead } from './negotiation.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** The route validates its input itself. */
-    hasOwnChecks?: boolean;
+    validatesItself?: boolean;
   }
 }
 
 /** Types the validated query strings and bodies of handlers by their schemas. Path parameters stay text. */
 interface InputTypes extends FastifyTypeProvider {
-  validator: this['schema'] extends TSchema ? Checked<Static<this['schema']>> : never;
+  validator: this['schema'] extends TSchema ? Validated<Static<this['schema']>> : never;
 }
 
 /** The app to which a module adds its routes, with typed input for handlers. */
@@ -39,7 +39,7 @@ export function bodyHooks({ method }: RouteOptions, budget: MemoryBudget): { pre
     preParsing({ headers, routeOptions }, reply, payload, done) {
       // A chunked body counts with its maximum size.
       const length = Number(headers['content-length'] ?? routeOptions.bodyLimit);
-      if (headers['transfer-encoding'] === undefined && !(length > large)) return done(null, payload);
+      if (headers['transfer-encoding'] === undefined && !(length > largeBodyBytes)) return done(null, payload);
       const body = Readable.from(counted(payload, () => budget.hold(length, reply.raw)));
       // Fastify removes its listeners when it rejects the body.
       body.on('error', () => undefined);
@@ -55,7 +55,7 @@ async function* counted(payload: Readable, onLarge: () => void) {
   for await (const chunk of payload.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     const before = arrived;
     arrived += chunk.length;
-    if (before <= large && arrived > large) onLarge();
+    if (before <= largeBodyBytes && arrived > largeBodyBytes) onLarge();
     yield chunk;
   }
 }
@@ -102,10 +102,10 @@ function assertPlainUtf8(headers: IncomingHttpHeaders): void {
  *
  * @throws Error for a route that takes a body without a schema
  */
-export function dropUncheckedInput({ url, method, schema, config }: RouteOptions): {
+export function dropUnvalidatedInput({ url, method, schema, config }: RouteOptions): {
   preValidation?: preValidationHookHandler;
 } {
-  if (config?.hasOwnChecks) return {};
+  if (config?.validatesItself) return {};
   const takesBody = [method].flat().some((one) => !['GET', 'HEAD', 'OPTIONS', 'DELETE'].includes(one));
   if (takesBody && !schema?.body) throw new Error(`${method} ${url} needs a schema for its body.`);
   // Fastify parses no body of a GET or HEAD.
