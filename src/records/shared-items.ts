@@ -1,0 +1,34 @@
+const serialisations = Symbol('serialisations');
+
+/** Immutable items, with the result of each serialiser. */
+interface SharedItems extends ReadonlyArray<unknown> {
+  [serialisations]?: Array<{ serialiser: unknown; result: unknown }> | undefined;
+}
+
+/** Marks items that several requests share. They must not change afterwards. */
+export function shared<Item>(items: Item[]): readonly Item[] {
+  (items as SharedItems)[serialisations] = undefined;
+  return items;
+}
+
+/**
+ * Serialises items. Shared items are serialised once per serialiser, however many requests share them.
+ *
+ * @param serialiser identifies `serialise`, which must be deterministic
+ * @param context passed on to `serialise`
+ */
+export function serialiseOnce<Context, Result>(
+  items: readonly unknown[],
+  serialiser: unknown,
+  context: Context,
+  serialise: (items: readonly unknown[], context: Context) => Result,
+): Result {
+  if (!(serialisations in items)) return serialise(items, context);
+  const kept = items as SharedItems;
+  const found = kept[serialisations]?.find((one) => one.serialiser === serialiser);
+  if (found) return found.result as Result;
+  const result = serialise(items, context);
+  if (kept[serialisations]) kept[serialisations].push({ serialiser, result });
+  else kept[serialisations] = [{ serialiser, result }];
+  return result;
+}
