@@ -178,13 +178,14 @@ function throwRetryable(error: unknown): never {
   throw serviceUnavailable(message, error.cause);
 }
 
-function reused(): StoreError {
+/** The error for an idempotency key that was used for another input. */
+export function reused(): StoreError {
   const message = 'This Idempotency-Key was used for another input; a new creation needs a new key.';
   return new StoreError('IDEMPOTENCY_KEY_REUSED', message);
 }
 
 /** The error while the first request with a key is in progress. */
-function inUse(): StoreError {
+export function inUse(): StoreError {
   const message = 'A request with this Idempotency-Key is still under way; send it again shortly.';
   return new StoreError('IDEMPOTENCY_KEY_IN_USE', message, { headers: { 'retry-after': '1' } });
 }

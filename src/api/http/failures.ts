@@ -54,6 +54,8 @@ export function logFailure(
   else log.error({ err: cause, code }, message);
 }
 
+export const notJson = 'The body must be JSON, sent with Content-Type: application/json.';
+
 /** Fastify's errors are converted by status, all others to a 500. @param bodyLimit in bytes */
 function toStoreError(error: unknown, bodyLimit: number): StoreError {
   const known = storeErrorOf(error);
@@ -63,9 +65,7 @@ function toStoreError(error: unknown, bodyLimit: number): StoreError {
   if (statusCode >= 500) return internalError(error);
   if (statusCode === 403 || statusCode === 404) return refusal('NOT_FOUND', 'There is nothing at this address.');
   if (statusCode === 413) return refusal('PAYLOAD_TOO_LARGE', `The body has more than ${bodyLimit} bytes.`);
-  if (statusCode === 415) {
-    return refusal('UNSUPPORTED_MEDIA_TYPE', 'The body must be JSON, sent with Content-Type: application/json.');
-  }
+  if (statusCode === 415) return refusal('UNSUPPORTED_MEDIA_TYPE', notJson);
   const isCut = code === 'FST_ERR_CTP_INVALID_CONTENT_LENGTH';
   const cut = 'The body is shorter or longer than its Content-Length.';
   return refusal('BAD_USER_INPUT', isCut ? cut : 'This request cannot be answered.');

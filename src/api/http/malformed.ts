@@ -18,12 +18,13 @@ declare module 'node:net' {
 /** How long (ms) a connection stays open after its last response, so that the response arrives before the reset. */
 const linger = 1000;
 
+export const requestTimeout = new StoreError(
+  'REQUEST_TIMEOUT',
+  'The request took too long to arrive: nothing was done. Send it again.',
+);
 const ofParser: Record<string, StoreError> = {
   HPE_HEADER_OVERFLOW: new StoreError('REQUEST_HEADER_FIELDS_TOO_LARGE', 'The headers have more than 16384 bytes.'),
-  ERR_HTTP_REQUEST_TIMEOUT: new StoreError(
-    'REQUEST_TIMEOUT',
-    'The request took too long to arrive: nothing was done. Send it again.',
-  ),
+  ERR_HTTP_REQUEST_TIMEOUT: requestTimeout,
 };
 const malformed = new StoreError('BAD_USER_INPUT', 'This is not a well-formed HTTP/1.1 request.');
 const unknownMethod = new StoreError(

@@ -1,10 +1,13 @@
 import type { FastifyContextConfig, FastifyInstance, FastifySchema, RouteOptions } from 'fastify';
 import type { TObject } from 'typebox';
 import { longestKey, notIdempotent } from '../../access/idempotency/idempotency-key.ts';
-import { StoreError } from '../../errors.ts';
+import { internalError, StoreError } from '../../errors.ts';
+import { inUse, reused } from '../../records/insertions.ts';
 import { validator } from '../../validation/validator.ts';
 import { badHost } from '../http/addresses.ts';
-import { failure, headerSchema, type Response } from './documented-responses.ts';
+import { notJson } from '../http/failures.ts';
+import { requestTimeout } from '../http/malformed.ts';
+import { failure, failureOf, headerSchema, type Response } from './documented-responses.ts';
 
 /** A route's schema with the members that only OpenAPI reads. */
 type Contract = FastifySchema & { response: Record<string, Response>; tags?: string[] };
@@ -53,12 +56,11 @@ export function describeRoute(
 /** The failures that a route's properties imply. */
 function failuresOf({ querystring, body, response }: Contract, { scope, isIdempotent }: FastifyContextConfig) {
   const refusesKey = scope === 'write' && !isIdempotent && !querystring && !body && !response[400];
-  const { code, message } = notIdempotent();
   return {
     400: failure('BAD_USER_INPUT', 'The request has no valid Host.', badHost),
     ...(querystring ? { 400: refusal(querystring, 'A query parameter is invalid.', true) } : {}),
     ...(body ? { 400: refusal(body, 'Body is missing required fields or contains invalid values.') } : {}),
-    ...(refusesKey && { 400: failure(code, 'The operation takes no Idempotency-Key.', message) }),
+    ...(refusesKey && { 400: failureOf(notIdempotent(), 'The operation takes no Idempotency-Key.') }),
     ...(scope === 'write' && { 403: readOnly }),
     ...(body ? withBody : {}),
     ...always,
@@ -72,7 +74,7 @@ function refusal(schema: unknown, description: string, isLenient = false): Respo
   try {
     validator(schema as TObject, { isLenient })(invalid);
   } catch (error) {
-    if (error instanceof StoreError) return failure(error.code, description, error.message);
+    if (error instanceof StoreError) return failureOf(error, description);
     throw error;
   }
   throw new Error('An input that takes anything needs no schema.');
@@ -91,7 +93,7 @@ const always: Record<number, Response> = {
     'This key has used its 6000 units of this minute.',
     retryAfter,
   ),
-  500: failure('INTERNAL_SERVER_ERROR', 'The service failed.', 'The service failed to answer this request.'),
+  500: failureOf(internalError(undefined), 'The service failed.'),
   503: failure(
     'SERVICE_UNAVAILABLE',
     'The database cannot be reached for the moment.',
@@ -101,17 +103,9 @@ const always: Record<number, Response> = {
 };
 
 const withBody: Record<number, Response> = {
-  408: failure(
-    'REQUEST_TIMEOUT',
-    'The request took too long to arrive.',
-    'The request took too long to arrive: nothing was done. Send it again.',
-  ),
+  408: failureOf(requestTimeout, 'The request took too long to arrive.'),
   413: failure('PAYLOAD_TOO_LARGE', 'Body is too large.', 'The body has more than 1048576 bytes.'),
-  415: failure(
-    'UNSUPPORTED_MEDIA_TYPE',
-    'Body is not JSON.',
-    'The body must be JSON, sent with Content-Type: application/json.',
-  ),
+  415: failure('UNSUPPORTED_MEDIA_TYPE', 'Body is not JSON.', notJson),
 };
 
 const readOnly = failure('FORBIDDEN', 'The key may only read.', 'This needs an API key with the scope "write".');
@@ -145,17 +139,10 @@ const idempotencyKey = {
 };
 const replayed = { 'Idempotent-Replayed': headerSchema('`true` when an earlier request had created it.') };
 const conflicts: Record<number, Response> = {
-  409: failure(
-    'IDEMPOTENCY_KEY_IN_USE',
-    'A request with the same Idempotency-Key is still under way.',
-    'A request with this Idempotency-Key is still under way; send it again shortly.',
-    { 'Retry-After': headerSchema('In how many seconds to try again.') },
-  ),
-  422: failure(
-    'IDEMPOTENCY_KEY_REUSED',
-    'The Idempotency-Key was used for another input.',
-    'This Idempotency-Key was used for another input; a new creation needs a new key.',
-  ),
+  409: failureOf(inUse(), 'A request with the same Idempotency-Key is still under way.', {
+    'Retry-After': headerSchema('In how many seconds to try again.'),
+  }),
+  422: failureOf(reused(), 'The Idempotency-Key was used for another input.'),
 };
 
 const rateLimit = {

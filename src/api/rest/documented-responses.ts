@@ -1,5 +1,5 @@
 import { type TSchema, Type } from 'typebox';
-import { type ErrorCode, httpStatusOf, restCodes } from '../../errors.ts';
+import { type ErrorCode, httpStatusOf, restCodes, type StoreError } from '../../errors.ts';
 import { maxExactTotal, pageLimit } from '../../validation/page.ts';
 
 /** The specification's Error. */
@@ -60,6 +60,11 @@ export function failure(
     ...(headers && { headers }),
     content: { 'application/json': { schema: ErrorSchema, example } },
   };
+}
+
+/** A documented failure whose example is the service's own error. */
+export function failureOf({ code, message }: StoreError, description: string, headers?: Record<string, object>) {
+  return failure(code, description, message, headers);
 }
 
 /** The schema of a header. */
