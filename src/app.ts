@@ -31,7 +31,7 @@ import { pages } from './api/pages/pages.ts';
 import { assistants, openApi, section } from './api/rest/openapi.ts';
 import { subscriptions } from './api/subscriptions/subscriptions.ts';
 import type { Config } from './config.ts';
-import type { Module } from './module.ts';
+import { type Module, openModules } from './module.ts';
 import { type CheckReadiness, health, readiness } from './runtime/health.ts';
 import { Log, type LogSettings } from './runtime/log/log.ts';
 import { loggingOptions, requestLog } from './runtime/log/request-log.ts';
@@ -106,7 +106,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.decorate('checkReadiness', readiness({ app, database, quota: redis, worker }));
   await app.register(health, { check: app.checkReadiness });
 
-  const apis = modules.map((module) => ({ ...module, ...module.open({ database }) }));
+  const apis = openModules(modules, database, config.env);
 
   // REST
   await app.register(openApi, { tags: modules.map(({ tag }) => tag) });

@@ -1,12 +1,13 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { printSchema } from 'graphql';
+import type { Variables } from '../packages/environment/src/environment.ts';
 import { Database } from '../packages/postgres/src/database.ts';
 import { toOpenApi30 } from './api/rest/openapi.ts';
 import { buildApp } from './app.ts';
 import { loadConfig, variables } from './config.ts';
 import { modelOf } from './mikro-orm.config.ts';
-import type { Module } from './module.ts';
+import { type Module, variablesOf } from './module.ts';
 
 /** The served contracts, by file name. Connects to no database. */
 export async function contracts(modules: Module[]): Promise<Record<string, string>> {
@@ -33,7 +34,7 @@ export async function contracts(modules: Module[]): Promise<Record<string, strin
  */
 export async function emitContracts(modules: Module[], folder: string, check: boolean): Promise<void> {
   const files = Object.entries(await contracts(modules)).map(([name, text]) => [join(folder, name), text] as const);
-  for (const [path, served] of [...files, ['docs/configuration.md', configurationPage()] as const]) {
+  for (const [path, served] of [...files, ['docs/configuration.md', configurationPage(modules)] as const]) {
     if (!check) await writeFile(path, served);
     else if ((await readFile(path, 'utf8')) !== served) {
       throw new Error(
@@ -44,8 +45,9 @@ export async function emitContracts(modules: Module[], folder: string, check: bo
 }
 
 /** `docs/configuration.md`: every variable, in the order of the configuration. */
-function configurationPage(): string {
-  const rows = Object.entries(variables).map(([name, { desc, takes, default: value }]) => {
+export function configurationPage(modules: Module[]): string {
+  const all: Variables = { ...variables, ...variablesOf(modules) };
+  const rows = Object.entries(all).map(([name, { desc, takes, default: value }]) => {
     const isNone = value === undefined || (Array.isArray(value) && value.length === 0);
     const meaning = desc.replace(/\((\w+\.md)\)\.$/, '([more]($1)).');
     return `| \`${name}\` | ${takes} | ${isNone ? 'none' : `\`${value}\``} | ${meaning} |\n`;

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { formats } from '../../packages/item-files/src/formats.ts';
 import { importFile } from '../../src/commands/transfer.ts';
+import { openModules } from '../../src/module.ts';
 import { Records } from '../../src/storage/records/records.ts';
 import { statementsFor } from '../../src/storage/records/statements.ts';
 import { Table } from '../../src/storage/records/table.ts';
@@ -88,7 +89,8 @@ describeHere('checkups', () => {
     const file = join(await newFolder(), 'checkups.ndjson');
     const lines = [rex, unknown, bello].map((petId) => `{"petId":${petId},"reason":"import","price":"1.5"}\n`);
     writeFileSync(file, lines.join(''));
-    const [collection] = checkupsModule.open({ database: store.database }).collections ?? [];
+    const opened = openModules(store.modules, store.database, {});
+    const collection = opened.flatMap(({ collections = [] }) => collections).find(({ name }) => name === 'checkups');
     const reasons: string[] = [];
     const watch = {
       signal: new AbortController().signal,
