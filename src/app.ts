@@ -28,7 +28,7 @@ import { MemoryBudget } from './api/http/memory-budget.ts';
 import { overload } from './api/http/overload.ts';
 import { routeHooks } from './api/http/route-hooks.ts';
 import { serverOptions } from './api/http/server-options.ts';
-import type { Module } from './api/module.ts';
+import { type Module, openModules } from './api/module.ts';
 import { graphiQL, sandboxPage } from './api/pages/explorers.ts';
 import { pages } from './api/pages/pages.ts';
 import { assistants } from './api/rest/assistants.ts';
@@ -112,7 +112,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.decorate('checkReadiness', readiness({ app, database, quota: redis, worker }));
   await app.register(health, { check: app.checkReadiness });
 
-  const apis = modules.map((module) => ({ ...module, ...module.open({ database }) }));
+  const apis = openModules(modules, database, config.env);
 
   // REST
   await app.register(openApi, { tags: modules.map(({ tag }) => tag) });

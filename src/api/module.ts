@@ -1,6 +1,7 @@
 import type { EntityName, MigrationObject } from '@mikro-orm/core';
 import type { TObject } from 'typebox';
 import type { CallContext } from '../call-context.ts';
+import { readVariables, type ValuesOf, type Variables } from '../config/variables.ts';
 import type { Database } from '../database/database.ts';
 import type { IdempotencyClaim } from '../records/insertions.ts';
 import type { Int64 } from '../validation/int64.ts';
@@ -10,8 +11,17 @@ import type { References } from './graphql/schema.ts';
 import type { Routes } from './http/bodies.ts';
 import type { Example } from './pages/explorers.ts';
 
+/** What a module gets. */
+export interface Context<Own extends Variables = Variables> {
+  database: Database;
+  /** The values of its own variables. */
+  config: ValuesOf<Own>;
+  /** The service of another module, which is opened before. @throws Error if it is not listed, or needs this one */
+  serviceOf<Service>(module: Module<Service>): Service;
+}
+
 /** A domain, in REST and GraphQL. All parts are optional. */
-export interface Module {
+export interface Module<Service = unknown, Own extends Variables = Variables> {
   /** The section of the REST reference. */
   tag: { name: string; description: string };
   /** Its tables. */
@@ -20,11 +30,15 @@ export interface Module {
   migrations?: MigrationObject[];
   /** GraphQL operations to try in the explorers. */
   examples?: Example[];
+  /** Its own variables of the environment. `npm run schema` lists them in `docs/configuration.md`. */
+  variables?: Own;
   /** Creates its service and its APIs. */
-  open(context: { database: Database }): Apis;
+  open(context: Context<Own>): Apis<Service>;
 }
 
-export interface Apis {
+export interface Apis<Service = unknown> {
+  /** What other modules get by `serviceOf`. */
+  service?: Service;
   /** Its REST routes, under `/v1`. */
   routes?: (app: Routes) => void;
   /** Its resolvers: instances of classes with type-graphql decorators. */
@@ -54,3 +68,36 @@ export interface Collection {
 export type PickOne = <Member>(members: readonly Member[]) => Member;
 
 type Create = (input: never, call?: CallContext, claim?: IdempotencyClaim) => Promise<object>;
+
+/**
+ * Opens each module once.
+ *
+ * @param env the environment
+ * @throws ConfigError; Error for a service of a module that is not listed, or that needs the asking one
+ */
+export function openModules(
+  modules: Module[],
+  database: Database,
+  env: Record<string, string | undefined>,
+): Array<Module & Apis> {
+  const config = readVariables(variablesOf(modules), env, () => []);
+  const opened = new Map<Module, Apis | undefined>();
+  const open = (module: Module): Apis => {
+    const { name } = module.tag;
+    if (!modules.includes(module))
+      throw new Error(`A module needs ${name}, which src/modules/modules.ts does not list.`);
+    if (!opened.has(module)) {
+      opened.set(module, undefined);
+      opened.set(module, module.open({ database, config, serviceOf: (other) => open(other).service as never }));
+    }
+    const apis = opened.get(module);
+    if (!apis) throw new Error(`${name} needs itself, through other modules.`);
+    return apis;
+  };
+  return modules.map((module) => ({ ...module, ...open(module) }));
+}
+
+/** The own variables of all modules. */
+export function variablesOf(modules: Module[]): Variables {
+  return Object.assign({}, ...modules.map(({ variables }) => variables));
+}

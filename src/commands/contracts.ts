@@ -34,7 +34,7 @@ export async function contracts(modules: Module[]): Promise<Record<string, strin
  */
 export async function emitContracts(modules: Module[], folder: string, check: boolean): Promise<void> {
   const files = Object.entries(await contracts(modules)).map(([name, text]) => [join(folder, name), text] as const);
-  for (const [path, served] of [...files, ['docs/configuration.md', configurationPage()] as const]) {
+  for (const [path, served] of [...files, ['docs/configuration.md', configurationPage(modules)] as const]) {
     if (!check) await writeFile(path, served);
     else if ((await readFile(path, 'utf8')) !== served) {
       throw new Error(

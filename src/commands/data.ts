@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import type { Collection, PickOne } from '../api/module.ts';
+import { type Collection, openModules, type PickOne } from '../api/module.ts';
 import { type Int64, int64FromText } from '../validation/int64.ts';
 import { type FormatName, formatOf, formats, type Line } from './formats.ts';
 import { exitCodes, interruption, json, Progress, printable, show, whole, withExamples } from './program.ts';
@@ -164,10 +164,10 @@ async function withCollection(
   work: (collection: Collection, maxLength: number) => Promise<void>,
 ): Promise<void> {
   const [{ withDatabase }, { modules }] = await Promise.all([import('./context.ts'), import('../modules/modules.ts')]);
-  await withDatabase((database, { http }) => {
-    const collections = modules.flatMap((module) => module.open({ database }).collections ?? []);
+  await withDatabase((database, config) => {
+    const collections = openModules(modules, database, config.env).flatMap(({ collections = [] }) => collections);
     const found = collections.find((one) => name === undefined || one.name === name);
-    if (found) return work(found, http.bodyLimit);
+    if (found) return work(found, config.http.bodyLimit);
     const names = collections.map((one) => one.name).join(', ');
     throw new Error(`There is no collection ${name}; the collections are: ${names}.`);
   });

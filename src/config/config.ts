@@ -96,6 +96,8 @@ export function loadConfig(env: Record<string, string | undefined>) {
   const values = readVariables(variables, env, needsDatabaseUrl);
   return {
     shown: withoutSecrets(variables, values),
+    /** For the modules' own variables. */
+    env,
     port: values.PORT,
     host: values.HOST,
     operations: { port: values.OPERATIONS_PORT, host: values.OPERATIONS_HOST },

@@ -1,8 +1,11 @@
+import { type Module, variablesOf } from '../api/module.ts';
 import { variables } from './config.ts';
+import type { Variables } from './variables.ts';
 
 /** `docs/configuration.md`: every variable, in the order of the configuration. */
-export function configurationPage(): string {
-  const rows = Object.entries(variables).map(([name, { desc, takes, default: value }]) => {
+export function configurationPage(modules: Module[]): string {
+  const all: Variables = { ...variables, ...variablesOf(modules) };
+  const rows = Object.entries(all).map(([name, { desc, takes, default: value }]) => {
     const isNone = value === undefined || (Array.isArray(value) && value.length === 0);
     const meaning = desc.replace(/\((\w+\.md)\)\.$/, '([more]($1)).');
     return `| \`${name}\` | ${takes} | ${isNone ? 'none' : `\`${value}\``} | ${meaning} |\n`;

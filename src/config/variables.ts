@@ -125,8 +125,8 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
-type Variables = Record<string, Variable<unknown>>;
-type ValuesOf<Given extends Variables> = { [Name in keyof Given]: Given[Name]['default'] };
+export type Variables = Record<string, Variable<unknown>>;
+export type ValuesOf<Given extends Variables> = { [Name in keyof Given]: Given[Name]['default'] };
 
 /**
  * Reads all variables from the environment. Pure.

@@ -36,13 +36,15 @@ export function statementsFor(described: Table, filters: readonly Column[] = [])
   const table = quoted(unquoted);
   const names = columns.map(({ name }) => name).join(', ');
   const list = aggregated(columns);
-  // A row comparison is a range of the index on the filters and the id. With `status = $3 and id > $1`, PostgreSQL's
-  // generic plan may scan the primary key instead and discard most rows.
+  // A row comparison is a range of the index on (filter, id). With `status = $3 and id > $1`, PostgreSQL's generic plan
+  // may scan the primary key instead and discard most rows. The other filters are compared one by one, because
+  // PostgreSQL takes any row comparison for a ninth of the table, and would prefer an index on fewer columns.
   const range = (used: readonly Column[], values: string[], after: string) => {
-    if (used.length === 0) return `id > ${after} order by id`;
-    const key = [...used.map(({ name }) => name), 'id'].join(', ');
-    const [start, end] = [after, int64.max].map((id) => `(${[...values, id].join(', ')})`);
-    return `(${key}) > ${start} and (${key}) <= ${end} order by ${key}`;
+    const [last, ...others] = used.map(({ name }, at) => [name, values[at]]).reverse();
+    if (!last) return `id > ${after} order by id`;
+    const [name, value] = last;
+    const equal = others.map((pair) => `${pair.join(' = ')} and `).join('');
+    return `${equal}(${name}, id) > (${value}, ${after}) and (${name}, id) <= (${value}, ${int64.max}) order by ${name}, id`;
   };
   // Several `Records` of one table may have different filters, so the name contains the filters.
   const statement = (name: string, text: string, used: readonly Column[] = []): Statement => ({

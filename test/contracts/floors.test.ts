@@ -16,7 +16,7 @@ const floors = [
   'errors call-context',
   'backup',
   'database',
-  'runtime/with-timeout',
+  'runtime/with-timeout config/variables',
 ].map((names) => names.split(' '));
 /** The folders of test/modules are modules, too. */
 const modules = floors.findIndex((names) => names.includes('modules'));

@@ -11,7 +11,7 @@ import { nodeForAll, onNode, type ServiceNode, storeForAll } from '../support/st
 /** The units that a key may use in a minute. */
 
 const store = storeForAll();
-beforeEach(() => sql(store.database, 'truncate pet restart identity'));
+beforeEach(() => sql(store.database, 'truncate pet restart identity cascade'));
 
 function limitOf({ headers }: HttpResponse) {
   const [, remaining, reset] = /^"key";r=(\d+);t=(\d+)$/.exec(`${headers.ratelimit}`) ?? [];

@@ -21,8 +21,9 @@ test('.env.example has every variable once, in the order of the configuration, w
 });
 
 test('.env.example shows the defaults: unchanged or with every line uncommented, it gives the same configuration', () => {
-  expect(loadConfig(parseEnv(example) as Record<string, string>)).toEqual(loadConfig({}));
-  expect(loadConfig(Object.fromEntries(entries.map(({ name, value }) => [name, value])))).toEqual(loadConfig({}));
+  const load = (env: Record<string, string>) => ({ ...loadConfig(env), env: undefined });
+  expect(load(parseEnv(example) as Record<string, string>)).toEqual(load({}));
+  expect(load(Object.fromEntries(entries.map(({ name, value }) => [name, value])))).toEqual(load({}));
 });
 
 const address = 'postgres://127.0.0.1/shop';

@@ -2,6 +2,7 @@ import type { RequestObserver } from '../../src/runtime/telemetry/observers.ts';
 import { checkupsModule } from '../modules/checkups/checkups.module.ts';
 import { toysModule } from '../modules/toys/toys.module.ts';
 import { citusLayout } from '../support/citus.ts';
+import { operations } from '../support/contract.ts';
 import { sql } from '../support/database-access.ts';
 import { send } from '../support/http.ts';
 import { afterAll, beforeEach, describe, expect, test } from '../support/jest.ts';
@@ -121,8 +122,15 @@ describe('a session', () => {
 describe('the tools', () => {
   test('are the operations of REST that are not deprecated, with int64 as text', async () => {
     const { tools } = (await rpc('tools/list')).json.result;
-    expect(tools.map(({ name }: { name: string }) => name)).toEqual(['list_pets', 'create_pet']);
-    const [list, create] = tools;
+    const documented = operations.filter(
+      ({ deprecated, responses }) => !deprecated && /"2/.test(JSON.stringify(responses)),
+    );
+    const named = ({ operationId }: { operationId: string }) =>
+      operationId.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    expect(tools.map(({ name }: { name: string }) => name)).toEqual(documented.map(named));
+    const [list, create] = ['list_pets', 'create_pet'].map((name) =>
+      tools.find((tool: { name: string }) => tool.name === name),
+    );
     const id = { type: 'string', pattern: '^-?\\d+$', description: expect.any(String) };
     expect(list).toMatchObject({
       title: 'List animals',

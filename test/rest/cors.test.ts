@@ -1,3 +1,4 @@
+import { browserMethods } from '../support/contract.ts';
 import { send } from '../support/http.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { storeForAll } from '../support/store.ts';
@@ -20,7 +21,7 @@ describe.each(['/v1/pets', '/graphql', '/v1/nothing'])('at %s', (path) => {
     expect(response).toMatchObject({ status: 204, text: '' });
     expect(response.headers).toMatchObject({
       'access-control-allow-origin': origin,
-      'access-control-allow-methods': 'GET, HEAD, POST',
+      'access-control-allow-methods': browserMethods(),
       'access-control-allow-headers': 'authorization, idempotency-key',
       'access-control-max-age': '600',
       vary: expect.stringContaining('Origin'),

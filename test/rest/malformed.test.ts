@@ -1,3 +1,4 @@
+import { browserMethods } from '../support/contract.ts';
 import { withClock } from '../support/guesses.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { closing, exchange, requestText } from '../support/raw.ts';
@@ -87,7 +88,7 @@ test.each([
   const responses = await exchange(store, Buffer.from(bytes, 'latin1'));
   const unknown = {
     code: 'NOT_IMPLEMENTED',
-    message: 'This method is not implemented here: there are GET, HEAD, OPTIONS and POST.',
+    message: `This method is not implemented here: there are ${browserMethods('OPTIONS')}.`,
     status: 501,
   };
   expect(responses.map(({ text }) => JSON.parse(text))).toEqual([status === 501 ? unknown : refusal]);

@@ -65,5 +65,18 @@ export class Contract {
   }
 }
 
+const document = JSON.parse(readFileSync('schema/openapi.json', 'utf8'));
+
 /** The contract of the document in schema/. */
-export const committed = new Contract(JSON.parse(readFileSync('schema/openapi.json', 'utf8')));
+export const committed = new Contract(document);
+
+/** The operations of the document in schema/, with their methods. */
+export const operations = Object.values<object>(document.paths).flatMap((path) =>
+  Object.entries(path).map(([method, operation]) => ({ ...operation, method: method.toUpperCase() })),
+);
+
+/** The methods that browsers may use, with those of further operations. GraphQL has POST. */
+export function browserMethods(...more: string[]): string {
+  const methods = ['GET', 'HEAD', 'POST', ...operations.map(({ method }) => method), ...more];
+  return [...new Set(methods)].sort().join(', ');
+}

@@ -27,10 +27,6 @@ const ofParser: Record<string, StoreError> = {
   ERR_HTTP_REQUEST_TIMEOUT: requestTimeout,
 };
 const malformed = new StoreError('BAD_USER_INPUT', 'This is not a well-formed HTTP/1.1 request.');
-const unknownMethod = new StoreError(
-  'NOT_IMPLEMENTED',
-  'This method is not implemented here: there are GET, HEAD, OPTIONS and POST.',
-);
 
 const failed = new WeakSet<Socket>();
 
@@ -45,13 +41,17 @@ interface ParserError extends Error {
  * Answers malformed and incomplete requests, and closes the connection. Observers do not see these, because Node
  * creates no request object, so this function writes the log line.
  */
-export function answerMalformed(this: Pick<FastifyInstance, 'log'>, error: ParserError, socket: Socket): void {
+export function answerMalformed(
+  this: Pick<FastifyInstance, 'log' | 'allowedMethods'>,
+  error: ParserError,
+  socket: Socket,
+): void {
   if (error.code === 'ECONNRESET') return void socket.destroy();
   // The parser fails again for all further data.
   if (failed.has(socket)) return;
   failed.add(socket);
   const isUnknown = error.code === 'HPE_INVALID_METHOD' && isRequestLine(error);
-  const failure = isUnknown ? unknownMethod : (ofParser[error.code ?? ''] ?? malformed);
+  const failure = isUnknown ? unknownMethod(this.allowedMethods.all) : (ofParser[error.code ?? ''] ?? malformed);
   const response = socket.latestResponse;
   const isActive = response && !response.writableFinished && !response.destroyed;
   const answer = () => {
@@ -65,6 +65,11 @@ export function answerMalformed(this: Pick<FastifyInstance, 'log'>, error: Parse
   // Malformed data follows a complete request, which is answered first.
   else if (response?.req.complete) afterResponse(answer);
   else answer();
+}
+
+function unknownMethod(methods: Iterable<string>): StoreError {
+  const message = `This method is not implemented here: there are ${[...methods].sort().join(', ')}.`;
+  return new StoreError('NOT_IMPLEMENTED', message);
 }
 
 /** True for a well-formed request line, whose unknown method is a 501 (RFC 9110 section 9.1). */

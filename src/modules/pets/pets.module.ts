@@ -9,7 +9,7 @@ import { newPetSchema, petSchema } from './pet.schemas.ts';
 import { PetService } from './pet.service.ts';
 
 /** The catalogue of pets. */
-export const petsModule: Module = {
+export const petsModule: Module<PetService> = {
   tag: { name: 'Pets', description: 'The catalogue of animals.' },
   entities: [PetEntity],
   migrations: [{ name: '2026_11_20_120000_create_pet_and_api_key', class: CreatePetAndApiKey }],
@@ -17,6 +17,7 @@ export const petsModule: Module = {
   open({ database }) {
     const pets = new PetService(database);
     return {
+      service: pets,
       collections: [{ name: 'pets', input: newPetSchema, item: petSchema, service: pets, sample: samplePet }],
       routes: (app) => petRoutes(app, pets),
       resolvers: [new PetResolver(pets)],

@@ -21,7 +21,7 @@ async function change(...statements: string[]): Promise<void> {
   for (const statement of statements) await sql(node.database, statement);
   await node.database.close();
 }
-const clear = () => change('truncate pet, idempotency_key restart identity');
+const clear = () => change('truncate pet, idempotency_key restart identity cascade');
 
 const names = [
   ...['', ' ', '\\', '\\N', 'NULL', '"', '""', "it's", 'a,b', 'a\nb', 'a\r\nb', 'a\rb', '\t', '=1+1', '-5', '1e5'],

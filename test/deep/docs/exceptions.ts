@@ -27,6 +27,8 @@ export const exceptions: Array<[page: string, reason: string, ...beginnings: str
     "const one = '/checkups/",
     '@Mutation(() => CheckupType',
     '@Resolver(() => PetType)',
+    'open({ database, serviceOf }) {',
+    'const variables = {',
   ],
   [
     'docs/add-a-module.md',

@@ -1,5 +1,5 @@
 import type { Module } from '../../../src/api/module.ts';
-import { PetService } from '../../../src/modules/pets/pet.service.ts';
+import { petsModule } from '../../../src/modules/pets/pets.module.ts';
 import { LiveList } from '../../../src/records/live-list.ts';
 import { Records } from '../../../src/records/records.ts';
 import { migrationOf } from '../../support/migrations.ts';
@@ -23,9 +23,9 @@ export const checkupsModule: Module = {
         on delete cascade`,
     ]),
   ],
-  open({ database }) {
+  open({ database, serviceOf }) {
     const checkups: Checkups = new Records(database, CheckupEntity, { filters: ['petId', 'state'] });
-    const resolver = new CheckupResolver(checkups, new LiveList(checkups), new PetService(database));
+    const resolver = new CheckupResolver(checkups, new LiveList(checkups), serviceOf(petsModule));
     return {
       collections: [{ name: 'checkups', input: newCheckupSchema, item: checkupSchema, service: checkups }],
       routes: (app) => checkupRoutes(app, checkups),

@@ -1,0 +1,71 @@
+import { type Context, type Module, openModules } from '../../src/api/module.ts';
+import { configurationPage } from '../../src/config/configuration-page.ts';
+import { flag } from '../../src/config/variables.ts';
+import { modules } from '../../src/modules/modules.ts';
+import type { PetService } from '../../src/modules/pets/pet.service.ts';
+import { petsModule } from '../../src/modules/pets/pets.module.ts';
+import { expect, test } from '../support/jest.ts';
+import { storeForAll } from '../support/store.ts';
+
+/** What `open` gets: the module's own variables, and the services of other modules. */
+
+const store = storeForAll();
+const variables = { SHELTER_OPEN: flag(true, 'Takes animals in.') };
+
+class Shelter {
+  constructor(
+    readonly pets: PetService,
+    readonly isOpen: boolean,
+  ) {}
+}
+const shelterModule: Module<Shelter, typeof variables> = {
+  tag: { name: 'Shelter', description: 'The shelter.' },
+  variables,
+  open: ({ config, serviceOf }) => ({ service: new Shelter(serviceOf(petsModule), config.SHELTER_OPEN) }),
+};
+const needing = (name: string, needs: () => Module): Module => ({
+  tag: { name, description: name },
+  open: ({ serviceOf }: Context) => ({ service: serviceOf(needs()) }),
+});
+const open = (all: Module[], env: Record<string, string> = {}) => openModules(all, store.database, env);
+
+test('a module has its own variables, and the one service of another module, in any order', () => {
+  const guest = needing('Guest', () => shelterModule);
+  const services = open([guest, shelterModule, ...modules], { SHELTER_OPEN: 'false' }).map(({ service }) => service);
+  const [ofGuest, shelter, pets] = services;
+  expect(shelter).toBeInstanceOf(Shelter);
+  expect(ofGuest).toBe(shelter);
+  expect((shelter as Shelter).pets).toBe(pets);
+  expect((shelter as Shelter).isOpen).toBe(false);
+  expect(open([petsModule, shelterModule])[1]?.service).toMatchObject({ isOpen: true });
+});
+
+test('docs/configuration.md lists the variables of the modules', () => {
+  const row = '| `SHELTER_OPEN` | `true` `false` | `true` | Takes animals in. |';
+  expect(configurationPage([...modules, shelterModule])).toContain(row);
+  expect(configurationPage(modules)).not.toContain('SHELTER_OPEN');
+});
+
+test.each<[string, () => unknown, string]>([
+  [
+    'an invalid value',
+    () => open([petsModule, shelterModule], { SHELTER_OPEN: 'perhaps' }),
+    'SHELTER_OPEN must be true or false, not "perhaps"',
+  ],
+  [
+    'a module that is not listed',
+    () => open([shelterModule]),
+    'A module needs Pets, which src/modules.ts does not list.',
+  ],
+  [
+    'modules that need each other',
+    () => {
+      const one: Module = needing('One', () => other);
+      const other: Module = needing('Other', () => one);
+      return open([one, other]);
+    },
+    'One needs itself, through other modules.',
+  ],
+])('the service does not start with %s', (_what, start, message) => {
+  expect(start).toThrow(message);
+});
