@@ -42,7 +42,7 @@ import { type CheckReadiness, health, readiness } from './runtime/health.ts';
 import { Log, type LogSettings } from './runtime/log/log.ts';
 import { loggingOptions, requestLog } from './runtime/log/request-log.ts';
 import type { Observers } from './runtime/telemetry/observers.ts';
-import { decimalPattern } from './validation/validator.ts';
+import { decimalPattern } from './validation/schemas.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -5,9 +5,9 @@ import type { Module } from '../api/module.ts';
 import { toOpenApi30 } from '../api/rest/openapi-3.0.ts';
 import { buildApp } from '../app.ts';
 import { loadConfig } from '../config/config.ts';
-import { configurationPage } from '../config/configuration-page.ts';
 import { Database } from '../database/database.ts';
 import { modelOf } from '../modules/mikro-orm.config.ts';
+import { configurationPage } from './configuration-page.ts';
 
 /** The served contracts, by file name. Connects to no database. */
 export async function contracts(modules: Module[]): Promise<Record<string, string>> {

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { type Int64, int64 } from './int64.ts';
-import { int64Schema, withDefault } from './validator.ts';
+import { int64Schema, withDefault } from './schemas.ts';
 
 /** How many items a page may hold. */
 export const pageLimit = { min: 1, max: 100, default: 20 } as const;

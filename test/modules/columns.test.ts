@@ -12,7 +12,7 @@ import { LiveList } from '../../src/records/live-list.ts';
 import { Records, type Row } from '../../src/records/records.ts';
 import { Table } from '../../src/records/table.ts';
 import { pageQueryMembers } from '../../src/validation/page.ts';
-import { enumSchema, int64Schema, moment, nullable, textSchema } from '../../src/validation/validator.ts';
+import { enumSchema, int64Schema, moment, nullable, textSchema } from '../../src/validation/schemas.ts';
 import { sql } from '../support/database-access.ts';
 import { newFolder } from '../support/folder.ts';
 import { beforeEach, expect, test } from '../support/jest.ts';

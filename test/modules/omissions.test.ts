@@ -12,15 +12,8 @@ import type { PetService } from '../../src/modules/pets/pet.service.ts';
 import { petsModule } from '../../src/modules/pets/pets.module.ts';
 import type { Records } from '../../src/records/records.ts';
 import type { Int64 } from '../../src/validation/int64.ts';
-import {
-  decimalSchema,
-  int64Schema,
-  moment,
-  nullable,
-  textSchema,
-  use,
-  validator,
-} from '../../src/validation/validator.ts';
+import { decimalSchema, int64Schema, moment, nullable, textSchema, use } from '../../src/validation/schemas.ts';
+import { validator } from '../../src/validation/validator.ts';
 import { browserMethods } from '../support/contract.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';

@@ -1,5 +1,5 @@
 import { type Context, type Module, openModules } from '../../src/api/module.ts';
-import { configurationPage } from '../../src/config/configuration-page.ts';
+import { configurationPage } from '../../src/commands/configuration-page.ts';
 import { flag } from '../../src/config/variables.ts';
 import { modules } from '../../src/modules/modules.ts';
 import type { PetService } from '../../src/modules/pets/pet.service.ts';
@@ -55,7 +55,7 @@ test.each<[string, () => unknown, string]>([
   [
     'a module that is not listed',
     () => open([shelterModule]),
-    'A module needs Pets, which src/modules.ts does not list.',
+    'A module needs Pets, which src/modules/modules.ts does not list.',
   ],
   [
     'modules that need each other',

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { pageQueryMembers } from '../../validation/page.ts';
-import { enumSchema, type Input, int64Schema, textSchema, use, withDefault } from '../../validation/validator.ts';
+import { enumSchema, int64Schema, textSchema, use, withDefault } from '../../validation/schemas.ts';
+import { type Input } from '../../validation/validator.ts';
 import { PetStatus } from './pet.entity.ts';
 
 /** `JSON.parse` silently changes numbers that a double cannot represent. */

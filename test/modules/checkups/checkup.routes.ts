@@ -3,7 +3,7 @@ import { failure, pageOf, success } from '../../../src/api/rest/documented-respo
 import { orNotFound, sendPage } from '../../../src/api/rest/responses.ts';
 import { int64FromText } from '../../../src/validation/int64.ts';
 import { idSchema } from '../../../src/validation/page.ts';
-import { removalSchema } from '../../../src/validation/validator.ts';
+import { removalSchema } from '../../../src/validation/schemas.ts';
 import type { Checkups } from './checkup.entity.ts';
 import { checkupChangeSchema, checkupQuerySchema, checkupSchema, newCheckupSchema } from './checkup.schemas.ts';
 

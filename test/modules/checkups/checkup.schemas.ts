@@ -4,14 +4,14 @@ import {
   changeSchema,
   decimalSchema,
   enumSchema,
-  type Input,
   int64Schema,
   nullable,
   textSchema,
   use,
   versionSchema,
   withDefault,
-} from '../../../src/validation/validator.ts';
+} from '../../../src/validation/schemas.ts';
+import { type Input } from '../../../src/validation/validator.ts';
 import { CheckupState } from './checkup.entity.ts';
 
 const petId = int64Schema({ description: 'The animal.' });

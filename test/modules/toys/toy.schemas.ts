@@ -1,13 +1,7 @@
 import { Type } from 'typebox';
 import { pageQueryMembers } from '../../../src/validation/page.ts';
-import {
-  enumSchema,
-  type Input,
-  int64Schema,
-  moment,
-  nullable,
-  textSchema,
-} from '../../../src/validation/validator.ts';
+import { enumSchema, int64Schema, moment, nullable, textSchema } from '../../../src/validation/schemas.ts';
+import { type Input } from '../../../src/validation/validator.ts';
 import { ToyKind } from './toy.entity.ts';
 
 const kind = enumSchema('ToyKind', ToyKind, 'What the toy is for.');

@@ -1,6 +1,6 @@
 import { type Module, variablesOf } from '../api/module.ts';
-import { variables } from './config.ts';
-import type { Variables } from './variables.ts';
+import { variables } from '../config/config.ts';
+import type { Variables } from '../config/variables.ts';
 
 /** `docs/configuration.md`: every variable, in the order of the configuration. */
 export function configurationPage(modules: Module[]): string {

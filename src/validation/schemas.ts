@@ -1,0 +1,90 @@
+import { type Static, type TProperties, type TSchema, Type } from 'typebox';
+import type { Int64 } from './int64.ts';
+
+/** int64 on the wire: a JSON integer, exact to the last digit. */
+export function int64Schema(options: { description: string; examples?: number[] }) {
+  return Type.Unsafe<Int64>({ type: 'integer', format: 'int64', ...options });
+}
+
+interface TextOptions {
+  minLength?: number;
+  maxLength?: number;
+  pattern?: string;
+  format?: string;
+  description: string;
+  examples?: string[];
+}
+
+/**
+ * Text that PostgreSQL can store.
+ *
+ * @param options `maxLength` is in characters (Unicode code points), as JSON Schema counts them
+ */
+export function textSchema(options: TextOptions) {
+  return Type.String({ ...options, maxLength: options.maxLength ?? 1000 });
+}
+
+/** Decimals of a column `numeric(precision, scale)`. */
+export function decimalPattern(precision: number, scale: number): string {
+  return `^-?(0|[1-9]\\d{0,${precision - scale - 1}})${scale > 0 ? `(\\.\\d{1,${scale}})?` : ''}$`;
+}
+
+/** An exact decimal, as text like `12.30`, because most clients read a JSON number as a double. */
+export function decimalSchema(precision: number, scale: number, options: { description: string; examples?: string[] }) {
+  return Type.String({ ...options, maxLength: precision + 2, pattern: decimalPattern(precision, scale) });
+}
+
+/** A date and time: RFC 3339, section 5.6, to the millisecond. */
+export function moment(options: { description: string; examples?: string[] }) {
+  return Type.Unsafe<Date>({ type: 'string', format: 'date-time', ...options });
+}
+
+/** TypeBox marks an optional schema with a property that a copy lacks: `Optional` goes around `nullable` and `use`. */
+type Required = TSchema & { '~optional'?: never };
+
+/** The same schema, or null. */
+export function nullable<Schema extends Required>(schema: Schema) {
+  const { allOf = [schema], ...rest } = schema as TSchema & { allOf?: TSchema[] };
+  const isNamed = '$id' in schema || 'allOf' in schema;
+  // The serialiser writes a bigint with `nullable`, but not inside `anyOf`. A `$ref` may have no siblings.
+  const orNull = isNamed
+    ? { ...('allOf' in schema && rest), anyOf: [...allOf, { type: 'null' }] }
+    : { ...schema, nullable: true };
+  return Type.Unsafe<Static<Schema> | null>(orNull);
+}
+
+/** The version of an item, which each change increments. */
+export const versionSchema = Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1, description: 'Its version.' });
+
+/** The query parameters of a removal. */
+export const removalSchema = Type.Object({ version: Type.Optional(versionSchema) });
+
+/**
+ * The input of a change: the version that the client has read, and the members to set. Others stay, null clears
+ * (RFC 7396).
+ */
+export function changeSchema<Members extends TProperties>(
+  members: Members,
+  options: { $id: string; description?: string },
+) {
+  const { properties } = Type.Partial(Type.Object(members));
+  return Type.Object(
+    { version: versionSchema, ...properties },
+    { ...options, additionalProperties: false, minProperties: 2 },
+  );
+}
+
+/** One of the values of an enumeration, as a named component. */
+export function enumSchema<Value extends string>(id: string, values: Record<string, Value>, description: string) {
+  return Type.Unsafe<Value>({ $id: id, type: 'string', enum: Object.values(values), description });
+}
+
+/** Refers to a named schema, and describes its meaning here. */
+export function use<Schema extends Required>(schema: Schema, description: string) {
+  return Type.Unsafe<Static<Schema>>({ allOf: [schema], description });
+}
+
+/** A member that clients may omit; for the service it is always present. */
+export function withDefault<Schema extends TSchema>(schema: Schema, value: Static<Schema>): Schema {
+  return Type.Optional({ ...schema, default: value }) as unknown as Schema;
+}
