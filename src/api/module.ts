@@ -60,7 +60,8 @@ export interface Collection {
   /** The module's service, or `Records` for a module without rules. */
   service: {
     list(query: Validated<PageQuery>): Promise<Page<{ readonly id: Int64 }>>;
-  } & ({ create: Create } | { insert: Create });
+    create: Create;
+  };
   /** Creates a sample input; absent when the collection cannot be seeded. @param pick returns a random member */
   sample?: (pick: PickOne) => object;
 }

@@ -49,7 +49,6 @@ export async function importLines(
   { isLenient = false, dryRun = false, file, progress, refused, signal }: ImportOptions,
 ): Promise<Imported> {
   const check = validator(input, { isLenient });
-  const add = 'create' in service ? service.create.bind(service) : service.insert.bind(service);
   const result: Imported = { added: 0, same: 0, refused: 0 };
   const refuse = (line: number, reason: string) => {
     result.refused += 1;
@@ -65,7 +64,7 @@ export async function importLines(
       };
       // Adds the same line of the same file only once.
       const claim = file && { keyId: 0, operation: `import ${name}`, hash: hashOf([file, line, item]), noteReplay };
-      if (!dryRun) await add(item as never, undefined, claim || undefined);
+      if (!dryRun) await service.create(item as never, undefined, claim || undefined);
       result[isReplay ? 'same' : 'added'] += 1;
     } catch (error) {
       if (isDataError(error)) refuse(line, `the database refuses it: ${(error as Error).message}`);

@@ -138,7 +138,7 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
    * @throws DatabaseUnavailable, StoreError BAD_USER_INPUT for a relation that does not exist; with a claim also
    *   IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_IN_USE, and SERVICE_UNAVAILABLE after an unknown outcome, because the claim makes a retry safe
    */
-  async insert(item: New, call?: CallContext, claim?: IdempotencyClaim): Promise<Item> {
+  async create(item: New, call?: CallContext, claim?: IdempotencyClaim): Promise<Item> {
     const inserted = await this.#insertions.insert(item, call, claim);
     for (const listener of this.#onInserted) listener();
     return inserted;

@@ -123,14 +123,14 @@ const records = (...filters: Array<keyof Crate & string>) =>
 
 test('every type of value is read as it was written, alone and in batches', async () => {
   const all = records();
-  const [first, second] = await Promise.all([all.insert(least), all.insert(most)]);
+  const [first, second] = await Promise.all([all.create(least), all.create(most)]);
   // The readiness check finds a table with a capital letter in its name.
   await store.database.assertReady();
   expect(first).toEqual({ id: 1, ...least, ...nulls, level: 'basic', addedAt: expect.any(Date) });
   expect(second).toEqual({ id: 2, ...most });
   expect(await Promise.all([all.find(1), all.find(2), all.find(3)])).toEqual([first, second, null]);
   expect((await all.list({ limit: 100 })).items).toEqual([first, second]);
-  const many = await Promise.all(Array.from({ length: 60 }, (_, at) => all.insert(at % 2 ? least : most)));
+  const many = await Promise.all(Array.from({ length: 60 }, (_, at) => all.create(at % 2 ? least : most)));
   expect((await all.list({ limit: 100, after: 2 })).items).toEqual(many);
 });
 
@@ -142,7 +142,7 @@ test.each<[keyof Crate & string, unknown, unknown]>([
   ['place', 'x', 'x='],
 ])('batched lists with the filter %s get the rows of their own filter', async (member, one, other) => {
   const by = records(member);
-  for (const value of [one, other, other]) await by.insert({ ...least, [member]: value });
+  for (const value of [one, other, other]) await by.create({ ...least, [member]: value });
   const pages = await Promise.all(
     Array.from({ length: 40 }, (_, at) => by.list({ limit: 10, [member]: at % 2 ? one : other } as never)),
   );
@@ -156,7 +156,7 @@ test('followers with different filters have different lists, also when their val
   const by = records('seenAt');
   const live = new LiveList(by);
   const [one, other] = [new Date('2026-01-01T00:00:00.100Z'), new Date('2026-01-01T00:00:00.900Z')];
-  for (const seenAt of [one, other]) await by.insert({ ...least, seenAt });
+  for (const seenAt of [one, other]) await by.create({ ...least, seenAt });
   const followers = [one, other].map((seenAt) => live.subscribe({ after: 0, seenAt }));
   for (const follower of followers) await follower.next();
   const additions = await Promise.all(followers.map((follower) => follower.next()));
@@ -165,7 +165,7 @@ test('followers with different filters have different lists, also when their val
 });
 
 test('REST writes null and int64; two routes with different schemas over one list do not share its JSON', async () => {
-  for (const crate of [least, most]) await records().insert(crate);
+  for (const crate of [least, most]) await records().create(crate);
   const crates = [
     '{"id":1,"place":"here","parent":null,"size":null,"seenAt":"2026-11-21T12:34:56.789Z"}',
     '{"id":2,"place":"a,b,\\"c\\"\\\\","parent":9223372036854775807,"size":"large","seenAt":"1800-02-28T23:59:59.001Z"}',
@@ -209,7 +209,7 @@ test.each(['ndjson', 'csv'] as const)('an export and an import keep every type o
   };
   // Null and the empty text differ; a double may be larger than any integer.
   for (const crate of [most, { ...most, ...nulls }, { ...most, weight: -0.1, level: '', quote: null }]) {
-    await records().insert(crate);
+    await records().create(crate);
   }
   const before = (await records().list({ limit: 100 })).items;
   const format = formats[kind];

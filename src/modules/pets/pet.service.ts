@@ -53,7 +53,7 @@ export class PetService {
    *   SERVICE_UNAVAILABLE
    */
   create(newPet: NewPet, call?: CallContext, claim?: IdempotencyClaim): Promise<Pet> {
-    return this.#pets.insert(newPet, call, claim);
+    return this.#pets.create(newPet, call, claim);
   }
 
   /**

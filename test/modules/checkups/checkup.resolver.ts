@@ -48,7 +48,7 @@ export class CheckupResolver {
     @Ctx() { call }: GraphQLContext,
     @Idempotent() claim: IdempotencyClaim | undefined,
   ): Promise<CheckupType> {
-    return this.records.insert(newCheckupOf(input), call, claim);
+    return this.records.create(newCheckupOf(input), call, claim);
   }
 
   @Mutation(() => CheckupType, { description: 'Changes a checkup that has this version.' })

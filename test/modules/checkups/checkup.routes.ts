@@ -17,7 +17,7 @@ export function checkupRoutes(app: Routes, checkups: Checkups): void {
   const created = { 201: success(checkupSchema, 'Checkup added.') };
   const createCheckup = { operationId: 'createCheckup', body: newCheckupSchema, response: created };
   app.post('/checkups', { schema: createCheckup, config: { isIdempotent: true } }, async (request, reply) =>
-    reply.code(201).send(await checkups.insert(request.body, request.call, request.claim)),
+    reply.code(201).send(await checkups.create(request.body, request.call, request.claim)),
   );
 
   const one = '/checkups/:checkupId(^[^]+$)';

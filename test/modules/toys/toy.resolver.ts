@@ -52,7 +52,7 @@ export class ToyResolver {
     @Ctx() { call }: GraphQLContext,
     @Idempotent() claim: IdempotencyClaim | undefined,
   ): Promise<ToyType> {
-    return this.records.insert(newToyOf(input), call, claim);
+    return this.records.create(newToyOf(input), call, claim);
   }
 
   @Live(() => ToyType, { description: 'Toys as they are added, by ascending id.' })

@@ -28,7 +28,7 @@ export function toyRoutes(app: Routes, toys: Toys): void {
     response: { 201: success(toySchema, 'Toy added.') },
   };
   app.post('/toys', { schema: createToy, config: { isIdempotent: true } }, async (request, reply) =>
-    reply.code(201).send(await toys.insert(request.body, request.call, request.claim)),
+    reply.code(201).send(await toys.create(request.body, request.call, request.claim)),
   );
 
   const getToy = {
