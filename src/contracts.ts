@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { printSchema } from 'graphql';
 import type { Variables } from '../packages/environment/src/environment.ts';
 import { Database } from '../packages/postgres/src/database.ts';
-import { toOpenApi30 } from './api/rest/openapi.ts';
 import { buildApp } from './app.ts';
 import { loadConfig, variables } from './config.ts';
 import { modelOf } from './mikro-orm.config.ts';
@@ -18,7 +17,6 @@ export async function contracts(modules: Module[]): Promise<Record<string, strin
     await app.ready();
     return {
       'openapi.json': `${JSON.stringify(app.swagger(), null, 2)}\n`,
-      'openapi-3.0.json': `${JSON.stringify(toOpenApi30(app.swagger()), null, 2)}\n`,
       'schema.graphql': `${printSchema(app.graphqlSchema)}\n`,
     };
   } finally {
