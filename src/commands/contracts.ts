@@ -2,7 +2,6 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { printSchema } from 'graphql';
 import type { Module } from '../api/module.ts';
-import { toOpenApi30 } from '../api/rest/openapi-3.0.ts';
 import { buildApp } from '../app.ts';
 import { loadConfig } from '../config/config.ts';
 import { Database } from '../database/database.ts';
@@ -18,7 +17,6 @@ export async function contracts(modules: Module[]): Promise<Record<string, strin
     await app.ready();
     return {
       'openapi.json': `${JSON.stringify(app.swagger(), null, 2)}\n`,
-      'openapi-3.0.json': `${JSON.stringify(toOpenApi30(app.swagger()), null, 2)}\n`,
       'schema.graphql': `${printSchema(app.graphqlSchema)}\n`,
     };
   } finally {

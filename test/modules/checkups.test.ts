@@ -46,7 +46,7 @@ describeHere('checkups', () => {
     [rex, bello] = (await send('GET', '/v1/pets')).json.map(({ id }: { id: number }) => id);
   };
   const store = storeForAll({}, addPets, { more: [checkupsModule] });
-  afterAll(() => forgetFields(['pet', 'checkups']));
+  afterAll(() => forgetFields({ Pet: ['checkups'], Checkup: ['pet'] }));
 
   const send = (method: string, path: string, json?: object, headers = {}) =>
     rest(store, path, { method, json, headers });

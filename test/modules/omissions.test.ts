@@ -118,9 +118,9 @@ describe('the service does not start', () => {
 
   test('with a table that no migration creates', async () => {
     const properties = { id: p.bigint('bigint').primary().autoincrement() };
-    const visit = defineEntity({ name: 'Visit', tableName: 'visit', properties });
-    await expect(startStore({}, { more: [{ tag, entities: [visit], open: () => ({}) }] })).rejects.toThrow(
-      /^A table or column of an entity has no migration \(.*"visit" does not exist.*\)\. (?:Write one|No module lists)/,
+    const forgotten = defineEntity({ name: 'Forgotten', tableName: 'forgotten', properties });
+    await expect(startStore({}, { more: [{ tag, entities: [forgotten], open: () => ({}) }] })).rejects.toThrow(
+      /^A table or column of an entity has no migration \(.*"forgotten" does not exist.*\)\. (?:Write one|No module lists)/,
     );
   });
 

@@ -49,7 +49,7 @@ const relations: Module = {
 };
 
 const store = storeForAll({}, () => stock(store.database, 5), { more: [relations] });
-afterAll(() => forgetFields(['friend', 'friends', 'beyond']));
+afterAll(() => forgetFields({ Pet: ['friend', 'friends', 'beyond'] }));
 
 test('relations are resolved on every level', async () => {
   const { data } = await graphqlText(store, {

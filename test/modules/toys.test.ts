@@ -3,6 +3,7 @@
 import { hash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { DeprecationUsage } from '../../src/access/deprecations/usage.ts';
+import { toOpenApi30 } from '../../src/api/rest/openapi-3.0.ts';
 import { contracts } from '../../src/commands/contracts.ts';
 import { modules } from '../../src/modules/modules.ts';
 import { citusLayout } from '../support/citus.ts';
@@ -163,7 +164,7 @@ test('both contracts have the toys beside the pets', async () => {
   expect(Object.keys(components.schemas)).toEqual(expect.arrayContaining(['NewToy', 'Toy', 'Toys', 'ToyKind']));
   expect(tags.map(({ name }: { name: string }) => name)).toContain('Toys');
   expect(paths['/toys'].get.tags).toEqual(['Toys']);
-  const { Toy, NewToy } = JSON.parse(both['openapi-3.0.json'] as string).components.schemas;
+  const { Toy, NewToy } = (toOpenApi30(JSON.parse(both['openapi.json'] as string)) as any).components.schemas;
   expect(Toy.properties.note).toEqual({ type: 'string', nullable: true });
   expect(NewToy.properties.note).toMatchObject({ type: 'string', nullable: true, maxLength: 1000 });
   expect(both['schema.graphql']).toContain('createToy(');

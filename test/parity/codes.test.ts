@@ -71,7 +71,7 @@ const ofRest: Record<string, () => Promise<unknown>> = {
     const change = { method: 'PATCH', json: { version: 1, note: 'fine' } };
     const conflicts = [await rest(other, path, change), await rest(other, path, change)];
     await other.close();
-    forgetFields(['pet', 'checkups']);
+    forgetFields({ Pet: ['checkups'], Checkup: ['pet'] });
     return conflicts[1]?.json;
   },
   IDEMPOTENCY_KEY_IN_USE: () =>

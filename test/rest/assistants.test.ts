@@ -266,7 +266,7 @@ describe('a request', () => {
   const ended: RequestObserver['ended'] = ({ id, originalUrl, caller }, { statusCode }, end) =>
     lines.push([id, originalUrl, caller?.id, statusCode, end.isAnswered, { face: end.face, id: end.id }]);
   const observers = { requests: [{ ended }], operations: [], databases: [] };
-  afterAll(() => forgetFields(['pet', 'checkups']));
+  afterAll(() => forgetFields({ Pet: ['checkups'], Checkup: ['pet'] }));
   const more = storeForAll({ MCP: 'true' }, undefined, { more: [toysModule, checkupsModule], observers });
 
   test('log a call twice: as the operation, and as the request to /mcp', async () => {

@@ -10,7 +10,7 @@ export const getToyDeprecation = {
   replacement: '`GET /toys`',
 };
 
-registerEnumType(ToyKind, { name: 'ToyKind' });
+registerEnumType(ToyKind, { name: 'ToyKind', description: 'What the toy is for.' });
 
 @ObjectType('Toy', { description: 'A toy of the store.', simpleResolvers: true })
 export class ToyType {
