@@ -126,7 +126,8 @@ export const printable = (text: string) => text.replace(/\p{Cc}/gu, '?');
 
 /** Overwrites one line on a terminal, up to ten times a second. Writes nothing to other streams. */
 export class Progress {
-  readonly #began = performance.now();
+  /** The first report of the items that are counted now. */
+  #first = { name: '', done: 0, at: 0 };
   #shown = 0;
 
   constructor(private readonly stream: NodeJS.WriteStream) {}
@@ -134,9 +135,12 @@ export class Progress {
   /** @param done number of items so far */
   readonly show = (name: string, done: number): void => {
     const now = performance.now();
+    if (name !== this.#first.name || done <= this.#first.done) this.#first = { name, done, at: now };
     if (!this.stream.isTTY || now - this.#shown < 100) return;
     this.#shown = now;
-    this.stream.write(`\r\x1b[2K${name}: ${done} (${Math.round(done / ((now - this.#began) / 1000))}/s)\r`);
+    const added = done - this.#first.done;
+    const rate = added > 0 ? ` (${Math.round(added / ((now - this.#first.at) / 1000))}/s)` : '';
+    this.stream.write(`\r\x1b[2K${name}: ${done}${rate}\r`);
   };
 
   clear(): void {
