@@ -6,8 +6,6 @@ import type { LogOutput } from '@animal-store/log/log-output';
 import { Redactor } from '@animal-store/log/redactor';
 import type { FastifyInstance } from 'fastify';
 import { secretPrefix } from '../access/keys/secret.ts';
-import { sendError } from '../api/http/failures.ts';
-import { dataHeaders } from '../api/http/headers.ts';
 import type { AppOptions } from '../app.ts';
 import type { Config } from '../config/config.ts';
 import { releasedVersion } from '../config/version.ts';
@@ -15,9 +13,10 @@ import { Database, type DatabaseOptions } from '../database/database.ts';
 import { tryAgain } from '../errors.ts';
 import { modelOf } from '../modules/mikro-orm.config.ts';
 import { modules } from '../modules/modules.ts';
-import { type CheckReadiness, openOperationsPort } from '../runtime/health.ts';
+import type { CheckReadiness } from '../runtime/health.ts';
 import type { Log, LogSettings } from '../runtime/log/log.ts';
 import { Telemetry, type TelemetryOptions } from '../runtime/telemetry/telemetry.ts';
+import { openOperationsPort } from './operations-port.ts';
 import { preparedStore } from './prepared-store.ts';
 import { logStarted } from './welcome.ts';
 
@@ -59,7 +58,7 @@ export async function serve(options: ProcessOptions): Promise<Service> {
     if (!app) throw tryAgain('The service is starting.');
     return app.checkReadiness();
   };
-  const operations = await openOperations(options, telemetry, check);
+  const operations = worker ? undefined : await openOperationsPort(config, log, telemetry, check);
   const { buildApp } = await import('../app.ts');
   const apolloPlugins = await pluginsIn(config.apolloPlugins);
   app = await buildApp({ config, database, modules, apolloPlugins, log, worker, observers });
@@ -111,17 +110,6 @@ export function openTelemetry(options: ProcessOptions, role: TelemetryOptions['r
     output,
     redactor: new Redactor(secretPrefix, config.keys.bootstrapKey),
   });
-}
-
-/** Opens the operations port, if configured. It comes before the service's, so that a port in use fails the start. */
-export async function openOperations(
-  { config, log, worker }: ProcessOptions,
-  telemetry: Telemetry,
-  check: CheckReadiness,
-): Promise<FastifyInstance | undefined> {
-  if (config.operations.port === 0 || worker) return undefined;
-  const plugins = [log.page, ...telemetry.pages];
-  return openOperationsPort({ ...config.operations, check, plugins, headers: dataHeaders, sendError });
 }
 
 /** Opens and migrates the database. A worker does not migrate, because its parent has done so. */

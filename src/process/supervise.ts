@@ -3,7 +3,8 @@ import { RateLimiterClusterMaster } from 'rate-limiter-flexible';
 import { StoreError, tryAgain } from '../errors.ts';
 import type { LogSettings } from '../runtime/log/log.ts';
 import { withTimeout } from '../runtime/with-timeout.ts';
-import { openDatabase, openOperations, openTelemetry, type ProcessOptions, type Service } from './serve.ts';
+import { openOperationsPort } from './operations-port.ts';
+import { openDatabase, openTelemetry, type ProcessOptions, type Service } from './serve.ts';
 import { logStarted } from './welcome.ts';
 
 /** How long (ms) the parent waits beyond the workers' own time limit. */
@@ -26,7 +27,7 @@ export async function supervise(
   // The parent owns the embedded store, so that it survives a killed worker.
   if (!database.embedded) await database.close();
   let workers: Workers<LogSettings> | undefined;
-  const operations = await openOperations(options, telemetry, () => checkWorkers(workers, count));
+  const operations = await openOperationsPort(config, log, telemetry, () => checkWorkers(workers, count));
   const drainTime = config.drainDelay + config.drainTimeout + grace;
   // Serves the limiters of all workers: invalid keys, and quotas without Redis.
   new RateLimiterClusterMaster();
