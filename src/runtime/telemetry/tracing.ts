@@ -13,7 +13,7 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
-import type { Logger } from 'pino';
+import type { Log } from '../../database/options.ts';
 
 /** The service's name, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES has another. */
 const name = 'animal-store';
@@ -21,7 +21,7 @@ const name = 'animal-store';
 const linkCountLimit = 256;
 
 /** Sends spans to a collector, as OpenTelemetry's standard variables say. */
-export function openTracing(version: string, log: Pick<Logger, 'info' | 'warn'>) {
+export function openTracing(version: string, log: Log) {
   const losses = new Incident({
     onStart: (fields) => log.warn(fields, 'spans cannot be sent and are lost'),
     onEnd: (ms, batches) => log.info({ ms, batches }, 'spans are no longer lost'),
