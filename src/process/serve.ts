@@ -123,7 +123,7 @@ export async function openDatabase(
   if (worker) return database;
   const { advice } = database;
   if (advice) log.warn({ statements: advice }, 'a pooler drops session settings: set them on the role');
-  await database.reach();
+  await database.assertReachable();
   if (config.migrateOnStart) {
     await database.migrate();
     return database;
