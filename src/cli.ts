@@ -10,7 +10,6 @@ import { runProgram, withExamples } from './commands/program.ts';
 import { variables } from './config/config.ts';
 import type { Variable } from './config/variables.ts';
 import { assertNode, releasedVersion } from './config/version.ts';
-import { startFailure } from './process/start-failure.ts';
 
 /** Registers all commands. Each loads the service when it runs: help and usage errors come at once. */
 const program = new Command('animal-store')
@@ -59,7 +58,7 @@ dataCommands(program);
 
 program.commandsGroup('Tools:').addCommand(schemaCommand());
 
-await runProgram(program, { before: prepare, explain: startFailure });
+await runProgram(program, prepare);
 
 /** Reads `.env`. Environment variables take precedence. The start and `doctor` print its path. */
 function prepare(): void {

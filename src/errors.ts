@@ -1,5 +1,3 @@
-import { DatabaseUnavailable } from './database/postgres-errors.ts';
-
 /** Error codes of both REST and GraphQL, with their HTTP status. */
 const common = {
   BAD_USER_INPUT: 400,
@@ -54,7 +52,7 @@ export interface StoreErrorOptions {
 
 /** A failure that a client may see. `message` is public. */
 export class StoreError extends Error {
-  override readonly name = 'StoreError';
+  override readonly name: string = 'StoreError';
   readonly code: ErrorCode;
   readonly headers: Record<string, string>;
   readonly details: object;
@@ -91,12 +89,7 @@ export function serviceUnavailable(message: string, cause?: unknown): StoreError
   return new StoreError('SERVICE_UNAVAILABLE', message, { cause, headers: { 'retry-after': '1' } });
 }
 
-/** Returns the StoreError for an error that a client may see; undefined for any other error. */
+/** Returns an error that a client may see; undefined for any other error. */
 export function storeErrorOf(error: unknown): StoreError | undefined {
-  if (error instanceof StoreError) return error;
-  if (!(error instanceof DatabaseUnavailable)) return undefined;
-  const { message, cause, isOutcomeUnknown } = error;
-  // A retry after an unknown outcome may write twice.
-  if (isOutcomeUnknown) return new StoreError('SERVICE_UNAVAILABLE', message, { cause, isOutcomeUnknown });
-  return serviceUnavailable(message, cause);
+  return error instanceof StoreError ? error : undefined;
 }

@@ -1,8 +1,13 @@
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
+import { once } from 'node:events';
+import { createReadStream, existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import type { ClientBase } from 'pg';
 import { Database, type DatabaseOptions, type Model } from '../database/database.ts';
+import { assertFree, linesOf, writeWhole } from './files.ts';
 import {
   appliedMigrations,
   assertCurrent,
@@ -50,12 +55,40 @@ export function assertStoreIn(dataDir: string): void {
 }
 
 /**
- * Writes the embedded store as lines. Other processes may use it meanwhile.
+ * Writes the embedded store to a file, which gets its name when it is complete. Other processes may use it meanwhile.
  *
- * @param write gets some whole lines at a time
- * @throws Error when there is no store; what was written until then has no end
+ * @param file `-` for standard output
+ * @throws Error when there is no store
  */
 export async function backup(
+  file: string,
+  options: DatabaseOptions,
+  model: Model,
+  { force = false, progress, signal }: { force?: boolean; progress: OnRows; signal: AbortSignal },
+): Promise<{ bytes: number; tables: Contents[] }> {
+  if (file !== '-') {
+    assertFree(file, force);
+    const aborted = once(signal, 'abort').then(() => signal.throwIfAborted());
+    return writeWhole(file, async (handle) => {
+      const write = (text: string) => handle.appendFile(text);
+      const tables = await Promise.race([writeStore(write, options, model, progress), aborted]);
+      return { bytes: (await handle.stat()).size, tables: tables as Contents[] };
+    });
+  }
+  // Standard output gets a copy, so that a slow reader does not block the store's only backend.
+  const folder = await mkdtemp(join(tmpdir(), 'animal-store-'));
+  try {
+    const copy = join(folder, 'backup');
+    const result = await backup(copy, options, model, { progress, signal });
+    await pipeline(createReadStream(copy), process.stdout, { end: false, signal });
+    return result;
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+/** @param write gets some whole lines at a time */
+async function writeStore(
   write: (text: string) => Promise<unknown>,
   options: DatabaseOptions,
   model: Model,
@@ -82,12 +115,8 @@ export async function backup(
   return contents;
 }
 
-/** A backup, which is read twice. */
-export interface BackupFile {
-  /** For messages. */
-  path: string;
-  lines(): AsyncGenerator<Buffer | undefined>;
-}
+/** A backup is read twice. */
+const linesIn = (path: string) => linesOf(createReadStream(path));
 
 /**
  * Restores a backup into a new or empty embedded store: applies the backup's migrations, inserts and compares the rows
@@ -97,13 +126,13 @@ export interface BackupFile {
  * @throws Error when the store is not empty, or the file is incomplete or of a later release; no row is kept
  */
 export async function restore(
-  file: BackupFile,
+  file: string,
   options: DatabaseOptions,
   model: Model,
   progress: OnRows,
 ): Promise<{ tables: Contents[]; applied: string[] }> {
   const { head, end } = await verify(file, options);
-  assertKnownMigrations(head.migrations, model, file.path);
+  assertKnownMigrations(head.migrations, model, file);
   const isCurrent = head.migrations.length === model.migrations.length;
   const modelThen = isCurrent ? model : earlier(model, head);
   const prepared = isCurrent ? options.prepared : undefined;
@@ -129,7 +158,7 @@ function earlier(model: Model, { migrations, tables }: Head): Model {
 
 async function insert(
   session: ClientBase,
-  file: BackupFile,
+  file: string,
   { head, end }: { head: Head; end: End },
   dataDir: string,
   progress: OnRows,
@@ -140,11 +169,11 @@ async function insert(
   const applied = await appliedMigrations(session);
   if (applied.length > head.migrations.length) refuse('has had more migrations than the backup');
   const different = await differingColumns(session, head.tables);
-  if (different.length > 0) throw changed(file.path, `its tables and migrations differ in ${different.join(', ')}`);
+  if (different.length > 0) throw changed(file, `its tables and migrations differ in ${different.join(', ')}`);
   const nonEmpty = await lockAndCount(session, head.tables);
   if (nonEmpty.length > 0) refuse(`is not empty: ${nonEmpty.join(', ')}`);
   // The inserted rows are compared with the checksums, because the file may have changed since `verify`.
-  const lines = file.lines();
+  const lines = linesIn(file);
   await lines.next();
   const copy = async (table: StoredTable) => {
     const contents = end.tables.find((one) => one.table === table.name) as Contents;
@@ -159,11 +188,11 @@ async function insert(
 }
 
 /** Reads the first and the last line. @throws Error when the file is not a backup, or is incomplete or changed */
-async function verify({ path, lines }: BackupFile, options: DatabaseOptions): Promise<{ head: Head; end: End }> {
+async function verify(path: string, options: DatabaseOptions): Promise<{ head: Head; end: End }> {
   const hash = createHash('sha256');
   let first: string | undefined;
   let last: Buffer | undefined;
-  for await (const line of lines()) {
+  for await (const line of linesIn(path)) {
     if (last) hash.update(last).update('\n');
     first ??= `${line}`;
     last = line;

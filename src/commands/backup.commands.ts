@@ -9,17 +9,17 @@ interface Flags {
 
 /** Registers `backup`, `restore` and `promote`. Each loads its code when it runs. */
 export function backupCommands(program: Command): void {
-  const backup = program
+  const backing = program
     .command('backup')
     .description('write the embedded store to a file that `restore` reads; it may be in use')
     .argument('<file>', '`-` for standard output')
     .option('--force', 'overwrite the file')
     .option(...json)
     .action(async (file: string, flags: Flags) => {
-      const { backupTo } = await import('./store-file.ts');
+      const { backup } = await import('../backup/backup.ts');
       const { options, model } = await embeddedStore(`pg_dump --format=custom --file=${file} "$DATABASE_URL"`);
       const signal = interruption();
-      const result = await backupTo(file, options, model, { ...flags, progress, signal }).catch((error) => {
+      const result = await backup(file, options, model, { ...flags, progress, signal }).catch((error) => {
         // The process ends although the store may not answer.
         if (signal.aborted) process.exit();
         throw error;
@@ -30,7 +30,7 @@ export function backupCommands(program: Command): void {
       if (file === '-') show(result, {}, text, process.stderr);
       else show({ file, ...result }, flags, text);
     });
-  withExamples(backup, 'animal-store backup /backup/store.ndjson', 'animal-store backup - | gzip > store.ndjson.gz');
+  withExamples(backing, 'animal-store backup /backup/store.ndjson', 'animal-store backup - | gzip > store.ndjson.gz');
 
   program
     .command('restore')
@@ -38,9 +38,9 @@ export function backupCommands(program: Command): void {
     .argument('<file>', 'what `backup` has written')
     .option(...json)
     .action(async (file: string, flags: Flags) => {
-      const { restoreFrom } = await import('./store-file.ts');
+      const { restore } = await import('../backup/backup.ts');
       const { options, model } = await embeddedStore(`pg_restore --dbname="$DATABASE_URL" ${file}`);
-      const result = await restoreFrom(file, options, model, progress);
+      const result = await restore(file, options, model, progress);
       await warn(result.tables);
       const migrated = result.applied.length > 0 ? `, and migrated: ${result.applied.join(', ')}` : '';
       show({ file, ...result }, flags, `${rowsOf(result.tables)}\nrestored and compared${migrated}`);

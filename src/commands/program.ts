@@ -1,5 +1,6 @@
 import { styleText } from 'node:util';
 import { type Command, CommanderError, InvalidArgumentError } from 'commander';
+import { startFailure } from '../process/start-failure.ts';
 
 /** Exit codes. A signal ends a command with 128 plus the signal's number. */
 export const exitCodes = {
@@ -67,16 +68,8 @@ export function momentFrom(text: string): Date {
   return moment;
 }
 
-/**
- * Runs the command that the arguments name.
- *
- * @param before called first; throws when no command can run
- * @param explain describes in one line why a command failed; Commander describes usage errors
- */
-export async function runProgram(
-  program: Command,
-  { before, explain }: { before(): void; explain(error: unknown): string },
-): Promise<void> {
+/** Runs the command that the arguments name. @param before called first; throws when no command can run */
+export async function runProgram(program: Command, before: () => void): Promise<void> {
   const prefix = `${program.name()}: `;
   const outputError = (text: string, write: (text: string) => void) => write(text.replace(/^error: /, prefix));
   program.exitOverride().configureHelp({ styleTitle: heading }).configureOutput({ outputError });
@@ -87,7 +80,7 @@ export async function runProgram(
   } catch (error) {
     if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
     else {
-      process.stderr.write(`${prefix}${explain(error)}\n`);
+      process.stderr.write(`${prefix}${startFailure(error)}\n`);
       process.exitCode = exitCodes.failed;
     }
   }
@@ -126,7 +119,8 @@ export const printable = (text: string) => text.replace(/\p{Cc}/gu, '?');
 
 /** Overwrites one line on a terminal, up to ten times a second. Writes nothing to other streams. */
 export class Progress {
-  readonly #began = performance.now();
+  /** The first report of the items that are counted now. */
+  #first = { name: '', done: 0, at: 0 };
   #shown = 0;
 
   constructor(private readonly stream: NodeJS.WriteStream) {}
@@ -134,9 +128,12 @@ export class Progress {
   /** @param done number of items so far */
   readonly show = (name: string, done: number): void => {
     const now = performance.now();
+    if (name !== this.#first.name || done <= this.#first.done) this.#first = { name, done, at: now };
     if (!this.stream.isTTY || now - this.#shown < 100) return;
     this.#shown = now;
-    this.stream.write(`\r\x1b[2K${name}: ${done} (${Math.round(done / ((now - this.#began) / 1000))}/s)\r`);
+    const added = done - this.#first.done;
+    const rate = added > 0 ? ` (${Math.round(added / ((now - this.#first.at) / 1000))}/s)` : '';
+    this.stream.write(`\r\x1b[2K${name}: ${done}${rate}\r`);
   };
 
   clear(): void {

@@ -6,12 +6,12 @@ import { pipeline } from 'node:stream/promises';
 import { exact } from '@animal-store/exact-json';
 import { Type } from 'typebox';
 import type { Collection } from '../api/module.ts';
+import { assertFree, writeWhole } from '../backup/files.ts';
 import { isDataError } from '../database/postgres-errors.ts';
 import { StoreError } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
 import { pageLimit, pageQueryMembers } from '../validation/page.ts';
 import { validator } from '../validation/validator.ts';
-import { assertFree, writeWhole } from './files.ts';
 import { columnsOf, type Format, type Line } from './formats.ts';
 
 /** Observes a transfer, and may abort it. */

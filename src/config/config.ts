@@ -108,6 +108,7 @@ export function loadConfig(env: Record<string, string | undefined>) {
     drainDelay: values.DRAIN_DELAY_MS,
     drainTimeout: values.DRAIN_TIMEOUT_MS,
     database: {
+      // The `application_name` of sessions, and the name of the migration lock: the same in all releases.
       name: 'animal-store',
       url: values.DATABASE_URL,
       directUrl: values.DATABASE_DIRECT_URL,

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { EmbeddedPostgres } from '@animal-store/pglite-server';
 import { MikroORM } from '@mikro-orm/postgresql';
 import { Client } from 'pg';
@@ -9,6 +8,7 @@ import { DatabaseUnavailable, isUnmigrated, unavailable } from './postgres-error
 import { type PoolState, PostgresServer, type Statement } from './postgres-server.ts';
 import { advanceCounters, assertServable, pendingMigrations } from './readiness.ts';
 import { Replicas } from './replicas.ts';
+import { retry } from './retry.ts';
 import { createPool, detectSessions, endPool, openEmbedded, poolOf, type Sessions, sessionsFor } from './sessions.ts';
 
 export type { Batches, DatabaseObserver, Deadline, QueueState } from './batches.ts';
@@ -50,7 +50,7 @@ export class Database {
   static async use<T>(options: DatabaseOptions, model: Model, work: (database: Database) => Promise<T>): Promise<T> {
     const database = await Database.open(options, model);
     try {
-      await database.reach();
+      await database.assertReachable();
       return await work(database);
     } finally {
       await database.close();
@@ -161,7 +161,7 @@ export class Database {
    *
    * @throws DatabaseUnavailable, also for a Citus worker
    */
-  async reach(): Promise<void> {
+  async assertReachable(): Promise<void> {
     if (this.embedded) return retryDuringTakeover(() => this.ping());
     // https://docs.citusdata.com/en/stable/develop/api_metadata.html: the coordinator's group is 0. On a worker, ids
     // would not ascend: its sequences begin at 281474976710657.
@@ -186,7 +186,7 @@ export class Database {
     };
     await assertServable(this.orm, this.checks, this.model, renew).catch(async (error) => {
       // A Citus worker has no migrations table.
-      if (isUnmigrated(error)) await this.reach();
+      if (isUnmigrated(error)) await this.assertReachable();
       throw error;
     });
   }
@@ -235,16 +235,12 @@ export class Database {
 }
 
 /** Retries work while another process takes over the embedded store. */
-async function retryDuringTakeover<T>(work: () => Promise<T>): Promise<T> {
-  for (const giveUpAt = performance.now() + 30_000; ; ) {
-    try {
-      return await work();
-    } catch (error) {
-      const isTemporary = error instanceof DatabaseUnavailable || unavailable(error) !== undefined;
-      if (!isTemporary || performance.now() > giveUpAt) throw error;
-      await sleep(100 * (0.5 + Math.random()));
-    }
-  }
+function retryDuringTakeover<T>(work: () => Promise<T>): Promise<T> {
+  const giveUpAt = performance.now() + 30_000;
+  return retry(work, (error) => {
+    const isTemporary = error instanceof DatabaseUnavailable || unavailable(error) !== undefined;
+    return isTemporary && performance.now() <= giveUpAt ? 100 : undefined;
+  });
 }
 
 /** Options for MikroORM's command line, which then uses the same database as the service. */

@@ -6,6 +6,7 @@ import { MikroORM } from '@mikro-orm/postgresql';
 import { type Client, escapeLiteral } from 'pg';
 import { type DatabaseOptions, type Model, ormOptions } from './options.ts';
 import { isConflict, sqlState } from './postgres-errors.ts';
+import { retry } from './retry.ts';
 import { endPool, poolOf, sessionsFor } from './sessions.ts';
 
 /** How a migration waits for its locks. */
@@ -95,28 +96,24 @@ function isTransactional({ driver, config }: MikroORM, { migrations }: Model, na
 }
 
 /** Repeats a migration that did not get its locks; its transaction was rolled back. */
-async function withLockRetries(
+function withLockRetries(
   up: () => Promise<unknown>,
   migration: string,
   { attempts, pause }: MigrationRetries,
   { log }: DatabaseOptions,
-): Promise<void> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return void (await up());
-    } catch (error) {
-      // lock_not_available
-      if (sqlState(error) !== '55P03' && !isConflict(error)) throw error;
-      if (attempt === attempts) {
-        const message =
-          `The migration ${migration} did not get its locks in ${attempts} attempts; nothing of it was applied. ` +
-          'A session holds a lock on its table: find it in pg_stat_activity, end it, and start again.';
-        throw new Error(message, { cause: error });
-      }
+): Promise<unknown> {
+  return retry(up, (error, attempt) => {
+    // lock_not_available
+    if (sqlState(error) !== '55P03' && !isConflict(error)) return undefined;
+    if (attempt < attempts) {
       log?.warn({ migration, attempt }, 'a migration is waiting for a lock');
-      await sleep(pause * (0.5 + Math.random()));
+      return pause;
     }
-  }
+    const message =
+      `The migration ${migration} did not get its locks in ${attempts} attempts; nothing of it was applied. ` +
+      'A session holds a lock on its table: find it in pg_stat_activity, end it, and start again.';
+    throw new Error(message, { cause: error });
+  });
 }
 
 /** The error when a table or column is missing although every listed migration is applied. */

@@ -3,6 +3,7 @@ import type { EntityName, MigrationObject } from '@mikro-orm/core';
 import { Migrator } from '@mikro-orm/migrations';
 import { defineConfig } from '@mikro-orm/postgresql';
 import type { ClientConfig } from 'pg';
+import type { Config } from '../config/config.ts';
 import type { DatabaseObserver } from './batches.ts';
 
 /** The tables of a service, and the migrations that create them. */
@@ -18,41 +19,21 @@ export interface Log {
   warn(fields: object, message: string): void;
 }
 
-export interface DatabaseOptions {
-  /**
-   * The `application_name` of sessions, and the name of the lock for migrations: the same in all releases of a service.
-   */
-  name: string;
-  /** postgres://...; undefined for the embedded store in `dataDir`. */
-  url: string | undefined;
-  /** The same database past a pooler, for migrations; `url` when absent. */
-  directUrl?: string | undefined;
+/** The configuration of the database, and what its users add. */
+export type DatabaseOptions = Config['database'] & {
   /** False opens no connection before the first statement, for work that only needs the model. */
   connects?: boolean;
-  dataDir: string;
   /** The prepared folder to copy for a new embedded store; a new store starts empty when undefined. */
   prepared?: string | undefined;
-  /** Maximum number of connections. */
-  poolMax: number;
-  /** Timeout of a new connection, in milliseconds. */
-  connectTimeout: number;
-  /** Timeout of a statement in PostgreSQL, in milliseconds; 0 for none. The embedded store ignores it. */
-  statementTimeout: number;
-  /** Whether statements are prepared once per session; `auto` when they survive. */
-  preparedStatements?: 'auto' | 'true' | 'false';
-  /** PostgreSQL servers for reads; `url` when absent or when none is usable. */
-  readUrls?: string[] | undefined;
-  /** Maximum replication lag of a usable replica, in milliseconds. */
-  readMaxLag?: number;
   /** Where changes of the database's state are reported; nowhere when absent. */
-  log?: Log;
+  log?: Log | undefined;
   /** Observers of round trips to the database. */
   observers?: readonly DatabaseObserver[];
   /** How the embedded store is opened. */
   embedded?: Pick<EmbeddedOptions, 'evenRetired' | 'exclusive' | 'maxSilence'>;
   /** Called when the embedded store crashes. */
   onLost?: (error: Error) => void;
-}
+};
 
 /** MikroORM's options: the entities, the migrations and the pool. */
 export function ormOptions(

@@ -1,7 +1,9 @@
+import { StoreError } from '../errors.ts';
+
 /**
  * The database did not answer, or refused for a temporary reason. The message may be shown to clients, `cause` may not.
  */
-export class DatabaseUnavailable extends Error {
+export class DatabaseUnavailable extends StoreError {
   override readonly name = 'DatabaseUnavailable';
 
   /**
@@ -9,12 +11,9 @@ export class DatabaseUnavailable extends Error {
    * @param isOutcomeUnknown true when a write may have been executed, so that a retry may write twice. Otherwise
    *   nothing was written, and a retry after a second is worth it.
    */
-  constructor(
-    message: string,
-    cause?: unknown,
-    readonly isOutcomeUnknown = false,
-  ) {
-    super(message, cause === undefined ? undefined : { cause });
+  constructor(message: string, cause?: unknown, isOutcomeUnknown = false) {
+    const headers: Record<string, string> = isOutcomeUnknown ? {} : { 'retry-after': '1' };
+    super('SERVICE_UNAVAILABLE', message, { cause, isOutcomeUnknown, headers });
   }
 }
 

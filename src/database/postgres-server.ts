@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Incident } from '@animal-store/log/incident';
 import type { Pool, PoolClient, QueryArrayConfig, QueryArrayResult } from 'pg';
 import type { Log } from './options.ts';
@@ -11,6 +10,7 @@ import {
   sqlState,
   unavailable,
 } from './postgres-errors.ts';
+import { retry } from './retry.ts';
 import type { Sessions } from './sessions.ts';
 
 /** A statement that is prepared once per connection. `name` is unique among all statements. */
@@ -78,16 +78,11 @@ export class PostgresServer {
    * @returns rows as arrays in the order of the columns. Every value is the text that PostgreSQL sends, or null.
    * @throws DatabaseUnavailable when PostgreSQL is unreachable or takes too long; else the driver's error
    */
-  readonly rows = async <Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> => {
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        return await this.#run<Row>(statement, values);
-      } catch (error) {
-        if (attempt > retries || !isConflict(error)) throw error;
-        await sleep(attempt * shortPause * (0.5 + Math.random()));
-      }
-    }
-  };
+  readonly rows = <Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> =>
+    retry(
+      () => this.#run<Row>(statement, values),
+      (error, attempt) => (attempt <= retries && isConflict(error) ? attempt * shortPause : undefined),
+    );
 
   async #run<Row extends unknown[]>(statement: Statement, values: unknown[]): Promise<Row[]> {
     const client = await this.#connect();

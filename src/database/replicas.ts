@@ -184,7 +184,7 @@ export class Replicas {
     if (!seen.isReplica) return 'it has been promoted: it does not follow the primary';
     if (seen.timeline < least.timeline) return 'it has not followed the last promotion yet';
     if (seen.timeline > least.timeline) return 'it follows a promotion that the primary has not had';
-    return seen.lag < (this.options.readMaxLag ?? 1000) ? '' : 'it is too far behind the primary';
+    return seen.lag < this.options.readMaxLag ? '' : 'it is too far behind the primary';
   }
 
   #note(node: ReadNode, problem: string): void {

@@ -60,7 +60,7 @@ export function sessionsTo(url: string, limits: Limits): Sessions {
  * @throws the driver's error when no session can be opened
  */
 export async function detectSessions(url: string, limits: Limits): Promise<Sessions> {
-  const { preparedStatements = 'auto' } = limits;
+  const { preparedStatements } = limits;
   let config = configFor(url, limits);
   for (;;) {
     try {

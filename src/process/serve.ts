@@ -6,8 +6,6 @@ import type { LogOutput } from '@animal-store/log/log-output';
 import { Redactor } from '@animal-store/log/redactor';
 import type { FastifyInstance } from 'fastify';
 import { secretPrefix } from '../access/keys/secret.ts';
-import { sendError } from '../api/http/failures.ts';
-import { dataHeaders } from '../api/http/security-headers.ts';
 import type { AppOptions } from '../app.ts';
 import type { Config } from '../config/config.ts';
 import { releasedVersion } from '../config/version.ts';
@@ -15,9 +13,10 @@ import { Database, type DatabaseOptions } from '../database/database.ts';
 import { serviceUnavailable } from '../errors.ts';
 import { modelOf } from '../modules/mikro-orm.config.ts';
 import { modules } from '../modules/modules.ts';
-import { type CheckReadiness, openOperationsPort } from '../runtime/health.ts';
+import type { CheckReadiness } from '../runtime/health.ts';
 import type { Log, LogSettings } from '../runtime/log/log.ts';
 import { Telemetry, type TelemetryOptions } from '../runtime/telemetry/telemetry.ts';
+import { openOperationsPort } from './operations-port.ts';
 import { preparedStore } from './prepared-store.ts';
 import { logStarted } from './welcome.ts';
 
@@ -59,7 +58,7 @@ export async function serve(options: ProcessOptions): Promise<Service> {
     if (!app) throw serviceUnavailable('The service is starting.');
     return app.checkReadiness();
   };
-  const operations = await openOperations(options, telemetry, check);
+  const operations = worker ? undefined : await openOperationsPort(config, log, telemetry, check);
   const { buildApp } = await import('../app.ts');
   const apolloPlugins = await pluginsIn(config.apolloPlugins);
   app = await buildApp({ config, database, modules, apolloPlugins, log, worker, observers });
@@ -113,17 +112,6 @@ export function openTelemetry(options: ProcessOptions, role: TelemetryOptions['r
   });
 }
 
-/** Opens the operations port, if configured. It comes before the service's, so that a port in use fails the start. */
-export async function openOperations(
-  { config, log, worker }: ProcessOptions,
-  telemetry: Telemetry,
-  check: CheckReadiness,
-): Promise<FastifyInstance | undefined> {
-  if (config.operations.port === 0 || worker) return undefined;
-  const plugins = [log.page, ...telemetry.pages];
-  return openOperationsPort({ ...config.operations, check, plugins, headers: dataHeaders, sendError });
-}
-
 /** Opens and migrates the database. A worker does not migrate, because its parent has done so. */
 export async function openDatabase(
   { config, log: { logger: log }, worker, onLost }: ProcessOptions,
@@ -135,7 +123,7 @@ export async function openDatabase(
   if (worker) return database;
   const { advice } = database;
   if (advice) log.warn({ statements: advice }, 'a pooler drops session settings: set them on the role');
-  await database.reach();
+  await database.assertReachable();
   if (config.migrateOnStart) {
     await database.migrate();
     return database;

@@ -2,8 +2,10 @@ import { Workers } from '@animal-store/cluster';
 import { RateLimiterClusterMaster } from 'rate-limiter-flexible';
 import { StoreError, serviceUnavailable } from '../errors.ts';
 import type { LogSettings } from '../runtime/log/log.ts';
+import type { Telemetry } from '../runtime/telemetry/telemetry.ts';
 import { withTimeout } from '../runtime/with-timeout.ts';
-import { openDatabase, openOperations, openTelemetry, type ProcessOptions, type Service } from './serve.ts';
+import { openOperationsPort } from './operations-port.ts';
+import { openDatabase, openTelemetry, type ProcessOptions, type Service } from './serve.ts';
 import { logStarted } from './welcome.ts';
 
 /** How long (ms) the parent waits beyond the workers' own time limit. */
@@ -26,7 +28,7 @@ export async function supervise(
   // The parent owns the embedded store, so that it survives a killed worker.
   if (!database.embedded) await database.close();
   let workers: Workers<LogSettings> | undefined;
-  const operations = await openOperations(options, telemetry, () => checkWorkers(workers, count));
+  const operations = await openOperationsPort(config, log, telemetry, () => checkWorkers(workers, telemetry));
   const drainTime = config.drainDelay + config.drainTimeout + grace;
   // Serves the limiters of all workers: invalid keys, and quotas without Redis.
   new RateLimiterClusterMaster();
@@ -46,11 +48,13 @@ export async function supervise(
   };
 }
 
-/** Asks the workers, which respond within two seconds. */
-async function checkWorkers(workers: Workers<unknown> | undefined, count: number): Promise<object> {
+/** Asks the workers, which respond within two seconds. Those that have not reported lately do not count. */
+async function checkWorkers(workers: Workers<unknown> | undefined, { cluster }: Telemetry): Promise<object> {
   if (!workers) throw serviceUnavailable('The workers are starting.');
   const answer = await withTimeout(timeout, workers.ask(), () => new Error('No worker answers.')).catch((cause) => {
     throw new StoreError('SERVICE_UNAVAILABLE', (cause.errors?.[0] ?? cause).message, { cause });
   });
-  return { ...answer, ...(workers.hanging > 0 && { workers: `${workers.up - workers.hanging} of ${count}` }) };
+  const { up, options } = workers;
+  const silent = cluster?.silent ?? 0;
+  return { ...answer, ...(silent > 0 && { workers: `${up - silent} of ${options.count}` }) };
 }

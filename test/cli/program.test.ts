@@ -1,4 +1,4 @@
-import { duration, momentFrom, printable, show, table, whole } from '../../src/commands/program.ts';
+import { duration, momentFrom, Progress, printable, show, table, whole } from '../../src/commands/program.ts';
 import { expect, test } from '../support/jest.ts';
 
 test('a result is one line of JSON, or its text', () => {
@@ -41,4 +41,28 @@ test('a moment is in the future, and exists', () => {
   expect(() => momentFrom('9999-02-30')).toThrow('There is no such date.');
   expect(() => momentFrom('2020-01-01')).toThrow('It must be in the future.');
   expect(() => momentFrom('tomorrow')).toThrow('It must be a time like 90d');
+});
+
+test('the rate of a progress counts from its first report of a name, not from the start of the command', () => {
+  const { now } = performance;
+  const written: string[] = [];
+  const stream = { isTTY: true, write: (text: string) => written.push(text) > 0 } as unknown as NodeJS.WriteStream;
+  let time = 0;
+  performance.now = () => time;
+  try {
+    const progress = new Progress(stream);
+    const after = (milliseconds: number, name: string, done: number) => {
+      time += milliseconds;
+      progress.show(name, done);
+    };
+    after(10_000, 'key', 500);
+    after(1000, 'key', 1500);
+    after(2000, 'pet', 500);
+    after(2000, 'pet', 4500);
+  } finally {
+    performance.now = now;
+  }
+  const line = (text: string) => `\r\x1b[2K${text}\r`;
+  const lines = ['key: 500', 'key: 1500 (1000/s)', 'pet: 500', 'pet: 4500 (2000/s)'];
+  expect(written).toEqual(lines.map(line));
 });

@@ -5,7 +5,6 @@ import { expect, test } from '../support/jest.ts';
 /** The floors of `src/`, from top to bottom: a file imports its own floor, those below it, and the packages. */
 const floors = [
   'main cli process commands app modules/modules modules/mikro-orm.config',
-  'config',
   'modules',
   'api/module',
   'api',
@@ -13,10 +12,11 @@ const floors = [
   'records',
   'validation',
   'runtime',
-  'errors call-context',
+  'call-context',
   'backup',
   'database',
-  'runtime/with-timeout config/variables',
+  'errors',
+  'config runtime/with-timeout',
 ].map((names) => names.split(' '));
 /** The folders of test/modules are modules, too. */
 const modules = floors.findIndex((names) => names.includes('modules'));
@@ -25,8 +25,8 @@ const modules = floors.findIndex((names) => names.includes('modules'));
 const never: Array<[kind: RegExp, imported: RegExp, reason: string]> = [
   [
     /(service|entity)\.ts$|^(records|validation)\//,
-    /^(@?fastify|(type-)?graphql|@apollo)\b|^api\//,
-    'a service knows neither API',
+    /^(@?fastify|(type-)?graphql|@apollo)\b|^(api|config)\//,
+    'a service knows neither API, nor the configuration',
   ],
   [/\.(routes|resolver|types|schemas)\.ts$/, /^(@mikro-orm|pg)\b|^(database|records)\//, 'only a service has rows'],
 ];

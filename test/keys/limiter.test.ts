@@ -1,9 +1,9 @@
 import { createServer, type Socket } from 'node:net';
-import { type Counting, CountingInRedis, inMemory, secondsLeft } from '../../src/access/limits/limiter.ts';
+import { CountingInRedis, inMemory, type LimiterStore, secondsLeft } from '../../src/access/limits/limiter.ts';
 import { expect, test } from '../support/jest.ts';
 
 /** The service's tests have real workers and a real Redis (test/deep/keys); these tests need neither. */
-const limiterOf = (counting: Counting) => counting.limiter({ points: 10, duration: 60, keyPrefix: 'test' });
+const limiterOf = (counting: LimiterStore) => counting.limiter({ points: 10, duration: 60, keyPrefix: 'test' });
 
 test('units are counted and given back by key', async () => {
   const limiter = limiterOf(inMemory);

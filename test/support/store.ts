@@ -73,7 +73,7 @@ async function start(
   const prepared = preparedStore(config.database);
   const database = await Database.open({ ...config.database, prepared, observers: observers?.databases ?? [] }, model);
   opened.push(() => database.close());
-  await database.reach();
+  await database.assertReachable();
   await database.migrate();
   // The template of a cluster lacks the tables of these modules; some tests create theirs by hand.
   const entities = more.filter(({ migrations }) => migrations).flatMap(({ entities = [] }) => entities);

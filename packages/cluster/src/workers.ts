@@ -21,9 +21,6 @@ export interface WorkersOptions<Shared> {
   onGiveUp(reason: string | undefined): void;
 }
 
-/** The time (ms) without an answer after which a worker hangs. */
-const longestSilence = 2500;
-
 /** Starts, restarts, informs, asks and stops the worker processes. */
 export class Workers<Shared> {
   readonly #listening = Promise.withResolvers<string>();
@@ -68,11 +65,6 @@ export class Workers<Shared> {
   /** The number of workers that are up. */
   get up(): number {
     return this.#slots.filter(({ isUp }) => isUp).length;
-  }
-
-  /** The number of workers that have been asked and do not answer. */
-  get hanging(): number {
-    return this.#slots.filter(({ askedAt }) => performance.now() - askedAt > longestSilence).length;
   }
 
   /**
@@ -126,9 +118,7 @@ interface End {
 /** Keeps one worker running: restarts its process after a crash. */
 class WorkerSlot {
   isUp = false;
-  /** Infinite while no question is open. */
-  askedAt = Number.POSITIVE_INFINITY;
-  #answer = Promise.withResolvers<object>();
+  #question: PromiseWithResolvers<object> | undefined;
   #worker: Worker | undefined;
   #ended: Promise<boolean> = Promise.resolve(true);
   #isStopping = false;
@@ -183,18 +173,17 @@ class WorkerSlot {
   /** Questions share the answer to an open one. */
   async ask(): Promise<object> {
     if (!this.isUp) throw new Error('The workers are starting.');
-    if (this.askedAt === Number.POSITIVE_INFINITY) {
-      this.askedAt = performance.now();
-      this.#answer = Promise.withResolvers();
+    if (!this.#question) {
+      this.#question = Promise.withResolvers();
       this.send({ ask: true });
     }
-    return this.#answer.promise;
+    return this.#question.promise;
   }
 
   #answered(reply: object | string): void {
-    this.askedAt = Number.POSITIVE_INFINITY;
-    if (typeof reply === 'string') this.#answer.reject(new Error(reply));
-    else this.#answer.resolve(reply);
+    if (typeof reply === 'string') this.#question?.reject(new Error(reply));
+    else this.#question?.resolve(reply);
+    this.#question = undefined;
   }
 
   #ready(address: string): void {
@@ -215,7 +204,7 @@ class WorkerSlot {
     const wasUp = this.isUp;
     this.#worker = undefined;
     this.isUp = false;
-    if (this.askedAt < Number.POSITIVE_INFINITY) this.#answered('The worker has ended.');
+    this.#answered('The worker has ended.');
     clearTimeout(this.#timer);
     if (this.#isStopping) {
       log.info(fields, 'worker ended');

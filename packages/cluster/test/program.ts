@@ -19,7 +19,7 @@ if (cluster.isPrimary) {
   void workers.listening.then((address) => report({ message: 'listening', address }));
   process.on('message', async (command: { share?: string; ask?: true }) => {
     if (command.share) return workers.share(command.share);
-    if (command.ask) return report({ message: 'answer', ...(await workers.ask()), hanging: workers.hanging });
+    if (command.ask) return report({ message: 'answer', ...(await workers.ask()) });
     report({ message: 'drained', isClean: await workers.drain() });
     process.disconnect?.();
   });

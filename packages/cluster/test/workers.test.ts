@@ -50,7 +50,7 @@ test('workers take connections in turn, know how many are up and the shared valu
   await both({ up: 2, shared: 'second' });
 
   parent.send({ ask: true });
-  expect(await received('answer')).toEqual({ message: 'answer', shared: 'second', hanging: 0 });
+  expect(await received('answer')).toEqual({ message: 'answer', shared: 'second' });
 
   parent.send({});
   expect(await received('drained')).toMatchObject({ isClean: true });

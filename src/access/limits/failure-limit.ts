@@ -1,5 +1,5 @@
 import { isIPv6, SocketAddress } from 'node:net';
-import { type Counting, type Limiter, secondsLeft, windowSeconds } from './limiter.ts';
+import { type Limiter, type LimiterStore, secondsLeft, windowSeconds } from './limiter.ts';
 
 /** How long (s) a repeated attempt is not counted again. */
 const repetition = 10;
@@ -13,7 +13,7 @@ export class FailureLimit {
   /** Counts an attempt that a client repeats on many connections, and thus on several workers, only once. */
   readonly #counted: Limiter;
 
-  constructor(perMinute: number, counting: Counting) {
+  constructor(perMinute: number, counting: LimiterStore) {
     this.#failures = counting.limiter({ points: perMinute, duration: windowSeconds, keyPrefix: 'failures' });
     this.#counted = counting.limiter({ points: 1, duration: repetition, keyPrefix: 'counted-failures' });
   }

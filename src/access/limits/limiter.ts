@@ -20,19 +20,19 @@ export function secondsLeft({ msBeforeNext }: RateLimiterRes): number {
 export type Limiter = Pick<RateLimiterAbstract, 'get' | 'penalty' | 'reward' | 'delete'>;
 
 /** Creates limiters that share a store. */
-export interface Counting {
+export interface LimiterStore {
   /** @param budget its `keyPrefix` separates limiters in one store */
   limiter(budget: IRateLimiterOptions): Limiter;
 }
 
 /** Counts in this process, for a service without workers. */
-export const inMemory: Counting = { limiter: (budget) => new RateLimiterMemory(budget) };
+export const inMemory: LimiterStore = { limiter: (budget) => new RateLimiterMemory(budget) };
 
 /** How long (ms) the parent or Redis may take to answer. */
 const timeout = 500;
 
 /** Counts in the parent for all workers, and in this worker while the parent does not answer. */
-export const inParent: Counting = {
+export const inParent: LimiterStore = {
   limiter: (budget) =>
     withFallback(budget, new RateLimiterCluster({ ...budget, timeoutMs: timeout }), () => process.connected),
 };
@@ -53,7 +53,7 @@ function withFallback(budget: IRateLimiterOptions, shared: Limiter, isUsable = (
 type Log = Record<'info' | 'warn', (fields: object, message: string) => void>;
 
 /** Counts in Redis for all nodes, and in this process while Redis fails or returns invalid counts. */
-export class CountingInRedis implements Counting {
+export class CountingInRedis implements LimiterStore {
   #isFailing = false;
 
   private constructor(

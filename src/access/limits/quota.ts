@@ -1,5 +1,5 @@
 import type { RateLimiterRes } from 'rate-limiter-flexible';
-import { type Counting, type Limiter, secondsLeft, windowSeconds } from './limiter.ts';
+import { type Limiter, type LimiterStore, secondsLeft, windowSeconds } from './limiter.ts';
 
 /** The remaining quota of a client. */
 export interface QuotaState {
@@ -39,7 +39,7 @@ export class Quota {
    */
   constructor(
     readonly perMinute: number,
-    counting: Counting,
+    counting: LimiterStore,
     keyPrefix: string,
   ) {
     this.#limiter = counting.limiter({ points: perMinute, duration: windowSeconds, keyPrefix });

@@ -1,5 +1,6 @@
 import type { FastifyPluginAsync } from 'fastify';
 import { withTimeout } from '../with-timeout.ts';
+import type { ClusterMetrics } from './cluster-metrics.ts';
 import { isTraced } from './is-traced.ts';
 import type { Metrics } from './metrics.ts';
 import type { Observers } from './observers.ts';
@@ -26,6 +27,8 @@ export class Telemetry {
   readonly observers: Observers = { requests: [], operations: [], databases: [] };
   /** Undefined when they are off. */
   metrics: Metrics | undefined;
+  /** The reports of all workers, in the parent. */
+  cluster: ClusterMetrics | undefined;
   /** `/metrics`, in Prometheus' text format, for the operations port. */
   readonly pages: FastifyPluginAsync[] = [];
   #sendLastSpans: (() => Promise<void>) | undefined;
@@ -60,6 +63,7 @@ export class Telemetry {
     if (role !== 'parent') measure(metrics, this.observers);
     if (role === 'worker') return reportToParent(metrics);
     const cluster = role === 'parent' ? new ClusterMetrics(metrics) : undefined;
+    this.cluster = cluster;
     metrics.gauge('animal_store_workers_up', 'Processes that serve.', () => [[cluster?.up ?? 1]]);
     const silent = 'Workers that have not reported lately.';
     if (cluster) metrics.gauge('animal_store_workers_silent', silent, () => [[cluster.silent]]);

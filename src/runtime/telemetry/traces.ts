@@ -30,17 +30,13 @@ export interface TraceOptions {
   redactor: Redactor;
 }
 
-/** The maximum batch size. */
-const maxLinks = 256;
-
 /** Makes spans of requests, operations and round trips. @returns a function that sends the last spans */
 export function traceTo(observers: Observers, options: TraceOptions): () => Promise<void> {
-  const { version, log, hasTrustedDocuments } = options;
-  const { tracer, close } = openTracing({ name: 'animal-store', version, maxLinks, log });
+  const { tracer, sendLastSpans } = openTracing(options.version, options.log);
   observers.requests.push(requestSpans(tracer, options));
-  observers.operations.push(operationSpans(tracer, hasTrustedDocuments));
+  observers.operations.push(operationSpans(tracer, options.hasTrustedDocuments));
   observers.databases.push(databaseSpans(tracer));
-  return close;
+  return sendLastSpans;
 }
 
 const propagator = new W3CTraceContextPropagator();

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { Incident } from '@animal-store/log/incident';
-import type { Tracer } from '@opentelemetry/api';
 import { ExportResultCode, getNumberFromEnv, getStringFromEnv, setGlobalErrorHandler } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
@@ -14,22 +13,15 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
+import type { Log } from '../../database/options.ts';
 
-export interface TracingOptions {
-  /** The service's name, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES has another. */
-  name: string;
-  version: string;
-  /** Maximum number of links of a span. */
-  maxLinks: number;
-  log: Record<'info' | 'warn', (fields: object, message: string) => void>;
-}
+/** The service's name, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES has another. */
+const name = 'animal-store';
+/** The maximum number of links of a span: the maximum batch size. */
+const linkCountLimit = 256;
 
 /** Sends spans to a collector, as OpenTelemetry's standard variables say. */
-export function openTracing({ name, version, maxLinks, log }: TracingOptions): {
-  tracer: Tracer;
-  /** Sends the last spans. */
-  close(): Promise<void>;
-} {
+export function openTracing(version: string, log: Log) {
   const losses = new Incident({
     onStart: (fields) => log.warn(fields, 'spans cannot be sent and are lost'),
     onEnd: (ms, batches) => log.info({ ms, batches }, 'spans are no longer lost'),
@@ -61,14 +53,14 @@ export function openTracing({ name, version, maxLinks, log }: TracingOptions): {
       .merge(resourceFromAttributes(identity))
       .merge(detectResources({ detectors: [envDetector] })),
     sampler: samplerFromEnv(),
-    spanLimits: { linkCountLimit: maxLinks },
+    spanLimits: { linkCountLimit },
     spanProcessors: [processor],
   });
   // The SDK reports each failed batch. Only the message is logged, because the error contains the collector's response.
   setGlobalErrorHandler((error) => {
     losses.occurred({ reason: error instanceof Error ? error.message || error.name : String(error) });
   });
-  return { tracer: provider.getTracer(name, version), close: () => provider.shutdown() };
+  return { tracer: provider.getTracer(name, version), sendLastSpans: () => provider.shutdown() };
 }
 
 /** The sampler that OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG name. */

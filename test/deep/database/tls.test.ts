@@ -60,7 +60,7 @@ where(
       let database: Database | undefined;
       try {
         database = await Database.open(loadConfig({ DATABASE_URL: url.href }).database, modelOf(modules));
-        await database.reach();
+        await database.assertReachable();
         const text = 'select ssl from pg_stat_ssl where pid = pg_backend_pid()';
         const [[ssl] = []] = await database.rows<[string]>({ name: 'ssl', text }, []);
         return ssl === 't';

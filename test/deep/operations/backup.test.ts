@@ -3,8 +3,8 @@ import { existsSync, lstatSync, readdirSync, readFileSync, statSync, symlinkSync
 import { basename, dirname, resolve } from 'node:path';
 import { defineEntity, p } from '@mikro-orm/core';
 import { ApiKey } from '../../../src/access/keys/api-key.entity.ts';
+import { backup, restore } from '../../../src/backup/backup.ts';
 import { tablesOf } from '../../../src/backup/tables.ts';
-import { backupTo, restoreFrom } from '../../../src/commands/store-file.ts';
 import { loadConfig } from '../../../src/config/config.ts';
 import { Database } from '../../../src/database/database.ts';
 import { modelOf } from '../../../src/modules/mikro-orm.config.ts';
@@ -35,9 +35,8 @@ const partialsOf = (file: string) => readdirSync(dirname(file)).filter((name) =>
 const optionsOf = (DATA_DIR: string) => loadConfig({ DATA_DIR }).database;
 const progress = () => undefined;
 const backingUp = (file: string, force = false, model = modelOf(modules)) =>
-  backupTo(file, optionsOf(folders.store), model, { progress, force, signal: new AbortController().signal });
-const restoring = (file: string, DATA_DIR: string) =>
-  restoreFrom(file, optionsOf(DATA_DIR), modelOf(modules), progress);
+  backup(file, optionsOf(folders.store), model, { progress, force, signal: new AbortController().signal });
+const restoring = (file: string, DATA_DIR: string) => restore(file, optionsOf(DATA_DIR), modelOf(modules), progress);
 
 /** Runs `work` with a store, and closes the store. */
 async function inStore(DATA_DIR: string, work: (database: Database) => Promise<unknown>): Promise<void> {
