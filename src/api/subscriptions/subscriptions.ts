@@ -51,7 +51,7 @@ interface Subscription {
 }
 
 /**
- * How often (ms) keys are checked. Look-ups are cached for 900 ms (authenticator.ts); both together take under a
+ * How often (ms) keys, ages and unsent bytes are checked. Look-ups are cached for 900 ms (authenticator.ts); both together take under a
  * second.
  */
 const interval = 50;
@@ -129,7 +129,7 @@ export class Subscriptions {
       for (const observer of observers) observer.ended({ ...operation, call }, errors);
     });
     this.#open.set(request, stream);
-    this.#timer ??= setInterval(() => this.#checkKeys(), interval).unref();
+    this.#timer ??= setInterval(() => this.#tick(), interval).unref();
     return { stream };
   }
 
@@ -160,21 +160,19 @@ export class Subscriptions {
     const { meter } = context.request;
     const { call } = context;
     // Without resolvers and conditions, results do not depend on the caller or on variables, so subscribers share the
-    // frames. The same operation in another format has another writer.
-    const writer = format === serverSentEvents ? operation : operation.node;
+    // frames. Their key: the operation for events, its node for multipart.
+    const key = format === serverSentEvents ? operation : operation.node;
     for (const items of isFlat ? [page] : page.map((item) => [item])) {
       await meter?.take(items.length * units);
       const before = call.items;
       const making = this.#turn.then(() => {
         if (this.unsent.recount(0, 0) > 0 && this.#countUnsent() > 0) return undefined;
         const isShared = isFlat && !operation.hasDirectives;
-        return isShared ? serialiseOnce(items, writer, subscription, resultsOf) : resultsOf(items, subscription);
+        return isShared ? serialiseOnce(items, key, subscription, resultsOf) : resultsOf(items, subscription);
       });
       // A large frame is in its socket before the next one is made.
-      if (isFlat)
-        this.#turn = making
-          .then((made) => (made && made.length > largeBodyBytes ? nextTurn() : undefined))
-          .catch(() => undefined);
+      const isLarge = (frames: Buffer | undefined) => frames !== undefined && frames.length > largeBodyBytes;
+      if (isFlat) this.#turn = making.then((frames) => isLarge(frames) && nextTurn()).catch(() => undefined);
       const frames = await making;
       if (!frames) return cut();
       this.unsent.recount(0, frames.length);
@@ -205,7 +203,7 @@ export class Subscriptions {
     return this.unsent.recount(before, this.#unsentBytes);
   }
 
-  #checkKeys(): void {
+  #tick(): void {
     let excess = this.#countUnsent();
     for (const [request, stream] of this.#streams()) {
       const isOver = performance.now() - stream.openedAt > this.options.life;
@@ -213,7 +211,7 @@ export class Subscriptions {
         excess -= stream.unsentBytes;
         stream.cut();
       } else stream.keepAlive();
-      void this.#check(request);
+      void this.#checkKey(request);
     }
     if (this.#open.size > 0) return;
     clearInterval(this.#timer);
@@ -223,7 +221,7 @@ export class Subscriptions {
   /**
    * Checks a key once for all its subscriptions. While the database is unavailable, they stay open and get no items.
    */
-  async #check(request: FastifyRequest): Promise<void> {
+  async #checkKey(request: FastifyRequest): Promise<void> {
     const authorization = `${request.headers.authorization}`;
     if (this.#checking.has(authorization)) return;
     this.#checking.add(authorization);
