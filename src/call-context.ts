@@ -18,3 +18,15 @@ export interface CallContext extends Deadline {
 
 /** The context of commands and tests, whose calls have no deadline. */
 export const unboundedCall: CallContext = { at: Number.POSITIVE_INFINITY, isOver: false };
+
+/** An idempotency key, with which a creation is executed at most once. */
+export interface IdempotencyClaim {
+  /** Id of the client's API key; 0 for the configured key. */
+  readonly keyId: number;
+  /** Operation id, like `createPet`. */
+  readonly operation: string;
+  /** SHA-256 of the idempotency key. */
+  readonly hash: Buffer;
+  /** Called after the creation; true when an earlier request executed it. */
+  noteReplay(isReplay: boolean): void;
+}

@@ -1,9 +1,9 @@
 import type { EntityName, MigrationObject } from '@mikro-orm/core';
 import type { TObject } from 'typebox';
-import type { CallContext } from '../call-context.ts';
+import type { CallContext, IdempotencyClaim } from '../call-context.ts';
 import { readVariables, type ValuesOf, type Variables } from '../config/variables.ts';
 import type { Database } from '../database/database.ts';
-import type { IdempotencyClaim } from '../records/insertions.ts';
+
 import type { Int64 } from '../validation/int64.ts';
 import type { Page, PageQuery } from '../validation/page.ts';
 import type { Validated } from '../validation/validator.ts';

@@ -1,23 +1,11 @@
 import { hash } from 'node:crypto';
-import { type CallContext, unboundedCall } from '../call-context.ts';
+import { type CallContext, type IdempotencyClaim, unboundedCall } from '../call-context.ts';
 import type { Batches, Database } from '../database/database.ts';
 import { DatabaseUnavailable } from '../database/postgres-errors.ts';
 import { StoreError, serviceUnavailable } from '../errors.ts';
 import { withTimeout } from '../runtime/with-timeout.ts';
 import type { Statements } from './statements.ts';
 import { parameterOf, type Table } from './table.ts';
-
-/** An idempotency key, with which a creation is executed at most once. */
-export interface IdempotencyClaim {
-  /** Id of the client's API key; 0 for the configured key. */
-  readonly keyId: number;
-  /** Operation id, like `createPet`. */
-  readonly operation: string;
-  /** SHA-256 of the idempotency key. */
-  readonly hash: Buffer;
-  /** Called after the creation; true when an earlier request executed it. */
-  noteReplay(isReplay: boolean): void;
-}
 
 /** An item to insert. */
 interface Entry<New> {

@@ -1,11 +1,11 @@
 import type { EntityName } from '@mikro-orm/core';
-import { type CallContext, unboundedCall } from '../call-context.ts';
+import { type CallContext, type IdempotencyClaim, unboundedCall } from '../call-context.ts';
 import type { Batches, Database } from '../database/database.ts';
 import { isUnsupported } from '../database/postgres-errors.ts';
 import { type Int64, int64, int64FromDigits } from '../validation/int64.ts';
 import { maxExactTotal, type Page, type PageQuery, type Total, totalCost } from '../validation/page.ts';
 import { type ChangeOf, Changes } from './changes.ts';
-import { type IdempotencyClaim, Insertions } from './insertions.ts';
+import { Insertions } from './insertions.ts';
 import { shared } from './shared-items.ts';
 import { type Statements, statementsFor } from './statements.ts';
 import { type Column, parameterOf, Table, textsOf } from './table.ts';

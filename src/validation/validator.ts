@@ -3,10 +3,8 @@ import type { Static, TObject, TSchema } from 'typebox';
 import { StoreError } from '../errors.ts';
 import { ruleOf } from './rules.ts';
 
-/**
- * A TypeBox schema describes each input once: OpenAPI shows it, `validator` validates by it, and TypeScript derives its
- * type from it. A schema with parts that cannot be validated is rejected at start.
- */
+// A TypeBox schema describes each input once: OpenAPI shows it, `validator` validates by it, and TypeScript derives its
+// type from it. A schema with parts that cannot be validated is rejected at start.
 
 declare const isChecked: unique symbol;
 

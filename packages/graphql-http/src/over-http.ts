@@ -3,7 +3,7 @@ import { multipart, type StreamFormat, serverSentEvents } from './format.ts';
 import { RequestError } from './request-error.ts';
 import { type DocumentParameters, type TrustedDocuments, trustedDocument } from './trusted-documents.ts';
 
-/** A request of GraphQL over HTTP: what its client accepts, its parameters, and the status of its response. */
+// A request of GraphQL over HTTP: what its client accepts, its parameters, and the status of its response.
 
 /** Media types of responses. The second says that its body is GraphQL's whatever the status is. */
 export const mediaTypes = {

@@ -1,7 +1,8 @@
 import { hash } from 'node:crypto';
 import type { FastifyRequest, onSendHookHandler, preValidationHookHandler, RouteOptions } from 'fastify';
+import type { IdempotencyClaim } from '../../call-context.ts';
 import { StoreError } from '../../errors.ts';
-import type { IdempotencyClaim } from '../../records/insertions.ts';
+
 import { mayWrite } from '../keys/bearer.ts';
 
 declare module 'fastify' {

@@ -2,15 +2,13 @@ import 'reflect-metadata';
 import { GraphQLError, type GraphQLSchema } from 'graphql';
 import { ArgsType, createParameterDecorator, Extensions, Field, type PubSub, Subscription } from 'type-graphql';
 import { claimOf, notIdempotent } from '../../access/idempotency/idempotency-key.ts';
+import type { IdempotencyClaim } from '../../call-context.ts';
 import { StoreError } from '../../errors.ts';
-import type { IdempotencyClaim } from '../../records/insertions.ts';
 import { int64, int64FromText } from '../../validation/int64.ts';
 import type { GraphQLContext, Operation } from './operation.ts';
 import { ID } from './types.ts';
 
-export type { IdempotencyClaim };
-
-/** Decorators of resolver methods: a mutation accepts an idempotency key, a field is a live list. */
+// Decorators of resolver methods: a mutation accepts an idempotency key, a field is a live list.
 
 interface RepeatableField {
   isIdempotent?: boolean;

@@ -18,7 +18,7 @@ import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
 import type { RequestCallContext } from '../http/lifecycle.ts';
 import type { Page } from '../pages/html.ts';
 
-/** What the steps of a GraphQL request pass on: its context, its operation, the result and the outcome. */
+// What the steps of a GraphQL request pass on: its context, its operation, the result and the outcome.
 
 /** The settings of the GraphQL API. */
 export interface GraphQLOptions {

@@ -9,7 +9,7 @@ import { type Int64, int64FromText } from '../../validation/int64.ts';
 import { maxExactTotal, type Page, type PageQuery, pageLimit, type Total, totalCost } from '../../validation/page.ts';
 import { type Validated, validator } from '../../validation/validator.ts';
 
-/** Types shared by all modules: ids, and lists as arrays and as connections. */
+// Types shared by all modules: ids, and lists as arrays and as connections.
 
 /**
  * GraphQL's `ID`, extended to accept and return `bigint`, which graphql-js's own rejects in both directions. On the
@@ -158,7 +158,7 @@ export function toConnection({ items, hasNext }: Page<{ id: Int64 }>, count: () 
  * Validates the arguments of a connection by the rules of the list, with `first` for `limit`. Zero means a page without
  * items (GraphQL Cursor Connections Specification, "Pagination algorithm").
  */
-export function connectionChecker<Query extends PageQuery>(schema: TObject & { static?: Query }) {
+export function connectionValidator<Query extends PageQuery>(schema: TObject & { static?: Query }) {
   const { limit, after: _, ...others } = schema.properties;
   const first = Type.Optional({ ...limit, minimum: 0 });
   const check = validator(Type.Object({ first, ...others } as never), { isLenient: true });

@@ -171,8 +171,7 @@ export class Subscriptions {
         return isShared ? serialiseOnce(items, key, subscription, resultsOf) : resultsOf(items, subscription);
       });
       // A large frame is in its socket before the next one is made.
-      const isLarge = (frames: Buffer | undefined) => frames !== undefined && frames.length > largeBodyBytes;
-      if (isFlat) this.#turn = making.then((frames) => isLarge(frames) && nextTurn()).catch(() => undefined);
+      if (isFlat) this.#turn = making.then(afterLargeFrames).catch(() => undefined);
       const frames = await making;
       if (!frames) return cut();
       this.unsent.recount(0, frames.length);
@@ -235,6 +234,10 @@ export class Subscriptions {
     }
     this.#checking.delete(authorization);
   }
+}
+
+async function afterLargeFrames(frames: Buffer | undefined): Promise<void> {
+  if (frames && frames.length > largeBodyBytes) await nextTurn();
 }
 
 /** Executes an operation for each item. @returns the frames of the results */

@@ -1,8 +1,9 @@
 import { Arg, Args, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';
 import type { DeprecatedField } from '../../access/deprecations/deprecation.ts';
-import { FollowArgs, type IdempotencyClaim, Idempotent, Live } from '../../api/graphql/decorators.ts';
+import { FollowArgs, Idempotent, Live } from '../../api/graphql/decorators.ts';
 import type { GraphQLContext } from '../../api/graphql/operation.ts';
-import { ConnectionArgs, connectionChecker, ID, ListArgs, toConnection } from '../../api/graphql/types.ts';
+import { ConnectionArgs, connectionValidator, ID, ListArgs, toConnection } from '../../api/graphql/types.ts';
+import type { IdempotencyClaim } from '../../call-context.ts';
 import { int64FromText } from '../../validation/int64.ts';
 import { validator } from '../../validation/validator.ts';
 import { PetStatus } from './pet.entity.ts';
@@ -15,7 +16,7 @@ const withStatus = { nullable: true, description: 'Only animals with this status
 
 const queryOf = validator(petQuerySchema, { isLenient: true });
 const newPetOf = validator(newPetSchema, { isLenient: true });
-const queryOfConnection = connectionChecker(petQuerySchema);
+const queryOfConnection = connectionValidator(petQuerySchema);
 
 /** The GraphQL API of the catalogue. */
 @Resolver()

@@ -1,6 +1,6 @@
-import type { CallContext } from '../../call-context.ts';
+import type { CallContext, IdempotencyClaim } from '../../call-context.ts';
 import type { Database } from '../../database/database.ts';
-import type { IdempotencyClaim } from '../../records/insertions.ts';
+
 import { type ListEvent, LiveList, type LiveQuery } from '../../records/live-list.ts';
 import { Records } from '../../records/records.ts';
 import type { Int64 } from '../../validation/int64.ts';

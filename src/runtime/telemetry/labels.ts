@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import { httpStatusOf } from '../../errors.ts';
 
-/** The labels of metrics and spans. */
+// The labels of metrics and spans.
 
 /** Replaces values outside a closed list, so that clients cannot create labels. */
 export const other = 'other';

@@ -1,7 +1,8 @@
 import { Arg, Args, ArgsType, Ctx, Field, FieldResolver, Int, Mutation, Query, Resolver, Root } from 'type-graphql';
-import { FollowArgs, type IdempotencyClaim, Idempotent, Live } from '../../../src/api/graphql/decorators.ts';
+import { FollowArgs, Idempotent, Live } from '../../../src/api/graphql/decorators.ts';
 import type { GraphQLContext } from '../../../src/api/graphql/operation.ts';
 import { ID, ListArgs } from '../../../src/api/graphql/types.ts';
+import type { IdempotencyClaim } from '../../../src/call-context.ts';
 import type { PetService } from '../../../src/modules/pets/pet.service.ts';
 import { PetType } from '../../../src/modules/pets/pet.types.ts';
 import { int64FromText } from '../../../src/validation/int64.ts';

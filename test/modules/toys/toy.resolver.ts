@@ -1,8 +1,9 @@
 import { Arg, Args, Ctx, Extensions, Mutation, Query, Resolver } from 'type-graphql';
 import type { DeprecatedField } from '../../../src/access/deprecations/deprecation.ts';
-import { FollowArgs, type IdempotencyClaim, Idempotent, Live } from '../../../src/api/graphql/decorators.ts';
+import { FollowArgs, Idempotent, Live } from '../../../src/api/graphql/decorators.ts';
 import type { GraphQLContext } from '../../../src/api/graphql/operation.ts';
-import { ConnectionArgs, connectionChecker, ID, ListArgs, toConnection } from '../../../src/api/graphql/types.ts';
+import { ConnectionArgs, connectionValidator, ID, ListArgs, toConnection } from '../../../src/api/graphql/types.ts';
+import type { IdempotencyClaim } from '../../../src/call-context.ts';
 import { int64FromText } from '../../../src/validation/int64.ts';
 import { validator } from '../../../src/validation/validator.ts';
 import { type LiveToys, ToyKind, type Toys } from './toy.entity.ts';
@@ -11,7 +12,7 @@ import { getToyDeprecation, NewToyInput, ToyConnection, ToyType } from './toy.ty
 
 const queryOf = validator(toyQuerySchema, { isLenient: true });
 const newToyOf = validator(newToySchema, { isLenient: true });
-const queryOfConnection = connectionChecker(toyQuerySchema);
+const queryOfConnection = connectionValidator(toyQuerySchema);
 
 /** The GraphQL fields of toys. */
 @Resolver()
