@@ -1,7 +1,6 @@
 import { Command } from 'commander';
 import { interruption, json, Progress, rowsOf, show, withExamples } from './program.ts';
 
-/** Creates `backup`, which writes the embedded store to a file. */
 export function backupCommand(): Command {
   const command = new Command('backup')
     .description('write the embedded store to a file that `restore` reads; it may be in use')

@@ -20,7 +20,6 @@ interface Flags {
 
 const collectionArgument = ['[collection]', 'which items; the first collection when omitted'] as const;
 
-/** Registers `seed`, `export` and `import`. */
 export function dataCommands(program: Command): void {
   const format = () =>
     new Option('--format <format>', 'by the name of the file, else ndjson').choices(Object.keys(formats));

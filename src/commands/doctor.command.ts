@@ -1,7 +1,6 @@
 import { Command } from 'commander';
 import { exitCodes, json, show } from './program.ts';
 
-/** Creates `doctor`, which checks the configuration, the database and the disk. */
 export function doctorCommand(): Command {
   return new Command('doctor')
     .description('check the configuration, the database and the disk, and say what to do; the service may run')

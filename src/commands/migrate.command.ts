@@ -1,7 +1,6 @@
 import { Command } from 'commander';
 import { json, show } from './program.ts';
 
-/** Creates `migrate`, which applies pending migrations. */
 export function migrateCommand(): Command {
   return new Command('migrate')
     .description('apply pending migrations; nodes of the previous release may serve meanwhile')

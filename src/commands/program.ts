@@ -28,7 +28,6 @@ export function show(
 /** The option of every command that prints a result. */
 export const json = ['--json', 'print JSON, and nothing else'] as const;
 
-/** Appends examples to a command's help. */
 export function withExamples(command: Command, ...examples: string[]): Command {
   return command.addHelpText('after', () =>
     ['', heading('Examples:'), ...examples.map((one) => `  ${one}`)].join('\n'),

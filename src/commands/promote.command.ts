@@ -1,7 +1,6 @@
 import { Command } from 'commander';
 import { json, Progress, rowsOf, show } from './program.ts';
 
-/** Creates `promote`, which moves the embedded store to a PostgreSQL. */
 export function promoteCommand(): Command {
   return new Command('promote')
     .description('make the embedded store a PostgreSQL: copy everything there, compare, and retire the store')

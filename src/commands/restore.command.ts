@@ -1,7 +1,6 @@
 import { Command } from 'commander';
 import { json, Progress, rowsOf, show } from './program.ts';
 
-/** Creates `restore`, which reads a backup into a new embedded store. */
 export function restoreCommand(): Command {
   return new Command('restore')
     .description('read a backup into a new or empty embedded store')

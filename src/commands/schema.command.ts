@@ -1,6 +1,5 @@
 import { Command } from 'commander';
 
-/** Creates `schema`, which updates the contracts in the repository, for developers. */
 export function schemaCommand(): Command {
   return new Command('schema')
     .description('write the served contracts (OpenAPI, SDL) to schema/, and docs/configuration.md')

@@ -47,7 +47,6 @@ export interface ProcessOptions {
 /** Maximum number of connections in the kernel's accept queue; Linux allows 4096 by default. */
 const backlog = 4096;
 
-/** Serves in this process. */
 export async function serve(options: ProcessOptions): Promise<Service> {
   const { config, log, worker } = options;
   const telemetry = await openTelemetry(options, worker ? 'worker' : 'alone');

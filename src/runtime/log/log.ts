@@ -12,12 +12,10 @@ export interface LogSettings {
 
 /** The log of a process: JSON lines. */
 export class Log {
-  /** Called after a change. */
   onChange: ((settings: LogSettings) => void) | undefined;
   readonly logger: Logger;
   /** The members of every line, as JSON. */
   readonly base: string;
-  /** The share of successful requests to log. */
   sample: number;
 
   /**

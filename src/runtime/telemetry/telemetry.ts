@@ -7,13 +7,10 @@ import type { Observers } from './observers.ts';
 import type { TraceOptions } from './traces.ts';
 
 export interface TelemetryOptions extends TraceOptions {
-  /** Whether metrics are enabled. */
   isMeasured: boolean;
   /** `alone` serves without workers. */
   role: 'alone' | 'worker' | 'parent';
-  /** The kind of database. */
   database: 'embedded' | 'postgres';
-  /** OpenTelemetry's variables. */
   env: NodeJS.ProcessEnv;
   output: { readonly dropped: number };
 }
@@ -23,7 +20,6 @@ const lastSpans = 1500;
 
 /** Metrics and traces of this process. Both are off by default, and then their code is not loaded. */
 export class Telemetry {
-  /** The observers to notify. */
   readonly observers: Observers = { requests: [], operations: [], databases: [] };
   /** Undefined when they are off. */
   metrics: Metrics | undefined;

@@ -21,7 +21,6 @@ import type { Observers, OperationObserver, RequestObserver } from './observers.
 import { openTracing } from './tracing.ts';
 
 export interface TraceOptions {
-  /** The version of this release. */
   version: string;
   /** Whether only registered GraphQL documents may run. */
   hasTrustedDocuments: boolean;
