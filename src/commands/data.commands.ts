@@ -139,10 +139,16 @@ async function runTransfer(
     note(`line ${line}: ${printable(reason)}`);
   };
   try {
-    await withCollection(name, async (collection, maxLength) => {
+    const { withDatabase } = await import('./context.ts');
+    const { modules } = await import('../modules/modules.ts');
+    await withDatabase(async (database, { http }) => {
+      const collections = modules.flatMap((module) => module.open({ database }).collections ?? []);
+      const collection = collections.find((one) => name === undefined || one.name === name);
+      const names = collections.map((one) => one.name).join(', ');
+      if (!collection) throw new Error(`There is no collection ${name}; the collections are: ${names}.`);
       const began = performance.now();
       const observer = { signal, progress: (items: number) => progress.show('items', items), refused };
-      const { result, items, text, stream, failure } = await work(collection, observer, maxLength);
+      const { result, items, text, stream, failure } = await work(collection, observer, http.bodyLimit);
       const ms = Math.round(performance.now() - began);
       const perSecond = Math.round(items / (Math.max(1, ms) / 1000));
       show({ ...result, ms, perSecond }, flags, `${text} in ${(ms / 1000).toFixed(1)} s: ${perSecond}/s`, stream);
@@ -156,20 +162,6 @@ async function runTransfer(
     progress.clear();
     if (signal.aborted) note(`interrupted: ${interrupted}`);
   }
-}
-
-async function withCollection(
-  name: string | undefined,
-  work: (collection: Collection, maxLength: number) => Promise<void>,
-): Promise<void> {
-  const [{ withDatabase }, { modules }] = await Promise.all([import('./context.ts'), import('../modules/modules.ts')]);
-  await withDatabase((database, { http }) => {
-    const collections = modules.flatMap((module) => module.open({ database }).collections ?? []);
-    const found = collections.find((one) => name === undefined || one.name === name);
-    if (found) return work(found, http.bodyLimit);
-    const names = collections.map((one) => one.name).join(', ');
-    throw new Error(`There is no collection ${name}; the collections are: ${names}.`);
-  });
 }
 
 function idFrom(text: string): Int64 {
