@@ -2,11 +2,15 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
-import { backupCommands } from './commands/backup.commands.ts';
-import { dataCommands } from './commands/data.ts';
-import { keyCommands } from './commands/keys.ts';
-import { doctorCommand, migrateCommand, schemaCommand } from './commands/maintenance.ts';
+import { backupCommand } from './commands/backup.command.ts';
+import { dataCommands } from './commands/data.commands.ts';
+import { doctorCommand } from './commands/doctor.command.ts';
+import { keyCommands } from './commands/keys.commands.ts';
+import { migrateCommand } from './commands/migrate.command.ts';
 import { runProgram, withExamples } from './commands/program.ts';
+import { promoteCommand } from './commands/promote.command.ts';
+import { restoreCommand } from './commands/restore.command.ts';
+import { schemaCommand } from './commands/schema.command.ts';
 import { variables } from './config/config.ts';
 import type { Variable } from './config/variables.ts';
 import { assertNode, releasedVersion } from './config/version.ts';
@@ -50,8 +54,9 @@ program.addCommand(doctorCommand());
 
 program.commandsGroup('Keys:').addCommand(keyCommands());
 
-program.commandsGroup('The database:').addCommand(migrateCommand());
-backupCommands(program);
+program.commandsGroup('The database:');
+for (const command of [migrateCommand(), backupCommand(), restoreCommand(), promoteCommand()])
+  program.addCommand(command);
 
 program.commandsGroup('Data:');
 dataCommands(program);

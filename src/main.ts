@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import { ClusterWorker } from '@animal-store/cluster/worker';
 import { LogOutput } from '@animal-store/log/log-output';
 import closeWithGrace from 'close-with-grace';
+import type { Logger } from 'pino';
 import { loadConfig } from './config/config.ts';
 import { assertNode } from './config/version.ts';
 import { startFailure } from './process/start-failure.ts';
@@ -21,8 +22,20 @@ const lastLines = 1000;
  */
 async function main(): Promise<void> {
   assertNode();
-  // Before the service runs, a signal ends the process immediately, even during a migration.
-  let stop: (reason: string) => void = () => process.exit(0);
+  let logger: Logger | undefined;
+  /** Undefined before the service runs. */
+  let close: (() => unknown) | undefined;
+  let reason: string | undefined;
+  const stop = (why: string) => {
+    if (!close) {
+      // At once, even during a migration.
+      logger?.info({ reason: why }, 'stopped before the start was complete');
+      process.exit(0);
+    }
+    if (reason) return;
+    reason = why;
+    close();
+  };
   // Under `npm start`, Ctrl-C arrives twice, from the terminal and from npm. The second must not interrupt the drain.
   for (const signal of stopSignals) process.on(signal, () => stop(signal));
   const worker = ClusterWorker.ofThisProcess<LogSettings>();
@@ -34,14 +47,10 @@ async function main(): Promise<void> {
   const isForPeople = config.log.format === 'auto' && process.stdout.isTTY;
   const output = new LogOutput(isForPeople ? (await import('./runtime/log/terminal.ts')).forTerminal : undefined);
   const log = new Log(config.log, output, worker?.number);
-  const { logger } = log;
+  logger = log.logger;
   worker?.onState(({ shared }) => {
     log.settings = shared;
   });
-  stop = (reason) => {
-    logger.info({ reason }, 'stopped before the start was complete');
-    process.exit(0);
-  };
 
   const options = { config, log, output, worker, onLost: fail };
   const onGiveUp = (reason: string | undefined) => {
@@ -57,30 +66,24 @@ async function main(): Promise<void> {
         })
       : await (await import('./process/serve.ts')).serve(options);
 
-  let reason: string | undefined;
-  const { close } = closeWithGrace(
+  ({ close } = closeWithGrace(
     {
       delay: config.drainDelay + config.drainTimeout + service.closing,
-      logger,
+      logger: log.logger,
       skip: [...stopSignals, ...faults],
-      onTimeout: (ms: number) => logger.error({ ms, ...service.left() }, 'closed before all was finished'),
+      onTimeout: (ms: number) => log.logger.error({ ms, ...service.left() }, 'closed before all was finished'),
     },
     async ({ err }) => {
       const began = performance.now();
-      if (err) logger.fatal({ err }, 'unexpected failure');
-      else logger.info({ reason }, 'draining');
+      if (err) log.logger.fatal({ err }, 'unexpected failure');
+      else log.logger.info({ reason }, 'draining');
       const isClean = await service.drain(err ? 0 : config.drainDelay);
       await service.close();
-      logger.info({ ms: Math.round(performance.now() - began), isClean, ...service.left() }, 'closed');
+      log.logger.info({ ms: Math.round(performance.now() - began), isClean, ...service.left() }, 'closed');
       await output.flush(lastLines);
       if (!isClean) process.exit(1);
     },
-  );
-  stop = (why) => {
-    stop = () => undefined;
-    reason = why;
-    close();
-  };
+  ));
   await service.logStarted?.();
 }
 

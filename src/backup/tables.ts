@@ -81,7 +81,6 @@ export async function inTransaction<T>(
   }
 }
 
-/** The names of the applied migrations. */
 export async function appliedMigrations(session: ClientBase): Promise<string[]> {
   const { rows } = await session.query(`select to_regclass('mikro_orm_migrations') is null as "isNew"`);
   if (rows[0].isNew) return [];
@@ -264,7 +263,6 @@ export async function fillAndCompare(
   throw new Error(`These tables differ after the copy: ${different.join(', ')}. Nothing was kept.`);
 }
 
-/** The names of the tables that differ. */
 export function differing(source: Contents[], copy: Contents[]): string[] {
   const texts = new Set(copy.map((contents) => JSON.stringify(contents)));
   return source.filter((contents) => !texts.has(JSON.stringify(contents))).map(({ table }) => table);

@@ -10,7 +10,6 @@ export interface Finding {
   /** `warning`: the service works, but not as configured. `failure`: it does not start or does not serve. */
   state: 'ok' | 'warning' | 'failure';
   found: string;
-  /** How to fix it. */
   remedy?: string;
 }
 

@@ -18,11 +18,9 @@ export interface Column {
   isNullable: boolean;
 }
 
-/** A file format for a sequence of items. */
 export interface Format {
   /** True when all values, also numbers, are texts, and an empty field means null. */
   hasOnlyTexts: boolean;
-  /** The text before the first item. */
   head(columns: Column[]): string;
   write(columns: Column[], items: readonly object[]): string;
   /**

@@ -1,5 +1,6 @@
 import { styleText } from 'node:util';
 import { type Command, CommanderError, InvalidArgumentError } from 'commander';
+import type { Contents } from '../backup/tables.ts';
 import { startFailure } from '../process/start-failure.ts';
 
 /** Exit codes. A signal ends a command with 128 plus the signal's number. */
@@ -27,7 +28,6 @@ export function show(
 /** The option of every command that prints a result. */
 export const json = ['--json', 'print JSON, and nothing else'] as const;
 
-/** Appends examples to a command's help. */
 export function withExamples(command: Command, ...examples: string[]): Command {
   return command.addHelpText('after', () =>
     ['', heading('Examples:'), ...examples.map((one) => `  ${one}`)].join('\n'),
@@ -107,6 +107,14 @@ export function table(rows: Array<Record<string, unknown>>, whenEmpty: string): 
         .trimEnd(),
     )
     .join('\n');
+}
+
+/** The rows and checksums of copied tables. */
+export function rowsOf(contents: Contents[]): string {
+  return table(
+    contents.map(({ table, rows, sha256 }) => ({ table, rows, sha256: sha256.slice(0, 16) })),
+    '',
+  );
 }
 
 function cell(value: unknown): string {

@@ -33,7 +33,6 @@ export interface Imported {
 interface ImportOptions extends TransferObserver {
   /** True when numbers may be texts of digits. */
   isLenient?: boolean;
-  /** Checks the lines only. */
   dryRun?: boolean;
   /** The file's name, from which each line's idempotency key is derived; no keys when absent. */
   file?: string | undefined;

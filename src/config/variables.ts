@@ -1,6 +1,4 @@
-/** A variable of the configuration. */
 export interface Variable<Value> {
-  /** The default value. */
   default: Value;
   /** What it means, in a sentence. */
   desc: string;
@@ -12,7 +10,6 @@ export interface Variable<Value> {
   parse(text: string): Value;
 }
 
-/** Creates a kind of variable. */
 function kind<Value>(takes: string, parse: (text: string) => Value, isSecret = false) {
   return <Default extends Value | undefined>(value: Default, desc: string): Variable<Value | Default> => ({
     default: value,

@@ -35,10 +35,8 @@ interface QueueName {
   readonly operation: string;
 }
 
-/** A batch that is sent. */
 export interface SentBatch extends QueueName {
   readonly size: number;
-  /** The deadline of each input. */
   readonly deadlines: readonly Deadline[];
 }
 
@@ -56,7 +54,6 @@ export type Run<In, Out> = (inputs: In[], servedBy: (node: string) => void) => P
 
 export interface BatchOptions extends QueueName {
   observers?: readonly DatabaseObserver[];
-  /** Maximum number of inputs in a batch. */
   maxBatch: number;
   /** Maximum number of batches in flight, including slow ones that no longer block the next. */
   maxInFlight: number;

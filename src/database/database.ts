@@ -121,7 +121,6 @@ export class Database {
     return batches;
   }
 
-  /** The current state of all queues. */
   get queues(): QueueState[] {
     return this.#queues.map(({ state }) => state);
   }
@@ -234,7 +233,6 @@ export class Database {
   }
 }
 
-/** Retries work while another process takes over the embedded store. */
 function retryDuringTakeover<T>(work: () => Promise<T>): Promise<T> {
   const giveUpAt = performance.now() + 30_000;
   return retry(work, (error) => {

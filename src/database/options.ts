@@ -27,9 +27,7 @@ export type DatabaseOptions = Config['database'] & {
   prepared?: string | undefined;
   /** Where changes of the database's state are reported; nowhere when absent. */
   log?: Log | undefined;
-  /** Observers of round trips to the database. */
   observers?: readonly DatabaseObserver[];
-  /** How the embedded store is opened. */
   embedded?: Pick<EmbeddedOptions, 'evenRetired' | 'exclusive' | 'maxSilence'>;
   /** Called when the embedded store crashes. */
   onLost?: (error: Error) => void;

@@ -8,7 +8,6 @@ import type { FastifyInstance } from 'fastify';
 import { secretPrefix } from '../access/keys/secret.ts';
 import type { AppOptions } from '../app.ts';
 import type { Config } from '../config/config.ts';
-import { releasedVersion } from '../config/version.ts';
 import { Database, type DatabaseOptions } from '../database/database.ts';
 import { serviceUnavailable } from '../errors.ts';
 import { modelOf } from '../modules/mikro-orm.config.ts';
@@ -47,7 +46,6 @@ export interface ProcessOptions {
 /** Maximum number of connections in the kernel's accept queue; Linux allows 4096 by default. */
 const backlog = 4096;
 
-/** Serves in this process. */
 export async function serve(options: ProcessOptions): Promise<Service> {
   const { config, log, worker } = options;
   const telemetry = await openTelemetry(options, worker ? 'worker' : 'alone');
@@ -97,19 +95,9 @@ async function pluginsIn(path: string | undefined): Promise<NonNullable<AppOptio
   );
 }
 
-export function openTelemetry(options: ProcessOptions, role: TelemetryOptions['role']): Promise<Telemetry> {
-  const { config, log, output } = options;
-  return Telemetry.open({
-    version: releasedVersion(),
-    isMeasured: config.operations.port > 0,
-    role,
-    database: config.database.url ? 'postgres' : 'embedded',
-    hasTrustedDocuments: config.graphql.trustedDocuments !== undefined,
-    env: process.env,
-    log: log.logger,
-    output,
-    redactor: new Redactor(secretPrefix, config.keys.bootstrapKey),
-  });
+export function openTelemetry({ config, log, output }: ProcessOptions, role: TelemetryOptions['role']) {
+  const redactor = new Redactor(secretPrefix, config.keys.bootstrapKey);
+  return Telemetry.open({ config, role, log: log.logger, output, redactor });
 }
 
 /** Opens and migrates the database. A worker does not migrate, because its parent has done so. */

@@ -1,4 +1,5 @@
 import { Redactor } from '@animal-store/log/redactor';
+import { loadConfig } from '../../src/config/config.ts';
 import { Telemetry } from '../../src/runtime/telemetry/telemetry.ts';
 import { send } from './http.ts';
 import { bootstrapKey, type Env, freePort, type ServerProcess, type StartOptions, startServer } from './process.ts';
@@ -43,13 +44,9 @@ export async function allMetrics(): Promise<MetricDescription[]> {
 /** Opens the metrics of this process, without a service. */
 export function openTelemetry(role: 'alone' | 'parent' = 'alone'): Promise<Telemetry> {
   return Telemetry.open({
-    version: '1.0.0',
     redactor: new Redactor('ask_'),
-    isMeasured: true,
+    config: loadConfig({ OPERATIONS_PORT: '1' }),
     role,
-    database: 'embedded',
-    hasTrustedDocuments: false,
-    env: {},
     log: { info: () => undefined, warn: () => undefined },
     output: { dropped: 7 },
   });

@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers';
 import { ROOT_CONTEXT, SpanKind, TraceFlags, trace } from '@opentelemetry/api';
 import { loggingErrorHandler, setGlobalErrorHandler } from '@opentelemetry/core';
 import { SamplingDecision } from '@opentelemetry/sdk-trace';
+import { releasedVersion } from '../../src/config/version.ts';
 import { isTraced } from '../../src/runtime/telemetry/is-traced.ts';
 import { openTracing, samplerFromEnv } from '../../src/runtime/telemetry/tracing.ts';
 import { expect, test } from '../support/jest.ts';
@@ -77,7 +78,7 @@ test('the last spans are sent at the end; the log reports spans that the collect
       resolve();
     };
     const env = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '1' };
-    tracing = withEnv(env, () => openTracing('1.2.3', { info: note, warn: note }));
+    tracing = withEnv(env, () => openTracing({ info: note, warn: note }));
   });
   tracing.tracer.startSpan('first').end();
   await lost;
@@ -85,7 +86,8 @@ test('the last spans are sent at the end; the log reports spans that the collect
   await tracing.sendLastSpans();
   expect(lines).toEqual(['spans cannot be sent and are lost']);
   expect(bodies).toEqual([expect.stringContaining('first'), expect.stringContaining('second')]);
-  for (const part of ['service.name', 'animal-store', 'service.version', '1.2.3']) expect(bodies[1]).toContain(part);
+  for (const part of ['service.name', 'animal-store', 'service.version', releasedVersion()])
+    expect(bodies[1]).toContain(part);
   collector.close();
   setGlobalErrorHandler(loggingErrorHandler());
 });

@@ -62,7 +62,6 @@ export class Workers<Shared> {
     return !this.#hasGivenUp && ends.every(Boolean);
   }
 
-  /** The number of workers that are up. */
   get up(): number {
     return this.#slots.filter(({ isUp }) => isUp).length;
   }

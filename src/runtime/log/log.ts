@@ -1,23 +1,18 @@
 import { hostname } from 'node:os';
 import { addressOf } from '@animal-store/log/redactor';
 import type { FastifyPluginAsync } from 'fastify';
-import { type DestinationStream, type LevelWithSilent, type Logger, pino } from 'pino';
+import { type DestinationStream, type Logger, pino } from 'pino';
+import type { Config } from '../../config/config.ts';
 
 /** Settings that can be changed while the service runs. */
-export interface LogSettings {
-  level: LevelWithSilent;
-  /** The share of successful requests to log, from 0 to 1. */
-  sample: number;
-}
+export type LogSettings = Pick<Config['log'], 'level' | 'sample'>;
 
 /** The log of a process: JSON lines. */
 export class Log {
-  /** Called after a change. */
   onChange: ((settings: LogSettings) => void) | undefined;
   readonly logger: Logger;
   /** The members of every line, as JSON. */
   readonly base: string;
-  /** The share of successful requests to log. */
   sample: number;
 
   /**
@@ -37,7 +32,7 @@ export class Log {
   }
 
   get settings(): LogSettings {
-    return { level: this.logger.level as LevelWithSilent, sample: this.sample };
+    return { level: this.logger.level as LogSettings['level'], sample: this.sample };
   }
 
   /** Child loggers, like Fastify's, inherit the level. */

@@ -1,4 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify';
+import { releasedVersion } from '../../config/version.ts';
 import { withTimeout } from '../with-timeout.ts';
 import type { ClusterMetrics } from './cluster-metrics.ts';
 import { isTraced } from './is-traced.ts';
@@ -7,14 +8,8 @@ import type { Observers } from './observers.ts';
 import type { TraceOptions } from './traces.ts';
 
 export interface TelemetryOptions extends TraceOptions {
-  /** Whether metrics are enabled. */
-  isMeasured: boolean;
   /** `alone` serves without workers. */
   role: 'alone' | 'worker' | 'parent';
-  /** The kind of database. */
-  database: 'embedded' | 'postgres';
-  /** OpenTelemetry's variables. */
-  env: NodeJS.ProcessEnv;
   output: { readonly dropped: number };
 }
 
@@ -23,7 +18,6 @@ const lastSpans = 1500;
 
 /** Metrics and traces of this process. Both are off by default, and then their code is not loaded. */
 export class Telemetry {
-  /** The observers to notify. */
   readonly observers: Observers = { requests: [], operations: [], databases: [] };
   /** Undefined when they are off. */
   metrics: Metrics | undefined;
@@ -36,17 +30,17 @@ export class Telemetry {
 
   static async open(options: TelemetryOptions): Promise<Telemetry> {
     const telemetry = new Telemetry();
-    const { role, env, log, isMeasured } = options;
+    const { role, log, config } = options;
     const onUnknown = (exporter: string) => log.warn({ exporter }, 'OTEL_TRACES_EXPORTER: only otlp is known here');
-    if (role !== 'parent' && isTraced(env, onUnknown)) {
+    if (role !== 'parent' && isTraced(process.env, onUnknown)) {
       const { traceTo } = await import('./traces.ts');
       telemetry.#sendLastSpans = traceTo(telemetry.observers, options);
     }
-    if (isMeasured) await telemetry.#measure(options);
+    if (config.operations.port > 0) await telemetry.#measure(options);
     return telemetry;
   }
 
-  async #measure({ version, role, database, output }: TelemetryOptions): Promise<void> {
+  async #measure({ role, config, output }: TelemetryOptions): Promise<void> {
     const [{ Metrics }, { measure }, { measureProcess }, { ClusterMetrics, reportToParent }] = await Promise.all([
       import('./metrics.ts'),
       import('./measure.ts'),
@@ -55,8 +49,15 @@ export class Telemetry {
     ]);
     const metrics = new Metrics();
     this.metrics = metrics;
+    const database = config.database.url ? 'postgres' : 'embedded';
     const labels = ['version', 'node', 'database'];
-    metrics.gauge('animal_store_info', 'Always 1.', () => [[1, version, process.version, database]], labels, 'max');
+    metrics.gauge(
+      'animal_store_info',
+      'Always 1.',
+      () => [[1, releasedVersion(), process.version, database]],
+      labels,
+      'max',
+    );
     const help = 'Log lines that could not be written.';
     metrics.counter('animal_store_log_lines_dropped_total', help, [], () => [[output.dropped]]);
     this.#endMeasurements = measureProcess(metrics);

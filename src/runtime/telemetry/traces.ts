@@ -14,6 +14,7 @@ import {
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import type { Logger } from 'pino';
 import type { CallContext, RequestTrace } from '../../call-context.ts';
+import type { Config } from '../../config/config.ts';
 import type { DatabaseObserver } from '../../database/database.ts';
 import { type ErrorCode, httpStatusOf } from '../../errors.ts';
 import { codeLabel, methodLabel, other, routeLabel } from './labels.ts';
@@ -21,10 +22,7 @@ import type { Observers, OperationObserver, RequestObserver } from './observers.
 import { openTracing } from './tracing.ts';
 
 export interface TraceOptions {
-  /** The version of this release. */
-  version: string;
-  /** Whether only registered GraphQL documents may run. */
-  hasTrustedDocuments: boolean;
+  config: Config;
   log: Pick<Logger, 'info' | 'warn'>;
   /** Removes keys from paths. */
   redactor: Redactor;
@@ -32,9 +30,9 @@ export interface TraceOptions {
 
 /** Makes spans of requests, operations and round trips. @returns a function that sends the last spans */
 export function traceTo(observers: Observers, options: TraceOptions): () => Promise<void> {
-  const { tracer, sendLastSpans } = openTracing(options.version, options.log);
+  const { tracer, sendLastSpans } = openTracing(options.log);
   observers.requests.push(requestSpans(tracer, options));
-  observers.operations.push(operationSpans(tracer, options.hasTrustedDocuments));
+  observers.operations.push(operationSpans(tracer, options.config.graphql.trustedDocuments !== undefined));
   observers.databases.push(databaseSpans(tracer));
   return sendLastSpans;
 }

@@ -13,6 +13,7 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
+import { releasedVersion } from '../../config/version.ts';
 import type { Log } from '../../database/options.ts';
 
 /** The service's name, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES has another. */
@@ -21,7 +22,8 @@ const name = 'animal-store';
 const linkCountLimit = 256;
 
 /** Sends spans to a collector, as OpenTelemetry's standard variables say. */
-export function openTracing(version: string, log: Log) {
+export function openTracing(log: Log) {
+  const version = releasedVersion();
   const losses = new Incident({
     onStart: (fields) => log.warn(fields, 'spans cannot be sent and are lost'),
     onEnd: (ms, batches) => log.info({ ms, batches }, 'spans are no longer lost'),

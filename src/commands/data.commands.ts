@@ -20,7 +20,6 @@ interface Flags {
 
 const collectionArgument = ['[collection]', 'which items; the first collection when omitted'] as const;
 
-/** Registers `seed`, `export` and `import`. */
 export function dataCommands(program: Command): void {
   const format = () =>
     new Option('--format <format>', 'by the name of the file, else ndjson').choices(Object.keys(formats));
@@ -140,10 +139,16 @@ async function runTransfer(
     note(`line ${line}: ${printable(reason)}`);
   };
   try {
-    await withCollection(name, async (collection, maxLength) => {
+    const { withDatabase } = await import('./context.ts');
+    const { modules } = await import('../modules/modules.ts');
+    await withDatabase(async (database, { env, http }) => {
+      const collections = openModules(modules, database, env).flatMap(({ collections = [] }) => collections);
+      const collection = collections.find((one) => name === undefined || one.name === name);
+      const names = collections.map((one) => one.name).join(', ');
+      if (!collection) throw new Error(`There is no collection ${name}; the collections are: ${names}.`);
       const began = performance.now();
       const observer = { signal, progress: (items: number) => progress.show('items', items), refused };
-      const { result, items, text, stream, failure } = await work(collection, observer, maxLength);
+      const { result, items, text, stream, failure } = await work(collection, observer, http.bodyLimit);
       const ms = Math.round(performance.now() - began);
       const perSecond = Math.round(items / (Math.max(1, ms) / 1000));
       show({ ...result, ms, perSecond }, flags, `${text} in ${(ms / 1000).toFixed(1)} s: ${perSecond}/s`, stream);
@@ -157,20 +162,6 @@ async function runTransfer(
     progress.clear();
     if (signal.aborted) note(`interrupted: ${interrupted}`);
   }
-}
-
-async function withCollection(
-  name: string | undefined,
-  work: (collection: Collection, maxLength: number) => Promise<void>,
-): Promise<void> {
-  const [{ withDatabase }, { modules }] = await Promise.all([import('./context.ts'), import('../modules/modules.ts')]);
-  await withDatabase((database, config) => {
-    const collections = openModules(modules, database, config.env).flatMap(({ collections = [] }) => collections);
-    const found = collections.find((one) => name === undefined || one.name === name);
-    if (found) return work(found, config.http.bodyLimit);
-    const names = collections.map((one) => one.name).join(', ');
-    throw new Error(`There is no collection ${name}; the collections are: ${names}.`);
-  });
 }
 
 function idFrom(text: string): Int64 {

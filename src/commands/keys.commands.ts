@@ -15,7 +15,6 @@ interface Flags {
 
 const id = ['<id>', 'as in the list', whole(0, 2 ** 31 - 1)] as const;
 
-/** Creates the `keys` commands. */
 export function keyCommands(): Command {
   const group = new Command('keys').description('issue, list, rotate and revoke API keys; the service may run');
 
