@@ -2,6 +2,7 @@
 
 import { getIntrospectionQuery } from 'graphql';
 import { sql, stock, together, whileReadsFail } from '../support/database-access.ts';
+import { openStream } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';
 import type { HttpResponse } from '../support/http.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
@@ -85,6 +86,7 @@ describe('the unit is one per operation and one per animal:', () => {
       'a connection of three',
       `{ petsConnection(first: 5) { edges { node { ${ids(6)} } } nodes { ${ids(6)} } } }`,
     ],
+    [4 + 20, 'a connection whose size is null', `{ petsConnection(first: null) { nodes { ${ids(11)} } } }`],
     [2 + 1, 'an animal found', `{ pet(id: 1) { ...F } } fragment F on Pet { ${ids(11)} }`],
     [0, 'a field that is skipped', '{ pets @skip(if: true) { id } }'],
     [1, 'the standard introspection', getIntrospectionQuery()],
@@ -105,6 +107,17 @@ describe('the unit is one per operation and one per animal:', () => {
     const reader = await client('read');
     expect(await costOf(reader, () => rest(reader, '/v1/pets', { method: 'POST', json: newPet }))).toBe(0);
     expect(await costOf(reader, () => graphqlText(reader, { query: create }))).toBe(0);
+  });
+});
+
+test('a subscription costs one, and each animal of a page one', async () => {
+  await stock(store.database, 3);
+  await onNewMinute(100, async (node) => {
+    const query = 'subscription { petAdded(after: "0") { id } }';
+    const stream = await openStream(node, { body: { query } });
+    await stream.until(3);
+    stream.close();
+    expect(await probe(node)).toBe(100 - 1 - 3 - 1);
   });
 });
 

@@ -11,8 +11,8 @@ import { sql } from '../support/database-access.ts';
 import { openStream } from '../support/events.ts';
 import { newFolder } from '../support/folder.ts';
 import { graphqlText } from '../support/graphql.ts';
-import { afterAll, describe, expect, test } from '../support/jest.ts';
-import { forgetFields } from '../support/resolvers.ts';
+import { describe, expect, test } from '../support/jest.ts';
+import { fieldsForAll } from '../support/resolvers.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
 import { type Checkup, CheckupEntity } from './checkups/checkup.entity.ts';
@@ -45,8 +45,8 @@ describeHere('checkups', () => {
     for (const name of ['Rex', 'Bello']) await send('POST', '/v1/pets', { name, categoryId: 1 });
     [rex, bello] = (await send('GET', '/v1/pets')).json.map(({ id }: { id: number }) => id);
   };
+  fieldsForAll({ Pet: ['checkups'], Checkup: ['pet'] });
   const store = storeForAll({}, addPets, { more: [checkupsModule] });
-  afterAll(() => forgetFields({ Pet: ['checkups'], Checkup: ['pet'] }));
 
   const send = (method: string, path: string, json?: object, headers = {}) =>
     rest(store, path, { method, json, headers });

@@ -13,9 +13,9 @@ import { validator } from '../../src/validation/validator.ts';
 import { sql, stock } from '../support/database-access.ts';
 import { openStream } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';
-import { afterAll, describe, expect, test } from '../support/jest.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { eventually } from '../support/process.ts';
-import { forgetFields } from '../support/resolvers.ts';
+import { fieldsForAll } from '../support/resolvers.ts';
 import { rest } from '../support/rest.ts';
 import { onNode, type ServiceNode, storeForAll } from '../support/store.ts';
 
@@ -48,8 +48,8 @@ const relations: Module = {
   open: ({ database }) => ({ resolvers: [new FriendsResolver(new PetService(database))] }),
 };
 
+fieldsForAll({ Pet: ['friend', 'friends', 'beyond'] });
 const store = storeForAll({}, () => stock(store.database, 5), { more: [relations] });
-afterAll(() => forgetFields({ Pet: ['friend', 'friends', 'beyond'] }));
 
 test('relations are resolved on every level', async () => {
   const { data } = await graphqlText(store, {

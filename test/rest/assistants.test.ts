@@ -5,9 +5,9 @@ import { citusLayout } from '../support/citus.ts';
 import { operations } from '../support/contract.ts';
 import { sql } from '../support/database-access.ts';
 import { send } from '../support/http.ts';
-import { afterAll, beforeEach, describe, expect, test } from '../support/jest.ts';
+import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { eventually } from '../support/process.ts';
-import { forgetFields } from '../support/resolvers.ts';
+import { fieldsForAll } from '../support/resolvers.ts';
 import { rest } from '../support/rest.ts';
 import { onNode, type Store, storeForAll } from '../support/store.ts';
 
@@ -266,7 +266,7 @@ describe('a request', () => {
   const ended: RequestObserver['ended'] = ({ id, originalUrl, caller }, { statusCode }, end) =>
     lines.push([id, originalUrl, caller?.id, statusCode, end.isAnswered, { face: end.face, id: end.id }]);
   const observers = { requests: [{ ended }], operations: [], databases: [] };
-  afterAll(() => forgetFields({ Pet: ['checkups'], Checkup: ['pet'] }));
+  fieldsForAll({ Pet: ['checkups'], Checkup: ['pet'] });
   const more = storeForAll({ MCP: 'true' }, undefined, { more: [toysModule, checkupsModule], observers });
 
   test('log a call twice: as the operation, and as the request to /mcp', async () => {

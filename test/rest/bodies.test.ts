@@ -1,7 +1,7 @@
 import { graphqlText } from '../support/graphql.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { type RestResponse, rest } from '../support/rest.ts';
-import { storeForAll } from '../support/store.ts';
+import { onNode, storeForAll } from '../support/store.ts';
 
 /** The edge table of bodies as text that JSON.parse alone would lose, alter or fail on. */
 
@@ -107,6 +107,16 @@ test.each<[string, (poison: string) => string]>([
 test('the members inside __proto__ are no members of the animal', async () => {
   const { json } = await post('{"__proto__":{"name":"Rex","categoryId":1}}');
   expect(json).toEqual(refused('name is required; categoryId is required.'));
+});
+
+test('large bodies one after the other do not use up the memory for them', async () => {
+  // The memory is that of 64 such bodies.
+  await onNode(store, { BODY_LIMIT_BYTES: '70000' }, async (node) => {
+    for (let time = 1; time <= 65; time += 1) {
+      const { status } = await rest(node, '/v1/pets', { method: 'POST', body: rex.padEnd(70_000) });
+      expect([time, status]).toEqual([time, 201]);
+    }
+  });
 });
 
 test('201 has no Location', async () => {

@@ -1,18 +1,43 @@
+import { afterAll, beforeAll } from './jest.ts';
+
+type FieldsByType = Record<string, string[]>;
+
+/** What `forgetFields` has removed. A module declares its fields once, when the first test file imports it. */
+let forgotten: any[] = [];
+
 /**
- * Removes fields that `@FieldResolver` has added to types. type-graphql keeps declarations for the whole process, and
- * other test files run in it after this one.
+ * The fields that the modules of a file add to types with `@FieldResolver`. Call it before the store opens: another file
+ * may have imported the same modules before.
  */
-export function forgetFields(namesByType: Record<string, string[]>): void {
-  const { TypeGraphQLMetadataStorage: storage } = globalThis as any;
-  const has = (type: unknown, name: string) => {
-    const named = storage.objectTypes.find(({ target }: { target: unknown }) => target === type);
-    return namesByType[named?.name]?.includes(name);
-  };
-  const typeOf = (resolver: unknown) =>
-    storage.resolverClasses.find(({ target }: { target: unknown }) => target === resolver)?.getObjectType?.();
-  storage.fieldResolvers = storage.fieldResolvers.filter((one: any) => !has(typeOf(one.target), one.methodName));
+export function fieldsForAll(names: FieldsByType): void {
+  beforeAll(() => {
+    const { storage, has, typeOf } = storageWith(names);
+    const isWanted = (one: any) => has(typeOf(one.target), one.methodName);
+    storage.fieldResolvers.push(...forgotten.filter(isWanted));
+    forgotten = forgotten.filter((one) => !isWanted(one));
+  });
+  afterAll(() => forgetFields(names));
+}
+
+/** type-graphql keeps declarations for the whole process, and other test files run in it after this one. */
+export function forgetFields(names: FieldsByType): void {
+  const { storage, has, typeOf } = storageWith(names);
+  const isForgotten = (one: any) => has(typeOf(one.target), one.methodName);
+  forgotten.push(...storage.fieldResolvers.filter(isForgotten));
+  storage.fieldResolvers = storage.fieldResolvers.filter((one: any) => !isForgotten(one));
   const isKept = ({ target, name }: { target: unknown; name: string }) => !has(target, name);
   storage.fields = storage.fields.filter(isKept);
   for (const [target, fields] of storage.fieldsCache) storage.fieldsCache.set(target, fields.filter(isKept));
   for (const type of storage.objectTypes) type.fields = type.fields?.filter(isKept);
+}
+
+function storageWith(names: FieldsByType) {
+  const { TypeGraphQLMetadataStorage: storage } = globalThis as any;
+  const has = (type: unknown, name: string) => {
+    const named = storage.objectTypes.find(({ target }: { target: unknown }) => target === type);
+    return names[named?.name]?.includes(name) === true;
+  };
+  const typeOf = (resolver: unknown) =>
+    storage.resolverClasses.find(({ target }: { target: unknown }) => target === resolver)?.getObjectType?.();
+  return { storage, has, typeOf };
 }
