@@ -3,6 +3,7 @@ import { alerts } from './alerts.ts';
 import { citusReference, citusShards } from './citus.ts';
 import { type Drill, Missing, Resources } from './drill.ts';
 import { failover } from './failover.ts';
+import { attacked } from './faults/attacked.ts';
 import { clock } from './faults/clock.ts';
 import { crowded } from './faults/crowded.ts';
 import { databasePaused, databaseRestarted } from './faults/database.ts';
@@ -34,6 +35,7 @@ const programs: Record<string, Drill[]> = {
     overload,
     rush,
     crowded,
+    attacked,
     locked,
     vanishing,
     diskFull,

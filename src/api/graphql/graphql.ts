@@ -102,13 +102,13 @@ function sendOutcome(outcome: Outcome, { request, reply, call, accepted }: Graph
   // its waiting time.
   const isPartial = data != null && mediaType === mediaTypes.response;
   if (!canRetry || isPartial) request.meter?.withdrawRefusal();
-  const text = JSON.stringify({ errors: outcome.errors, data, extensions });
-  if (accepted.prefersEvents && status < 400 && !request.meter?.refusal) return sendFramed(reply, text);
+  const result = { errors: outcome.errors, data, extensions };
+  if (accepted.prefersEvents && status < 400 && !request.meter?.refusal) return sendFramed(reply, result);
   for (const [name, value] of headers) reply.header(name, value);
   if (call.isReplay) reply.header('idempotent-replayed', 'true');
   const seconds = Math.max(0, ...errors.map(({ extensions }) => Number(extensions?.retryAfter ?? 0)));
   if (seconds > 0 && canRetry) reply.header('retry-after', `${seconds}`);
-  return reply.code(status).type(mediaType).send(text);
+  return reply.code(status).type(mediaType).serializer(JSON.stringify).send(result);
 }
 
 /**
@@ -121,9 +121,10 @@ function isRetrySafe({ operation, errors }: Outcome): boolean {
 }
 
 /** Sends a single result as a stream, which no cache may keep. */
-function sendFramed(reply: FastifyReply, result: string): FastifyReply {
+function sendFramed(reply: FastifyReply, result: object): FastifyReply {
   reply.contentTag = null;
-  return reply.headers(streamHeaders).type(serverSentEvents.mediaType).send(asOnlyEvent(result));
+  reply.headers(streamHeaders).type(serverSentEvents.mediaType);
+  return reply.serializer((one: object) => asOnlyEvent(JSON.stringify(one))).send(result);
 }
 
 /**
@@ -139,7 +140,7 @@ function sendGraphQLError(error: unknown, request: FastifyRequest, reply: Fastif
   reply.headers(failure.headers);
   const { prefersEvents, mediaType = mediaTypes.json } = acceptedIn(request);
   if (prefersEvents && (failure.status === 401 || failure.status === 403)) {
-    sendFramed(reply, JSON.stringify({ errors: [toFormatted(failure)] }));
+    sendFramed(reply, { errors: [toFormatted(failure)] });
     return;
   }
   const isUnprocessable = isOfRequest && error.isUnprocessable && mediaType === mediaTypes.response;

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import type { CallContext, RequestTrace } from '../../call-context.ts';
@@ -140,6 +141,15 @@ export const lifecycle = fastifyPlugin<{ timeout: number; observers: RequestObse
     });
 
     app.decorate('unsent', new MemoryBudget('answers', maxUnsentBytes));
+    // The database can answer many requests at once. Large answers are made one after another, so that others are served in
+    // between, and beyond the limit at most one is in memory.
+    let pause: Promise<void> | undefined;
+    const proceed = (next: () => void): void => void (pause ? pause.then(() => proceed(next)) : next());
+    app.addHook('preSerialization', (_request, _reply, payload, done) => {
+      // A character has up to six bytes in JSON.
+      if (pause && roomAfter(payload, largeBodyBytes / 6) < 0) proceed(() => done(null, payload));
+      else done(null, payload);
+    });
     app.addHook('onSend', (request, reply, payload, done) => {
       // When it drains, Node closes only idle connections, and would wait for the keep-alive timeout of active ones.
       if (app.isDraining || isUnread(request)) reply.header('connection', 'close');
@@ -147,12 +157,28 @@ export const lifecycle = fastifyPlugin<{ timeout: number; observers: RequestObse
       if (reply.statusCode === 405) reply.header('allow', `${app.allowedMethods.of(request)?.join(', ')}`);
       // A Buffer is a file, which all of its answers share.
       const isLarge = typeof payload === 'string' && payload.length > largeBodyBytes;
-      if (isLarge) app.unsent.hold(Buffer.byteLength(payload), reply.raw, request.call.isWrite);
+      if (!isLarge) return done(null, payload);
+      pause ??= serveOthers().then(() => {
+        pause = undefined;
+      });
+      app.unsent.hold(Buffer.byteLength(payload), reply.raw, request.call.isWrite);
       done(null, payload);
     });
   },
   { name: 'lifecycle' },
 );
+
+/** Ends after a few turns of the event loop, because each of them accepts one connection only (libuv, `uv__server_io`). */
+async function serveOthers(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await nextTurn();
+}
+
+/** @returns what the texts in a value leave of `room` characters; negative when they are longer */
+function roomAfter(value: unknown, room: number): number {
+  if (typeof value === 'string') return room - value.length;
+  if (typeof value !== 'object' || value === null) return room;
+  return Object.values(value).reduce<number>((left, member) => (left < 0 ? left : roomAfter(member, left)), room);
+}
 
 /** Closes a connection (RFC 9112 section 9.3.2 allows it), because refusals would wait in memory, too. */
 function cutOff(socket: Socket): void {

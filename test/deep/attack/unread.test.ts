@@ -53,6 +53,30 @@ test.each(['text/event-stream', 'multipart/mixed;subscriptionSpec=1.0'])(
   },
 );
 
+test.each(['application/json', 'text/event-stream'])(
+  'large answers of %s that are due at once are made one after another, and others are served in between',
+  async (accept) => {
+    await stockNames(store.database, Array(100).fill(name));
+    let turns = 0;
+    let isOver = false;
+    const countTurns = () => {
+      turns += 1;
+      if (!isOver) setImmediate(countTurns);
+    };
+    countTurns();
+    const headers = { authorization: `Bearer ${store.key}`, accept, 'accept-encoding': 'identity' };
+    const payload = { query: '{ pets(limit: 100) { name } }' };
+    const answers = Array.from({ length: 8 }, async () => {
+      const { statusCode } = await store.app.inject({ method: 'POST', url: '/graphql', headers, payload });
+      return { statusCode, turns };
+    });
+    const seen = await Promise.all(answers);
+    isOver = true;
+    expect(seen.map(({ statusCode }) => statusCode)).toEqual(Array(8).fill(200));
+    expect(new Set(seen.map((one) => one.turns)).size).toBe(8);
+  },
+);
+
 const metered = nodeForAll(store, { QUOTA_PER_MINUTE: '100000' });
 
 test('SECURITY.md says what the largest answer is, and what it costs', async () => {

@@ -87,7 +87,7 @@ export function requests(): string[] {
 }
 
 /** Polls the health of a service on new connections. */
-class HealthProbe {
+export class HealthProbe {
   #slowest = 0;
   #isStopped = false;
   readonly #polling: Promise<void>;
