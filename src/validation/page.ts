@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { type Int64, int64 } from './int64.ts';
+import type { Int64 } from './int64.ts';
 import { int64Schema, withDefault } from './schemas.ts';
 
 /** How many items a page may hold. */
@@ -47,12 +47,6 @@ export function pageQueryMembers(noun: string) {
       int64Schema({ description: `Return only ${noun}s after this one: the id of the last ${noun} seen.` }),
     ),
   };
-}
-
-/** Documents the id in a path, which stays text. Nothing validates it: an id that is not an int64 is a 404. */
-export function idSchema<Name extends string>(name: Name, noun: string) {
-  const id = int64Schema({ description: `Identifier of the ${noun}, up to ${int64.max}.`, examples: [1] });
-  return Type.Unsafe<Record<Name, string>>(Type.Object({ [name]: id }));
 }
 
 /**

@@ -1,5 +1,5 @@
 import { type Static, type TProperties, type TSchema, Type } from 'typebox';
-import type { Int64 } from './int64.ts';
+import { type Int64, int64 } from './int64.ts';
 
 /** int64 on the wire: a JSON integer, exact to the last digit. */
 export function int64Schema(options: { description: string; examples?: number[] }) {
@@ -87,4 +87,10 @@ export function use<Schema extends Required>(schema: Schema, description: string
 /** A member that clients may omit; for the service it is always present. */
 export function withDefault<Schema extends TSchema>(schema: Schema, value: Static<Schema>): Schema {
   return Type.Optional({ ...schema, default: value }) as unknown as Schema;
+}
+
+/** Documents the id in a path, which stays text. Nothing validates it: an id that is not an int64 is a 404. */
+export function idSchema<Name extends string>(name: Name, noun: string) {
+  const id = int64Schema({ description: `Identifier of the ${noun}, up to ${int64.max}.`, examples: [1] });
+  return Type.Unsafe<Record<Name, string>>(Type.Object({ [name]: id }));
 }

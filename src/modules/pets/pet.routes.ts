@@ -2,7 +2,7 @@ import type { Routes } from '../../api/http/bodies.ts';
 import { failure, pageOf, success } from '../../api/rest/documented-responses.ts';
 import { orNotFound, sendPage } from '../../api/rest/responses.ts';
 import { int64FromText } from '../../validation/int64.ts';
-import { idSchema } from '../../validation/page.ts';
+import { idSchema } from '../../validation/schemas.ts';
 import { newPetSchema, petQuerySchema, petSchema } from './pet.schemas.ts';
 import type { PetService } from './pet.service.ts';
 import { getPetDeprecation, getPetRemovalDay } from './pet.types.ts';

@@ -2,8 +2,7 @@ import type { Routes } from '../../../src/api/http/bodies.ts';
 import { failure, pageOf, success } from '../../../src/api/rest/documented-responses.ts';
 import { orNotFound, sendPage } from '../../../src/api/rest/responses.ts';
 import { int64FromText } from '../../../src/validation/int64.ts';
-import { idSchema } from '../../../src/validation/page.ts';
-import { removalSchema } from '../../../src/validation/schemas.ts';
+import { idSchema, removalSchema } from '../../../src/validation/schemas.ts';
 import type { Checkups } from './checkup.entity.ts';
 import { checkupChangeSchema, checkupQuerySchema, checkupSchema, newCheckupSchema } from './checkup.schemas.ts';
 

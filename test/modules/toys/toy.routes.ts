@@ -2,7 +2,7 @@ import type { Routes } from '../../../src/api/http/bodies.ts';
 import { failure, pageOf, success } from '../../../src/api/rest/documented-responses.ts';
 import { orNotFound, sendPage } from '../../../src/api/rest/responses.ts';
 import { int64FromText } from '../../../src/validation/int64.ts';
-import { idSchema } from '../../../src/validation/page.ts';
+import { idSchema } from '../../../src/validation/schemas.ts';
 import type { Toys } from './toy.entity.ts';
 import { newToySchema, toyQuerySchema, toySchema } from './toy.schemas.ts';
 import { getToyDeprecation } from './toy.types.ts';
