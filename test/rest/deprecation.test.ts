@@ -62,7 +62,8 @@ test('only calls of getPet are counted as such', async () => {
   const { id, key } = await store.keys.issue({ name: 'shop' });
   // A node writes its counts when it is closed.
   await onNode({ ...store, key }, {}, async (node) => {
-    for (const path of [`/v1/pets/${rex.id}`, '/v1/pets/0', '/v1/pets/', '/v1/pets/?x', '/v1/pets']) await rest(node, path);
+    for (const path of [`/v1/pets/${rex.id}`, '/v1/pets/0', '/v1/pets/', '/v1/pets/?x', '/v1/pets'])
+      await rest(node, path);
     await rest(node, '/v1/pets/', { method: 'OPTIONS' });
   });
   const counted = await sql(store.database, 'select operation, calls from deprecated_call where key_id = $1', [id]);
