@@ -89,18 +89,6 @@ describe('a subscription', () => {
   });
 });
 
-test('a subscription that the database cannot begin gets a status, so that its client tries again', async () => {
-  const stream = await whileReadsFail(store.database, '57P03', () => following());
-  await stream.ended;
-  const { message, extensions } = JSON.parse(stream.text).errors[0];
-  expect([stream.status, stream.headers['retry-after'], message, extensions]).toEqual([
-    503,
-    '1',
-    'The database cannot be reached; try again shortly.',
-    { code: 'SERVICE_UNAVAILABLE', status: 503, retryAfter: 1 },
-  ]);
-});
-
 test('of clients that never read, those beyond 64 MiB are cut before their page is made', async () => {
   const before = store.app.subscriptions.delivered;
   const copies = Array.from({ length: 48 }, (_, at) => `c${at}: name`).join(' ');
