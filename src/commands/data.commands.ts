@@ -74,7 +74,7 @@ export function dataCommands(program: Command): void {
     .option(...json)
     .action((name: string | undefined, flags: Flags) => {
       const { input, format = formatOf(input), again = false, dryRun = false } = flags;
-      const interrupted = 'the lines added so far stay; the same command continues';
+      const interrupted = `the lines added so far stay${again ? '' : '; the same command continues'}`;
       return runTransfer(name, flags, interrupted, async (collection, observer, maxLength) => {
         const { importFile } = await import('./transfer.ts');
         const options = { ...observer, format: formats[format], again, dryRun, maxLength };

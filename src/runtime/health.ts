@@ -31,7 +31,7 @@ export function readiness({ app, database, quota, worker }: ReadinessOptions): C
     if (worker && !worker.state?.hasStarted) throw serviceUnavailable('The workers are starting.');
     await checkOnce();
     const { up = 1, count = 1 } = worker?.state ?? {};
-    // Neither is a failure: without Redis every node counts for itself, and without a worker the others serve.
+    // Neither is a failure: without Redis every process counts for itself, and without a worker the others serve.
     return {
       ...(up < count && { workers: `${up} of ${count}` }),
       ...(quota?.isShared === false && { quotas: 'per node: Redis cannot be used' }),

@@ -30,7 +30,7 @@ test('while Redis does not respond, this process counts, and the log has one lin
   expect((await limiter.penalty('a', 7)).consumedPoints).toBe(7);
   expect((await limiter.penalty('a', 7)).consumedPoints).toBe(14);
   expect(redis.isShared).toBe(false);
-  expect(lines).toEqual(['Redis cannot be used: every node counts quotas for itself']);
+  expect(lines).toEqual(['Redis cannot be used: every process counts quotas for itself']);
   redis.close();
   for (const socket of sockets) socket.destroy();
   silent.close();

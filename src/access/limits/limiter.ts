@@ -111,7 +111,7 @@ export class CountingInRedis implements LimiterStore {
   }
 
   #fail(err: unknown): void {
-    if (!this.#isFailing) this.log.warn({ err }, 'Redis cannot be used: every node counts quotas for itself');
+    if (!this.#isFailing) this.log.warn({ err }, 'Redis cannot be used: every process counts quotas for itself');
     this.#isFailing = true;
   }
 
