@@ -10,14 +10,18 @@ import { linesOf, startWorkers } from '../../support/workers.ts';
 /** A log that cannot be written affects neither requests nor the shutdown. */
 const database = databaseForEach();
 
-/** Sends requests on so many connections, one at least for each worker. Each has a log line of some 350 characters. */
+/** Sends requests on so many connections at a time, one at least for each worker. Each has a log line of 350 characters. */
 async function request(server: ServerProcess, count: number, connections: number): Promise<void> {
   // A public route, because under load others may be refused and their connection closed.
   const one = `GET /livez HTTP/1.1\r\nHost: store.example\r\nX-Request-Id: sample\r\nUser-Agent: ${'x'.repeat(128)}\r\n\r\n`;
   const last = one.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n');
-  const bytes = one.repeat(count / connections - 1) + last;
-  const responses = await Promise.all(Array.from({ length: connections }, () => exchange(server, bytes)));
-  expect(responses.flat().map(({ status }) => status)).toEqual(Array(count).fill(200));
+  // A connection with more unanswered requests is closed.
+  const atOnce = 50;
+  const bytes = one.repeat(atOnce - 1) + last;
+  for (let sent = 0; sent < count; sent += connections * atOnce) {
+    const responses = await Promise.all(Array.from({ length: connections }, () => exchange(server, bytes)));
+    expect(responses.flat().map(({ status }) => status)).toEqual(Array(connections * atOnce).fill(200));
+  }
 }
 
 const drained = { code: 0, signal: null, stderr: '' };

@@ -18,12 +18,13 @@ async function log({ operations }: MeasuredServer, request: Partial<HttpRequest>
 const put = (server: MeasuredServer, settings: unknown) =>
   log(server, { method: 'PUT', headers, body: JSON.stringify(settings) });
 
-/** Sends this many requests without a key, 50 on a connection, as many as may be unanswered. */
+/** Sends this many requests without a key, fifty on each connection: one with more unanswered requests is closed. */
 async function request(server: ServerProcess, path: string, times: number): Promise<void> {
   const one = `GET ${path} HTTP/1.1\r\nHost: store.example\r\n\r\n`;
+  const last = requestText(`GET ${path}`);
   for (let left = times; left > 0; left -= 50) {
     const count = Math.min(left, 50);
-    expect(await exchange(server, one.repeat(count - 1) + requestText(`GET ${path}`))).toHaveLength(count);
+    expect(await exchange(server, one.repeat(count - 1) + last)).toHaveLength(count);
   }
 }
 
