@@ -61,13 +61,16 @@ export const removalSchema = Type.Object({ version: Type.Optional(versionSchema)
 
 /**
  * The input of a change: the version that the client has read, and the members to set. Others stay, null clears
- * (RFC 7396).
+ * (RFC 7396). Defaults are left out: they would overwrite absent members.
  */
 export function changeSchema<Members extends TProperties>(
   members: Members,
   options: { $id: string; description?: string },
 ) {
-  const { properties } = Type.Partial(Type.Object(members));
+  const withoutDefaults = Object.entries(members).map(
+    ([name, { default: _, ...schema }]: [string, TSchema & { default?: unknown }]) => [name, schema],
+  );
+  const { properties } = Type.Partial(Type.Object(Object.fromEntries(withoutDefaults) as Members));
   return Type.Object(
     { version: versionSchema, ...properties },
     { ...options, additionalProperties: false, minProperties: 2 },

@@ -6,6 +6,8 @@ import { importFile } from '../../src/commands/transfer.ts';
 import { Records } from '../../src/records/records.ts';
 import { statementsFor } from '../../src/records/statements.ts';
 import { Table } from '../../src/records/table.ts';
+import { changeSchema, textSchema, withDefault } from '../../src/validation/schemas.ts';
+import { validator } from '../../src/validation/validator.ts';
 import { citusLayout } from '../support/citus.ts';
 import { sql } from '../support/database-access.ts';
 import { openStream } from '../support/events.ts';
@@ -297,6 +299,17 @@ describeHere('checkups', () => {
       expect((await send('PATCH', path, { version: 1, note: 'x' }, key)).json).toEqual(badInput(message));
       expect((await send('DELETE', path, undefined, key)).json).toEqual(badInput(message));
       expect((await send('GET', path)).json.version).toBe(1);
+    });
+
+    test('a default fills in no member that is absent, and the contract names none', () => {
+      const [name, note] = [
+        withDefault(textSchema({ description: 'Its name.' }), 'none'),
+        textSchema({ description: '' }),
+      ];
+      const schema = changeSchema({ name, note }, { $id: 'NoteChange' });
+      expect(validator(schema)({ version: 1, note: 'x' })).toEqual({ version: 1, note: 'x' });
+      expect(schema.properties.name).toEqual({ type: 'string', description: 'Its name.', maxLength: 1000 });
+      expect(schema.required).toEqual(['version']);
     });
 
     test('If-Match is refused, because no entity tag here is a strong one', async () => {

@@ -60,23 +60,26 @@ export function roomForConnections(poolMax: number): number {
 /**
  * Accepts queued connections before it begins requests. Node accepts one connection per turn of the event loop (libuv,
  * `uv__server_io`), so of thousands of new clients the last would wait for seconds while the requests of the first make
- * turns long. If nearly every turn accepts a connection, more are queued: then requests wait until all are accepted, a
- * second at most, and are then served for as long as they waited. Public routes, including health checks, never wait.
+ * turns long. If nearly every turn accepts a connection, and the event loop is busy, more are queued: then requests wait
+ * until all are accepted, a second at most, and are then served for as long as they waited. Public routes, including
+ * health checks, never wait.
  */
 export const acceptance = fastifyPlugin(
   async (app: FastifyInstance) => {
     /** The requests that wait; undefined while none has to. */
     let waiting: Array<() => void> | undefined;
     let [since, accepted, turns] = [0, 0, 0];
+    let before = performance.eventLoopUtilization();
     let timer: NodeJS.Timeout | undefined;
     const countTurns = () => performance.nodeTiming.uvMetricsInfo.loopCount;
     const checkAfter = (milliseconds: number) => {
-      [accepted, turns] = [0, countTurns()];
+      [accepted, turns, before] = [0, countTurns(), performance.eventLoopUtilization()];
       timer = setTimeout(check, milliseconds).unref();
     };
     const check = () => {
       const waited = performance.now() - since;
-      const isQueued = accepted >= (waiting ? 1 : Math.max(2, 0.8 * (countTurns() - turns)));
+      const isBusy = performance.eventLoopUtilization(before).utilization > 0.5;
+      const isQueued = isBusy && accepted >= (waiting ? 1 : Math.max(2, 0.8 * (countTurns() - turns)));
       if (waiting && isQueued && waited < 1000) return checkAfter(10);
       const isOver = waiting !== undefined;
       for (const begin of waiting ?? []) begin();
