@@ -1,5 +1,8 @@
 const serialisations = Symbol('serialisations');
 
+/** Most results of items. A client may have many serialisers: each document of a subscription is one, with up to 30 MB. */
+const maxKept = 4;
+
 /** Immutable items, with the result of each serialiser. */
 interface SharedItems extends ReadonlyArray<unknown> {
   [serialisations]?: Array<{ serialiser: unknown; result: unknown }> | undefined;
@@ -28,7 +31,6 @@ export function serialiseOnce<Context, Result>(
   const found = kept[serialisations]?.find((one) => one.serialiser === serialiser);
   if (found) return found.result as Result;
   const result = serialise(items, context);
-  if (kept[serialisations]) kept[serialisations].push({ serialiser, result });
-  else kept[serialisations] = [{ serialiser, result }];
+  kept[serialisations] = [{ serialiser, result }, ...(kept[serialisations] ?? [])].slice(0, maxKept);
   return result;
 }

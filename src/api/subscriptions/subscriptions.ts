@@ -166,6 +166,8 @@ export class Subscriptions {
       await meter?.take(items.length * units);
       const before = call.items;
       const making = this.#turn.then(() => {
+        // The client may have left while others took their turns.
+        if (!this.#open.has(context.request)) return undefined;
         if (this.unsent.recount(0, 0) > 0 && this.#countUnsent() > 0) return undefined;
         const isShared = isFlat && !operation.hasDirectives;
         return isShared ? serialiseOnce(items, key, subscription, resultsOf) : resultsOf(items, subscription);

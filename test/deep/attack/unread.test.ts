@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
+import { serialiseOnce, shared } from '../../../src/records/shared-items.ts';
 import { stockNames } from '../../support/database-access.ts';
 import { follow, seen } from '../../support/events.ts';
 import { newFolder } from '../../support/folder.ts';
@@ -52,6 +53,17 @@ test.each(['text/event-stream', 'multipart/mixed;subscriptionSpec=1.0'])(
     for (const socket of sockets) socket.destroy();
   },
 );
+
+test('shared items keep the results of the last documents only, because each may have megabytes', () => {
+  const items = shared([{ id: 1 }]);
+  let made = 0;
+  const serialise = () => {
+    made += 1;
+    return made;
+  };
+  const once = (document: number) => serialiseOnce(items, document, undefined, serialise);
+  expect([1, 2, 3, 4, 5, 5, 4, 1].map(once)).toEqual([1, 2, 3, 4, 5, 5, 4, 6]);
+});
 
 test.each(['application/json', 'text/event-stream'])(
   'large answers of %s that are due at once are made one after another, and others are served in between',
