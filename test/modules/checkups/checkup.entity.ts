@@ -2,10 +2,7 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { PetEntity } from '../../../src/modules/pets/pet.entity.ts';
 import type { LiveList } from '../../../src/records/live-list.ts';
 import type { Records, Row } from '../../../src/records/records.ts';
-import type { NewCheckup } from './checkup.schemas.ts';
-
-export const CheckupState = { planned: 'planned', done: 'done' } as const;
-export type CheckupState = (typeof CheckupState)[keyof typeof CheckupState];
+import { CheckupState, type NewCheckup } from './checkup.schemas.ts';
 
 const checkupTable = defineEntity({
   name: 'Checkup',

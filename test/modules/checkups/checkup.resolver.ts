@@ -7,8 +7,8 @@ import type { PetService } from '../../../src/modules/pets/pet.service.ts';
 import { PetType } from '../../../src/modules/pets/pet.types.ts';
 import { int64FromText } from '../../../src/validation/int64.ts';
 import { validator } from '../../../src/validation/validator.ts';
-import { CheckupState, type Checkups, type LiveCheckups } from './checkup.entity.ts';
-import { checkupChangeSchema, checkupQuerySchema, newCheckupSchema } from './checkup.schemas.ts';
+import type { Checkups, LiveCheckups } from './checkup.entity.ts';
+import { CheckupState, checkupChangeSchema, checkupQuerySchema, newCheckupSchema } from './checkup.schemas.ts';
 import { CheckupChange, CheckupType, NewCheckupInput } from './checkup.types.ts';
 
 const queryOf = validator(checkupQuerySchema, { isLenient: true });

@@ -12,10 +12,12 @@ import {
   withDefault,
 } from '../../../src/validation/schemas.ts';
 import { type Input } from '../../../src/validation/validator.ts';
-import { CheckupState } from './checkup.entity.ts';
 
 const petId = int64Schema({ description: 'The animal.' });
 const reason = textSchema({ minLength: 3, description: 'Why the animal comes.' });
+export const CheckupState = { planned: 'planned', done: 'done' } as const;
+export type CheckupState = (typeof CheckupState)[keyof typeof CheckupState];
+
 const state = enumSchema('CheckupState', CheckupState, 'Whether the checkup has taken place.');
 const note = nullable(textSchema({ description: 'What the vet found.' }));
 const price = nullable(decimalSchema(38, 2, { description: 'What it costs.' }));

@@ -1,7 +1,7 @@
 import { Field, InputType, Int, ObjectType, registerEnumType } from 'type-graphql';
 import { Decimal, ID } from '../../../src/api/graphql/types.ts';
 import type { Int64 } from '../../../src/validation/int64.ts';
-import { CheckupState } from './checkup.entity.ts';
+import { CheckupState } from './checkup.schemas.ts';
 
 registerEnumType(CheckupState, { name: 'CheckupState', description: 'Whether the checkup has taken place.' });
 

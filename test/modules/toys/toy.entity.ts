@@ -1,11 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { LiveList } from '../../../src/records/live-list.ts';
 import type { Records, Row } from '../../../src/records/records.ts';
-import type { NewToy } from './toy.schemas.ts';
-
-/** What a toy is for. */
-export const ToyKind = { ball: 'ball', bone: 'bone', mouse: 'mouse' } as const;
-export type ToyKind = (typeof ToyKind)[keyof typeof ToyKind];
+import { type NewToy, ToyKind } from './toy.schemas.ts';
 
 const toyTable = defineEntity({
   name: 'Toy',

@@ -6,8 +6,8 @@ import { ConnectionArgs, connectionValidator, ID, ListArgs, toConnection } from 
 import type { IdempotencyClaim } from '../../../src/call-context.ts';
 import { int64FromText } from '../../../src/validation/int64.ts';
 import { validator } from '../../../src/validation/validator.ts';
-import { type LiveToys, ToyKind, type Toys } from './toy.entity.ts';
-import { newToySchema, toyQuerySchema } from './toy.schemas.ts';
+import type { LiveToys, Toys } from './toy.entity.ts';
+import { newToySchema, ToyKind, toyQuerySchema } from './toy.schemas.ts';
 import { getToyDeprecation, NewToyInput, ToyConnection, ToyType } from './toy.types.ts';
 
 const queryOf = validator(toyQuerySchema, { isLenient: true });

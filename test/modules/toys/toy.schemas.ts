@@ -2,7 +2,10 @@ import { Type } from 'typebox';
 import { pageQueryMembers } from '../../../src/validation/page.ts';
 import { enumSchema, int64Schema, moment, nullable, textSchema } from '../../../src/validation/schemas.ts';
 import { type Input } from '../../../src/validation/validator.ts';
-import { ToyKind } from './toy.entity.ts';
+
+/** What a toy is for. */
+export const ToyKind = { ball: 'ball', bone: 'bone', mouse: 'mouse' } as const;
+export type ToyKind = (typeof ToyKind)[keyof typeof ToyKind];
 
 const kind = enumSchema('ToyKind', ToyKind, 'What the toy is for.');
 const madeAt = moment({ description: 'When it was made.' });

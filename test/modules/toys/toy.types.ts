@@ -1,7 +1,7 @@
 import { Field, GraphQLISODateTime, InputType, ObjectType, registerEnumType } from 'type-graphql';
 import { connectionOf, ID } from '../../../src/api/graphql/types.ts';
 import type { Int64 } from '../../../src/validation/int64.ts';
-import { ToyKind } from './toy.entity.ts';
+import { ToyKind } from './toy.schemas.ts';
 
 /** Deprecates `getToy` and `Query.toy`. */
 export const getToyDeprecation = {
