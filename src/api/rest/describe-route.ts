@@ -70,7 +70,7 @@ function failuresOf({ querystring, body, response }: Contract, { scope, isIdempo
 /** Documents a 400. Its example is the validator's own message, for an input without any valid member. */
 function refusal(schema: unknown, description: string, isLenient = false): Response {
   const { properties = {} } = schema as TObject;
-  const invalid = Object.fromEntries(Object.keys(properties).map((name) => [name, {}]));
+  const invalid = Object.fromEntries(Object.keys(properties).map((name) => [name, isLenient ? '?' : {}]));
   try {
     validator(schema as TObject, { isLenient })(invalid);
   } catch (error) {

@@ -240,7 +240,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "BAD_USER_INPUT",
-                     *       "message": "status must be one of available, pending, sold, not an object; limit must be an integer between 1 and 100, not an object; after must be an integer between -9223372036854775808 and 9223372036854775807, not an object.",
+                     *       "message": "status must be one of available, pending, sold; limit must be an integer between 1 and 100; after must be an integer between -9223372036854775808 and 9223372036854775807.",
                      *       "status": 400
                      *     }
                      */
