@@ -48,7 +48,8 @@ export class Insertions<Item, New extends object> {
    * The row is durable when the promise resolves.
    *
    * @throws DatabaseUnavailable, StoreError BAD_USER_INPUT for a relation that does not exist; with a claim also
-   *   IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_IN_USE, and SERVICE_UNAVAILABLE after an unknown outcome, because the claim makes a retry safe
+   *   IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_IN_USE, and SERVICE_UNAVAILABLE after an unknown outcome, because the
+   *   claim makes a retry safe
    */
   async insert(item: New, call: CallContext = unboundedCall, claim?: IdempotencyClaim): Promise<Item> {
     const insertion = claim ? this.#insertOnce(item, call, claim) : this.#batches.add({ item }, call);

@@ -136,7 +136,8 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
    *
    * @param claim the client's idempotency key for this creation
    * @throws DatabaseUnavailable, StoreError BAD_USER_INPUT for a relation that does not exist; with a claim also
-   *   IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_IN_USE, and SERVICE_UNAVAILABLE after an unknown outcome, because the claim makes a retry safe
+   *   IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_IN_USE, and SERVICE_UNAVAILABLE after an unknown outcome, because the
+   *   claim makes a retry safe
    */
   async create(item: New, call?: CallContext, claim?: IdempotencyClaim): Promise<Item> {
     const inserted = await this.#insertions.insert(item, call, claim);

@@ -60,9 +60,9 @@ export function roomForConnections(poolMax: number): number {
 /**
  * Accepts queued connections before it begins requests. Node accepts one connection per turn of the event loop (libuv,
  * `uv__server_io`), so of thousands of new clients the last would wait for seconds while the requests of the first make
- * turns long. If nearly every turn accepts a connection, and the event loop is busy, more are queued: then requests wait
- * until all are accepted, a second at most, and are then served for as long as they waited. Public routes, including
- * health checks, never wait.
+ * turns long. If nearly every turn accepts a connection, and the event loop is busy, more are queued: then requests
+ * wait until all are accepted, a second at most, and are then served for as long as they waited. Public routes,
+ * including health checks, never wait.
  */
 export const acceptance = fastifyPlugin(
   async (app: FastifyInstance) => {

@@ -141,8 +141,8 @@ export const lifecycle = fastifyPlugin<{ timeout: number; observers: RequestObse
     });
 
     app.decorate('unsent', new MemoryBudget('answers', maxUnsentBytes));
-    // The database can answer many requests at once. Large answers are made one after another, so that others are served in
-    // between, and beyond the limit at most one is in memory.
+    // The database can answer many requests at once. Large answers are made one after another, so that others are served
+    // in between, and beyond the limit at most one is in memory.
     let pause: Promise<void> | undefined;
     const proceed = (next: () => void): void => void (pause ? pause.then(() => proceed(next)) : next());
     app.addHook('preSerialization', (_request, _reply, payload, done) => {

@@ -51,8 +51,8 @@ interface Subscription {
 }
 
 /**
- * How often (ms) keys, ages and unsent bytes are checked. Look-ups are cached for 900 ms (authenticator.ts); both together take under a
- * second.
+ * How often (ms) keys, ages and unsent bytes are checked. A look-up is cached for 900 ms (authenticator.ts): a revoked
+ * key ends within a second.
  */
 const interval = 50;
 
@@ -149,9 +149,9 @@ export class Subscriptions {
   }
 
   /**
-   * Charges items to the quota and yields the frames of their results. What waits for resolvers is made by item, so that
-   * a client that does not read holds one; the rest takes turns, because all subscriptions read at the same moment. What
-   * is unsent is counted before more is made; beyond the limit the subscription is cut.
+   * Charges items to the quota and yields the frames of their results. An operation with resolvers makes one item at a
+   * time, so that a client that does not read holds one item. Other operations take turns, because all subscriptions
+   * read at the same moment. Unsent bytes are counted before more are made; beyond the limit the subscription is cut.
    *
    * @throws StoreError TOO_MANY_REQUESTS
    */
