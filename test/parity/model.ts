@@ -77,7 +77,8 @@ export class Model {
     const others = given.filter(([name, value]) => face === 'GraphQL' && !isOfType[name]?.(value));
     const faults = ['status', 'limit', 'after'].flatMap((name) => {
       const [, value] = given.find(([one]) => one === name) ?? [];
-      const fault = value === undefined ? undefined : faultOf[name]?.(name === 'status' ? `${value}` : value);
+      const fault =
+        value === undefined ? undefined : faultOf[name]?.(name === 'status' || face === 'REST' ? `${value}` : value);
       return fault ? [`${name} ${fault}`] : [];
     });
     const { status, limit = 20, after } = Object.fromEntries(given);

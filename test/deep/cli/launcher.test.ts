@@ -11,7 +11,7 @@ beforeAll(async () => {
   for (const path of ['bin', 'tools/build.js', 'packages', 'package.json', 'tsconfig.json']) {
     cpSync(path, join(folder, path), { recursive: true });
   }
-  for (const path of ['src', 'migrations']) mkdirSync(join(folder, path), { recursive: true });
+  for (const path of ['src/process', 'migrations']) mkdirSync(join(folder, path), { recursive: true });
   write('src/process/prepare.ts', 'console.error("prepared");\n');
   write('src/word.ts', 'export const word: string = "one";\n');
   write('src/cli.ts', 'import { word } from "./word.ts";\nconsole.log(word, ...process.argv.slice(2));\n');
