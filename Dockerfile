@@ -58,4 +58,4 @@ VOLUME /data
 EXPOSE 4000 9464
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s CMD ["node", "healthcheck.mjs"]
 # Without a shell, so that signals reach Node.js.
-CMD ["node", "dist/src/main.js"]
+CMD ["node", "dist/bundle/main.js"]

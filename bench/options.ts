@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { alone } from './alone.ts';
 import { type System, systems } from './systems.ts';
 import { workloads } from './workloads.ts';
 
@@ -12,36 +13,51 @@ export interface Options {
   petCount: number;
   /** Maximum number of repetitions of a disturbed measurement. */
   retries: number;
+  /** Whether the report compares one request alone (`alone.ts`). */
+  alone: boolean;
 }
 
 export const usage = `npm run bench -- [--systems ours-rest,fastify-pg] [--workloads hot,mixed] [--connections 1,32]
-                 [--rounds 3] [--seconds 2] [--animals 100000] [--retries 0] [--quick]
+                 [--rounds 3] [--seconds 2] [--animals 100000] [--retries 0] [--quick] [--alone]
 
 systems     ${systems.map(({ id }) => id).join(', ')}
 workloads   ${Object.keys(workloads).join(', ')}
 --retries   maximum number of repetitions while other processes use more than a fifth of a core
+--alone     one connection beside the same duties by hand, the start and commands: about ten minutes
 --quick     one round of one second at 1 and 32 connections; other options take precedence`;
 
 /** An error that is printed without a stack. Its message is one line. */
 export class UserError extends Error {}
 
+interface Preset {
+  systems?: string;
+  workloads?: string;
+  connections: string;
+  rounds: string;
+  seconds: string;
+}
+
 /** @throws UserError */
 export function readOptions(args: string[], env: NodeJS.ProcessEnv): Options {
   const values = parse(args);
-  const preset = values.quick
-    ? { connections: '1,32', rounds: '1', seconds: '1' }
-    : { connections: '1,32,256', rounds: '3', seconds: '2' };
+  const quick = values.quick && { connections: '1,32', rounds: '1', seconds: '1' };
+  const preset: Preset = {
+    ...{ connections: '1,32,256', rounds: '3', seconds: '2' },
+    ...(values.alone && alone),
+    ...quick,
+  };
   const ids = systems.map(({ id }) => id);
-  const chosen = pick('--systems', values.systems, ids);
+  const chosen = pick('--systems', values.systems ?? preset.systems, ids);
   return {
     databaseUrl: databaseUrl(env),
     systems: systems.filter(({ id }) => chosen.includes(id)),
-    workloads: pick('--workloads', values.workloads, Object.keys(workloads)),
+    workloads: pick('--workloads', values.workloads ?? preset.workloads, Object.keys(workloads)),
     connections: (values.connections ?? preset.connections).split(',').map((text) => integer('--connections', text)),
     rounds: integer('--rounds', values.rounds ?? preset.rounds),
     seconds: positive('--seconds', values.seconds ?? preset.seconds),
     petCount: integer('--animals', values.animals ?? '100000'),
     retries: values.retries === undefined ? 0 : integer('--retries', values.retries),
+    alone: values.alone,
   };
 }
 
@@ -58,6 +74,7 @@ function parse(args: string[]) {
         animals: { type: 'string' },
         retries: { type: 'string' },
         quick: { type: 'boolean', default: false },
+        alone: { type: 'boolean', default: false },
       },
     }).values;
   } catch (error) {

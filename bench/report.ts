@@ -25,12 +25,14 @@ export interface StartResult {
 
 const results = new URL('results/', import.meta.url);
 
-/** Prints the tables, and writes them to bench/results. */
-export function writeReport(run: Run, starts: StartResult[], cells: Cell[]): void {
-  const report = [...heading(run), ...startTable(run, starts), ...workloadTables(cells), ''].join('\n');
+/** Prints the tables, and writes them to bench/results. @param alone the lines before them of a run with `--alone` */
+export function writeReport(run: Run, starts: StartResult[], cells: Cell[], alone?: string[]): void {
+  const tables = [...(alone ?? []), ...startTable(run, starts), ...workloadTables(cells)];
+  const report = [...heading(run), ...tables, ''].join('\n');
+  const name = alone ? 'alone' : 'latest';
   process.stdout.write(report);
-  writeResult('latest.md', report);
-  writeResult('latest.json', `${JSON.stringify({ run, lives: starts, cells }, null, 1)}\n`);
+  writeResult(`${name}.md`, report);
+  writeResult(`${name}.json`, `${JSON.stringify({ run, lives: starts, cells }, null, 1)}\n`);
 }
 
 export function writeResult(name: string, content: string): void {

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { aloneTables, timeCommands } from './alone.ts';
 import { check } from './check.ts';
 import { BenchDatabase } from './database.ts';
 import { describeRun } from './describe.ts';
@@ -48,7 +49,8 @@ async function main(): Promise<void> {
         }
       }
     }
-    writeReport(await describeRun(options, database), starts, cells);
+    const compared = options.alone ? aloneTables(starts, cells, await timeCommands(database.url)) : undefined;
+    writeReport(await describeRun(options, database), starts, cells, compared);
   } catch (error) {
     throw interrupted() ? new UserError('Interrupted.') : error;
   } finally {

@@ -75,6 +75,14 @@ export const systems: System[] = [
     packages: ['mercurius', 'graphql-jit', 'pg'],
   },
   {
+    id: 'mercurius-duties',
+    title: 'Mercurius + graphql-jit + pg, same duties',
+    face: 'graphql',
+    program: peer('mercurius-duties'),
+    adapter: ownGraphQL(authorization),
+    packages: ['mercurius', 'graphql-jit', 'pg'],
+  },
+  {
     id: 'platformatic-rest',
     title: 'Platformatic DB, REST',
     face: 'rest',
@@ -121,6 +129,15 @@ export const systems: System[] = [
     program: straightforward,
     adapter: ownGraphQL(),
     packages: ownStack,
+  },
+  {
+    id: 'node-http',
+    title: 'limit: static answer of node:http',
+    face: 'rest',
+    program: peer('node-http'),
+    adapter: specifiedRest(),
+    packages: ['pg'],
+    workloads: ['hot'],
   },
   {
     id: 'static-rest',

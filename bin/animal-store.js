@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { onSupportedNode, root } from './node.js';
+import { isBundled, onSupportedNode, root } from './node.js';
 
 onSupportedNode(async () => {
   const { enableCompileCache } = await import('node:module');
@@ -13,5 +13,5 @@ onSupportedNode(async () => {
   // The image has the result of the build, and not the build.
   const isBuilt =
     !existsSync(join(root, 'tools/build.js')) || (await (await import('../tools/build.js')).ensureBuilt());
-  if (isBuilt) await import(pathToFileURL(join(root, 'dist/src/cli.js')).href);
+  if (isBuilt) await import(pathToFileURL(join(root, 'dist', isBundled() ? 'bundle' : 'src', 'cli.js')).href);
 });

@@ -1,12 +1,18 @@
 // Runs on Node 18.
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** The folder of the project. */
 export const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+
+/** Whether `npm run build` has bundled the last build. @returns {boolean} */
+export function isBundled() {
+  const time = (/** @type {string} */ name) => statSync(join(root, 'dist', name), { throwIfNoEntry: false })?.mtimeMs;
+  return (time('bundle/cli.js') ?? 0) > (time('.built') ?? 0);
+}
 
 const oldest = 24;
 /** Signals that a terminal, npm, a shell or a container runtime sends to end a program. */

@@ -1,33 +1,28 @@
 import type { ClusterWorker } from '@animal-store/cluster/worker';
 import { addressOf, Redactor } from '@animal-store/log/redactor';
-import { openApiMcp } from '@animal-store/openapi-mcp';
 import type { ApolloServerPlugin } from '@apollo/server';
-import type { EntityProperty } from '@mikro-orm/core';
 import Fastify, { type FastifyInstance } from 'fastify';
-import { isObjectType } from 'graphql';
-import type { TObject } from 'typebox';
 import { DeprecationUsage } from './access/deprecations/usage.ts';
 import { idempotencyKeyExpiry } from './access/idempotency/expiry.ts';
 import { Authenticator } from './access/keys/authenticator.ts';
 import { authenticate, bearer, presentedHint } from './access/keys/bearer.ts';
 import { secretPrefix } from './access/keys/secret.ts';
+import { acceptTokens } from './access/keys/tokens.ts';
 import { FailureLimit } from './access/limits/failure-limit.ts';
 import { CountingInRedis, inMemory, inParent } from './access/limits/limiter.ts';
 import { Quota } from './access/limits/quota.ts';
 import { meter } from './access/meter.ts';
 import { flushing } from './access/write-behind.ts';
 import { graphQL } from './api/graphql/graphql.ts';
+import { assertSameMembers } from './api/graphql/members.ts';
 import type { GraphQLContext } from './api/graphql/operation.ts';
 import { createSchema } from './api/graphql/schema.ts';
-import { addresses } from './api/http/addresses.ts';
-import { caching } from './api/http/caching.ts';
-import { acceptance, connections, roomForConnections } from './api/http/connections.ts';
-import { cors } from './api/http/cors.ts';
+import { cors } from './api/http/headers.ts';
 import { lifecycle } from './api/http/lifecycle.ts';
-import { MemoryBudget } from './api/http/memory-budget.ts';
-import { overload } from './api/http/overload.ts';
-import { routeHooks } from './api/http/route-hooks.ts';
-import { serverOptions } from './api/http/server-options.ts';
+import { caching } from './api/http/negotiation.ts';
+import { acceptance, connections, overload, roomForConnections } from './api/http/overload.ts';
+import { routeHooks } from './api/http/routes.ts';
+import { addresses, serverOptions } from './api/http/server.ts';
 import { type Module, openModules } from './api/module.ts';
 import { graphiQL, sandboxPage } from './api/pages/explorers.ts';
 import { pages } from './api/pages/pages.ts';
@@ -36,13 +31,11 @@ import { describeRoute } from './api/rest/describe-route.ts';
 import { info, openApi, section } from './api/rest/openapi.ts';
 import { subscriptions } from './api/subscriptions/subscriptions.ts';
 import type { Config } from './config/config.ts';
-import { releasedVersion } from './config/version.ts';
 import type { Database } from './database/database.ts';
 import { type CheckReadiness, health, readiness } from './runtime/health.ts';
 import { Log, type LogSettings } from './runtime/log/log.ts';
 import { loggingOptions, requestLog } from './runtime/log/request-log.ts';
 import type { Observers } from './runtime/telemetry/observers.ts';
-import { decimalPattern } from './validation/schemas.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -77,6 +70,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const keys = new Authenticator(database, {
     bootstrapKey,
     failures: failuresPerMinute ? new FailureLimit(failuresPerMinute, counting) : undefined,
+    verifyToken: config.tokens && (await acceptTokens(config.tokens, log.logger)),
     onBootstrapUse: (ip) => log.logger.warn({ key: 0, address: addressOf({ ip }) }, 'the bootstrap key is used'),
     observer: observers.keys,
   });
@@ -105,8 +99,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     ...config.subscriptions,
     authenticate: (request) => authenticate(keys, request),
   });
-  const bodies = new MemoryBudget('bodies', 64 * config.http.bodyLimit);
-  await app.register(routeHooks, { usage, bodies, isMetered: quota !== undefined, describe: describeRoute });
+  await app.register(routeHooks, { usage, isMetered: quota !== undefined, describe: describeRoute });
   await app.register(flushing, { buffers: [keys.uses, usage.calls] });
   await app.register(idempotencyKeyExpiry, { database, hours: config.idempotencyHours });
   app.decorate('checkReadiness', readiness({ app, database, quota: redis, worker }));
@@ -125,49 +118,24 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { explorer, federation, ...graphQLSettings } = config.graphql;
   const { introspection } = graphQLSettings;
   const references = federation ? Object.assign({}, ...apis.map(({ references }) => references)) : undefined;
-  const hasQuota = quota !== undefined;
-  const schema = await createSchema(resolvers, { hasQuota, references, introspection });
+  const schema = await createSchema(resolvers, introspection, references);
   app.decorate('graphqlSchema', schema);
   for (const entity of modules.flatMap(({ entities = [] }) => entities)) {
-    const { className, props } = database.orm.getMetadata(entity);
-    assertSameColumns(className, props, app.getSchema(className), schema.getType(className));
+    const described = database.orm.getMetadata(entity);
+    assertSameMembers(described, app.getSchema(described.className), schema.getType(described.className));
   }
   const examples = apis.flatMap(({ examples = [] }) => examples);
   const page = explorer ? sandboxPage(examples) : undefined;
   const { apolloPlugins: plugins = [] } = options;
   const graphQLOptions = { schema, page, usage, observers: observers.operations, plugins, logger: app.log };
-  await app.register(graphQL, { ...graphQLOptions, ...graphQLSettings });
+  await app.register(graphQL, { prefix: '/graphql', ...graphQLOptions, ...graphQLSettings });
   if (explorer) await app.register(graphiQL, { examples });
 
   // Assistants
   const { corsOrigins: origins } = config.http;
-  if (config.mcp) await app.register(openApiMcp, { ...assistants, document: () => app.swagger(), origins });
+  if (config.mcp) await app.register(assistants, { document: () => app.swagger(), origins, tokens: config.tokens });
 
-  await app.register(pages, { info, schema, version: releasedVersion(), explorer, introspection });
+  await app.register(pages, { info, schema, explorer, introspection });
   observers.onBuilt?.(app, database);
   return app;
-}
-
-/**
- * Compares the members of each entity in the REST schema and in the GraphQL type of its name, because Fastify's
- * serialiser drops members that the schema lacks. A column may be missing in both.
- *
- * @throws Error naming a column that only one of them shows, or a decimal with other digits than the table's
- */
-function assertSameColumns(name: string, columns: EntityProperty[], rest: unknown, type: unknown) {
-  if (!rest || !isObjectType(type)) return;
-  const { properties = {} } = rest as Partial<TObject>;
-  for (const { name: column, precision, scale } of columns.filter(
-    ({ kind, mapToPk }) => kind === 'scalar' || mapToPk,
-  )) {
-    const { pattern } = (properties[column] ?? {}) as { pattern?: string };
-    if (precision && pattern && pattern !== decimalPattern(precision, scale ?? 0)) {
-      throw new Error(`${name}.${column} has other digits in the REST schema than in the table.`);
-    }
-    const faces = [`the REST schema ${name}`, `the GraphQL type ${name}`];
-    const [isInRest, isInGraphQL] = [column in properties, column in type.getFields()];
-    if (isInRest === isInGraphQL) continue;
-    const [shows, lacks] = isInRest ? faces : faces.reverse();
-    throw new Error(`${name}.${column} is in ${shows}, and not in ${lacks}.`);
-  }
 }

@@ -2,18 +2,13 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
-import { backupCommand } from './commands/backup.command.ts';
 import { dataCommands } from './commands/data.commands.ts';
-import { doctorCommand } from './commands/doctor.command.ts';
+import { doctorCommand } from './commands/doctor.ts';
 import { keyCommands } from './commands/keys.commands.ts';
-import { migrateCommand } from './commands/migrate.command.ts';
 import { runProgram, withExamples } from './commands/program.ts';
-import { promoteCommand } from './commands/promote.command.ts';
-import { restoreCommand } from './commands/restore.command.ts';
-import { schemaCommand } from './commands/schema.command.ts';
-import { variables } from './config/config.ts';
+import { storeCommands } from './commands/store.commands.ts';
+import { assertNode, releasedVersion, variables } from './config/config.ts';
 import type { Variable } from './config/variables.ts';
-import { assertNode, releasedVersion } from './config/version.ts';
 
 /** Registers all commands. Each loads the service when it runs: help and usage errors come at once. */
 const program = new Command('animal-store')
@@ -50,18 +45,26 @@ withExamples(
   'animal-store start --port 5000 --data-dir /var/lib/animal-store',
   'DATABASE_URL=postgres://store@db.example/store animal-store start --workers auto',
 ).addHelpText('after', () => `\nEnvironment:\n${Object.entries(variables).map(describe).join('\n')}`);
-program.addCommand(doctorCommand());
+doctorCommand(program);
 
-program.commandsGroup('Keys:').addCommand(keyCommands());
+program.commandsGroup('Keys:');
+keyCommands(program);
 
 program.commandsGroup('The database:');
-for (const command of [migrateCommand(), backupCommand(), restoreCommand(), promoteCommand()])
-  program.addCommand(command);
+storeCommands(program);
 
 program.commandsGroup('Data:');
 dataCommands(program);
 
-program.commandsGroup('Tools:').addCommand(schemaCommand());
+program
+  .commandsGroup('Tools:')
+  .command('schema')
+  .description('write the served contracts (OpenAPI, SDL) to schema/, and docs/configuration.md')
+  .option('--check', 'only compare them with the files')
+  .action(async ({ check = false }: { check?: boolean }) => {
+    const { emitContracts } = await import('./commands/contracts.ts');
+    await emitContracts('schema', check);
+  });
 
 await runProgram(program, prepare);
 

@@ -4,8 +4,7 @@ import { ClusterWorker } from '@animal-store/cluster/worker';
 import { LogOutput } from '@animal-store/log/log-output';
 import closeWithGrace from 'close-with-grace';
 import type { Logger } from 'pino';
-import { loadConfig } from './config/config.ts';
-import { assertNode } from './config/version.ts';
+import { assertNode, loadConfig } from './config/config.ts';
 import { startFailure } from './process/start-failure.ts';
 import { Log, type LogSettings } from './runtime/log/log.ts';
 
@@ -57,14 +56,9 @@ async function main(): Promise<void> {
     if (reason) print(reason);
     stop('workers cannot serve');
   };
-  const service =
-    count > 1
-      ? await (await import('./process/supervise.ts')).supervise(options, {
-          program: import.meta.filename,
-          count,
-          onGiveUp,
-        })
-      : await (await import('./process/serve.ts')).serve(options);
+  const { serve, supervise } = await import('./process/serve.ts');
+  const program = import.meta.filename;
+  const service = await (count > 1 ? supervise(options, { program, count, onGiveUp }) : serve(options));
 
   ({ close } = closeWithGrace(
     {
@@ -77,8 +71,7 @@ async function main(): Promise<void> {
       const began = performance.now();
       if (err) log.logger.fatal({ err }, 'unexpected failure');
       else log.logger.info({ reason }, 'draining');
-      const isClean = await service.drain(err ? 0 : config.drainDelay);
-      await service.close();
+      const isClean = await service.close(err ? 0 : config.drainDelay);
       log.logger.info({ ms: Math.round(performance.now() - began), isClean, ...service.left() }, 'closed');
       await output.flush(lastLines);
       if (!isClean) process.exit(1);

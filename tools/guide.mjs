@@ -27,6 +27,11 @@ const pages = new Map(
   ]),
 );
 const template = readFileSync(join(root, 'web/assets/guide.html'), 'utf8');
+/** Files of the repository that the service serves. */
+const documents = new Map([
+  ['schema/openapi.json', 'v1/openapi.json'],
+  ['schema/schema.graphql', 'schema.graphql'],
+]);
 const groups = groupsOf(readFileSync(join(root, home), 'utf8'));
 
 const served = join(root, 'dist/guide');
@@ -41,24 +46,53 @@ renameSync(staging, served);
 /** @returns {string} the page, with relative addresses, because a proxy may serve it below a prefix */
 function render(path, name) {
   const text = readFileSync(join(root, path), 'utf8');
-  const [, title = ''] = /^# (.+)$/m.exec(text) ?? [];
+  const title = titleOf(path);
+  const content = linked(markdown().parse(name ? text : guidesFirst(text)), path, name);
   const values = {
     title: name ? `${title} · Animal Store` : title,
     home: name ? '../' : './',
     top: name ? '../' : '',
+    chapters: chaptersOf(content),
     navigation: groups.map((group) => navigation(group, name)).join('\n'),
-    content: linked(markdown().parse(text), path, name),
+    content,
   };
   return template.replace(/%(\w+)%/g, (_, key) => values[key]);
 }
 
-/** GitHub's dialect and anchors. Blocks and tables scroll in themselves, also by keyboard. */
+/** Readers of `/guide` look for a guide; the service runs already. */
+function guidesFirst(readme) {
+  const [rest, list = ''] = readme.split(/^## Read on$/m);
+  const [start, ...others] = rest.split(/^(?=<picture>|## )/m);
+  return [start, `## Guides\n${list}\n`, ...others].join('');
+}
+
+function titleOf(path) {
+  return /^# (.+)$/m.exec(readFileSync(join(root, path), 'utf8'))?.[1] ?? path;
+}
+
+/** @returns {string} links to the chapters of a page that has several */
+function chaptersOf(content) {
+  const headings = [...content.matchAll(/<h[23] id="([^"]+)">([\s\S]*?)<\/h([23])>/g)];
+  const large = headings.filter(([, , , level]) => level === '2');
+  // A page of two parts has chapters in them.
+  const chapters = large.length < 3 ? headings : large;
+  if (chapters.length < 3) return '';
+  const items = chapters.map(([, id, title]) => `<li><a href="#${id}">${title.replace(/<[^>]+>/g, '')}</a></li>`);
+  return `<nav class="chapters" aria-label="On this page">
+<details open>
+<summary>On this page</summary>
+<ul>\n${items.join('\n')}\n</ul>
+</details>
+</nav>`;
+}
+
+/** GitHub's dialect and anchors. Tables scroll in themselves, also by keyboard. */
 function markdown() {
   return new Marked(gfmHeadingId(), {
     renderer: {
       code({ text, lang }) {
         const shown = lang === 'mermaid' ? arrows(text) : text;
-        return `<pre tabindex="0"><code>${escaped(shown)}</code></pre>\n`;
+        return `<pre><code>${escaped(shown)}</code></pre>\n`;
       },
     },
     hooks: {
@@ -68,7 +102,7 @@ function markdown() {
   });
 }
 
-/** A flowchart as text: one arrow per line. Browsers would need a script of megabytes to draw it. */
+/** A flowchart as text, with a long chain on several lines. Browsers would need a script of megabytes to draw it. */
 function arrows(flowchart) {
   const labels = new Map([...flowchart.matchAll(/(\w+)[[(]+"([^"]+)"/g)].map(([, id, label]) => [id, label]));
   return flowchart
@@ -76,6 +110,7 @@ function arrows(flowchart) {
     .filter((line) => line.includes('-->'))
     .map((line) => line.trim().replace(/(\w+)(?:[[(]+"[^"]*"[\])]+)?/g, (_, id) => labels.get(id) ?? id))
     .map((line) => line.replaceAll('-->', '→'))
+    .map((line) => (line.length > 80 ? line.replaceAll(' → ', '\n  → ') : line))
     .join('\n');
 }
 
@@ -86,6 +121,8 @@ function linked(html, path, name) {
     .replace(/<a href="([^"]*)">([\s\S]*?)<\/a>/g, (link, href, text) => {
       if (/^(?:https:|#)/.test(href)) return link;
       const [target, anchor] = href.split('#');
+      const document = documents.get(place(target));
+      if (document) return `<a href="${name ? '../' : ''}${document}">${text}</a>`;
       const page = pages.get(place(target));
       if (page !== undefined) return `<a href="${address(page, name)}${anchor ? `#${anchor}` : ''}">${text}</a>`;
       return /^\w+:/.test(href) ? text : `<span title="${place(target)}">${text}</span>`;
@@ -104,15 +141,15 @@ function groupsOf(readme) {
   const [, table = ''] = readme.split('## Read on');
   return [...table.matchAll(/^\| (.+?) \| (.*\]\(.*) \|$/gm)].map(([, who, links]) => ({
     title: `You ${who}`,
-    items: [...links.matchAll(/\[([^\]]+)\]\(([^)]+)\)/g)].filter(([, , path]) => pages.has(path)),
+    items: [...links.matchAll(/\]\(([^)]+)\)/g)].map(([, path]) => path).filter((path) => pages.has(path)),
   }));
 }
 
 function navigation({ title, items }, current) {
-  const links = items.map(([, text, path]) => {
+  const links = items.map((path) => {
     const page = pages.get(path);
     const here = page === current ? ' aria-current="page"' : '';
-    return `<li><a href="${address(page, current)}"${here}>${escaped(text)}</a></li>`;
+    return `<li><a href="${address(page, current)}"${here}>${escaped(titleOf(path))}</a></li>`;
   });
   return `<h2>${escaped(title)}</h2>\n<ul>\n${links.join('\n')}\n</ul>`;
 }

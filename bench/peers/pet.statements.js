@@ -36,3 +36,10 @@ export async function createPet({ name, categoryId, status }) {
   });
   return rows[0];
 }
+
+/** Reads the hot page once, and ends the pool. @returns its text */
+export async function hotPage() {
+  const rows = await listPets({ limit: 20 });
+  await pool.end();
+  return JSON.stringify(rows.map((row) => ({ ...row, id: Number(row.id), categoryId: Number(row.categoryId) })));
+}

@@ -1,10 +1,8 @@
 import Fastify from 'fastify';
-import { listPets, pool } from './pet.statements.js';
+import { hotPage } from './pet.statements.js';
 
 // The upper limit of Fastify: the text of the hot page, which is serialized once.
-const rows = await listPets({ limit: 20 });
-await pool.end();
-const page = JSON.stringify(rows.map((row) => ({ ...row, id: Number(row.id), categoryId: Number(row.categoryId) })));
+const page = await hotPage();
 
 const app = Fastify();
 app.get('/v1/pets', (_request, reply) => {

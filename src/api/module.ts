@@ -1,14 +1,11 @@
 import type { EntityName, MigrationObject } from '@mikro-orm/core';
 import type { TObject } from 'typebox';
-import type { CallContext, IdempotencyClaim } from '../call-context.ts';
 import { readVariables, type ValuesOf, type Variables } from '../config/variables.ts';
 import type { Database } from '../database/database.ts';
-
+import type { Records } from '../records/records.ts';
 import type { Int64 } from '../validation/int64.ts';
-import type { Page, PageQuery } from '../validation/page.ts';
-import type { Validated } from '../validation/validator.ts';
 import type { References } from './graphql/schema.ts';
-import type { Routes } from './http/bodies.ts';
+import type { Routes } from './http/routes.ts';
 import type { Example } from './pages/explorers.ts';
 
 /** What a module gets. */
@@ -58,23 +55,18 @@ export interface Collection {
   /** An item, as REST returns it. */
   item: TObject;
   /** The module's service, or `Records` for a module without rules. */
-  service: {
-    list(query: Validated<PageQuery>): Promise<Page<{ readonly id: Int64 }>>;
-    create: Create;
-  };
+  service: Pick<Records<{ readonly id: Int64 }, never>, 'list' | 'create'>;
   /** Creates a sample input; absent when the collection cannot be seeded. @param pick returns a random member */
   sample?: (pick: PickOne) => object;
 }
 
 export type PickOne = <Member>(members: readonly Member[]) => Member;
 
-type Create = (input: never, call?: CallContext, claim?: IdempotencyClaim) => Promise<object>;
-
 /**
  * Opens each module once.
  *
  * @param env the environment
- * @throws ConfigError; Error for a service of a module that is not listed, or that needs the asking one
+ * @throws Error for an invalid variable, and for a service of a module that is not listed, or that needs the asking one
  */
 export function openModules(
   modules: Module[],

@@ -134,9 +134,8 @@ export async function restore(
   const { head, end } = await verify(file, options);
   assertKnownMigrations(head.migrations, model, file);
   const isCurrent = head.migrations.length === model.migrations.length;
-  const modelThen = isCurrent ? model : earlier(model, head);
   const prepared = isCurrent ? options.prepared : undefined;
-  await Database.use({ ...options, prepared }, modelThen, async (database) => {
+  await Database.use({ ...options, prepared }, earlier(model, head), async (database) => {
     await database.migrate();
     const load = (session: ClientBase) =>
       inTransaction(session, 'read write', () => insert(session, file, { head, end }, options.dataDir, progress));

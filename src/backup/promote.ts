@@ -3,7 +3,6 @@ import { Database, type DatabaseOptions, type Model } from '../database/database
 import { assertStoreIn } from './backup.ts';
 import {
   assertCurrent,
-  type Contents,
   differing,
   fillAndCompare,
   insertRows,
@@ -16,19 +15,13 @@ import {
   tablesOf,
 } from './tables.ts';
 
-export interface Promotion {
-  /** Host, port and database. */
-  target: string;
-  tables: Contents[];
-  /** True when an earlier run copied everything, but was interrupted before it retired the store. */
-  wasThere: boolean;
-}
-
 /**
  * Moves an embedded store to a PostgreSQL server. It migrates the target and inserts all rows in one transaction, which
  * it commits when every table, read back, is the same. No other process can open the store meanwhile, and the store is
  * retired at the end, so that no write is lost.
  *
+ * @returns the target (host, port and database), and its tables; `wasThere`: an earlier run copied everything, but was
+ *   interrupted before it retired the store
  * @throws Error when another process has the store open, or the target is not empty; the target keeps no row
  */
 export async function promote(
@@ -36,7 +29,7 @@ export async function promote(
   target: DatabaseOptions & { url: string },
   model: Model,
   progress: OnRows,
-): Promise<Promotion> {
+) {
   assertStoreIn(source.dataDir);
   const tables = tablesOf(model);
   const alone = { ...source, embedded: { ...source.embedded, exclusive: true } };
@@ -57,7 +50,7 @@ export async function promote(
 }
 
 /** Copies the tables under the target's exclusive lock, so that no starting service changes them. */
-function copy(from: Client, database: Database, tables: StoredTable[], progress: OnRows): Promise<Promotion> {
+function copy(from: Client, database: Database, tables: StoredTable[], progress: OnRows) {
   const work = (to: Client, assertAlone: () => Promise<void>) =>
     inTransaction(to, 'read write', async () => {
       const target = `${to.host}:${to.port}/${to.database}`;

@@ -107,38 +107,43 @@ export async function assertCurrent(session: ClientBase, model: Model, tables: S
   const missing = model.migrations.map(({ name }) => name).filter((name) => !applied.includes(name));
   if (missing.length > 0) throw new Error(`The store lacks migrations (${missing.join(', ')}). Run \`migrate\` first.`);
   const names = tables.map(({ name }) => name);
-  const columns = tables.flatMap(({ name, columns }) => Object.keys(columns).map((column) => `${name}.${column}`));
-  const { rows } = await session.query<{ object: string }>(foreignObjects, [names, columns]);
-  if (rows.length === 0) return applied;
-  const list = rows.map(({ object }) => object).join(', ');
+  const known = columnNames(tables);
+  const foreign = (await columnsIn(session)).filter((one) => !known.includes(one));
+  const described = foreign.map((one) => {
+    const [table = ''] = one.split('.');
+    return names.includes(table) ? `column ${one}` : `table or view ${table}`;
+  });
+  const { rows } = await session.query<{ object: string }>(routines);
+  const objects = [...new Set([...described, ...rows.map(({ object }) => object)])].sort();
+  if (objects.length === 0) return applied;
   throw new Error(
-    `The store holds objects that are not the service's, and a copy would lack them: ${list}. Drop them first.`,
+    `The store holds objects that are not the service's, and a copy would lack them: ${objects.join(', ')}. Drop them first.`,
   );
 }
 
-const foreignObjects = `
-  select distinct case when table_name = any($1) then format('column %s.%s', table_name, column_name)
-    else format('table or view %s', table_name) end as object
-  from information_schema.columns where table_schema = current_schema()
-    and table_name <> 'mikro_orm_migrations' and format('%s.%s', table_name, column_name) <> all($2)
-  union all select format('trigger %s', trigger_name) from information_schema.triggers
+const routines = `
+  select format('trigger %s', trigger_name) as object from information_schema.triggers
     where trigger_schema = current_schema()
-  union all select format('function %s', routine_name) from information_schema.routines
-    where routine_schema = current_schema()
-  order by object`;
+  union select format('function %s', routine_name) from information_schema.routines
+    where routine_schema = current_schema()`;
+
+/** The columns of the schema, like `pet.name`. */
+async function columnsIn(session: ClientBase): Promise<string[]> {
+  const { rows } = await session.query<{ name: string }>(`
+    select format('%s.%s', table_name, column_name) as name from information_schema.columns
+    where table_schema = current_schema() and table_name <> 'mikro_orm_migrations'`);
+  return rows.map(({ name }) => name);
+}
+
+function columnNames(tables: StoredTable[]): string[] {
+  return tables.flatMap(({ name, columns }) => Object.keys(columns).map((column) => `${name}.${column}`));
+}
 
 /** The columns that only the schema or only these tables have. */
 export async function differingColumns(session: ClientBase, tables: StoredTable[]): Promise<string[]> {
-  const columns = tables.flatMap(({ name, columns }) => Object.keys(columns).map((column) => `${name}.${column}`));
-  const { rows } = await session.query<{ object: string }>(
-    `
-    select coalesce(stored, found) as object from unnest($1::text[]) stored full join (
-      select format('%s.%s', table_name, column_name) as found from information_schema.columns
-      where table_schema = current_schema() and table_name <> 'mikro_orm_migrations') schema on stored = found
-    where stored is null or found is null order by object`,
-    [columns],
-  );
-  return rows.map(({ object }) => object);
+  const [found, stored] = [await columnsIn(session), columnNames(tables)];
+  const only = (ones: string[], others: string[]) => ones.filter((one) => !others.includes(one));
+  return [...only(found, stored), ...only(stored, found)].sort();
 }
 
 /** Number of rows per statement. With names of 1,000 characters they take about 2 MB. */
@@ -213,22 +218,6 @@ async function counterOf(
   return rows[0];
 }
 
-/** Continues the counter after a given id. */
-async function setCounter(session: ClientBase, table: StoredTable, { counter }: Contents): Promise<void> {
-  if (counter !== null) await session.query(`select setval(${sequence}, $3)`, [table.name, table.counted, counter]);
-}
-
-/** Warnings about ids near the end of their range: new ids do not follow them. */
-export function warningsOf(contents: Contents[]): string[] {
-  return contents
-    .filter(({ counter, greatest }) => BigInt(greatest ?? 0) > BigInt(counter ?? 0))
-    .map(
-      ({ table, counter, greatest }) =>
-        `The greatest id of ${table}, ${greatest}, is near the end of its range, and new ids follow ${counter ?? 0}: ` +
-        'walks and live lists that have passed the greatest id miss them.',
-    );
-}
-
 /** Locks tables until the end of the transaction. @returns descriptions of the tables that are not empty */
 export async function lockAndCount(session: ClientBase, tables: StoredTable[]): Promise<string[]> {
   const nonEmpty: string[] = [];
@@ -255,7 +244,8 @@ export async function fillAndCompare(
   const source: Contents[] = [];
   for (const table of tables) {
     const contents = await copy(table);
-    await setCounter(session, table, contents);
+    const { counter } = contents;
+    if (counter !== null) await session.query(`select setval(${sequence}, $3)`, [table.name, table.counted, counter]);
     source.push(contents);
   }
   const different = differing(source, await readTables(session, tables, progress));

@@ -1,6 +1,5 @@
 import { DeprecatedCall } from '../access/deprecations/usage.ts';
 import { ApiKey, KeyEvent } from '../access/keys/api-key.entity.ts';
-import { type Contents, warningsOf } from '../backup/tables.ts';
 import { type Config, loadConfig } from '../config/config.ts';
 import { Database, type DatabaseOptions, type Model } from '../database/database.ts';
 import { isUnmigrated } from '../database/postgres-errors.ts';
@@ -22,11 +21,6 @@ export async function embeddedStore(remedy: string) {
   const store = await configuredStore();
   if (!store.options.url) return store;
   throw new Error(`DATABASE_URL is set, and PostgreSQL has its own tools: ${remedy}`);
-}
-
-/** Warns about ids near the end of their range. */
-export function warn(contents: Contents[]): void {
-  for (const warning of warningsOf(contents)) process.stderr.write(`animal-store: ${warning}\n`);
 }
 
 /** Applies pending migrations, even where MIGRATE_ON_START is false. @returns their names */

@@ -1,22 +1,24 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { printSchema } from 'graphql';
-import type { Module } from '../api/module.ts';
+import { type Module, variablesOf } from '../api/module.ts';
+import { anyServer } from '../api/rest/openapi.ts';
 import { buildApp } from '../app.ts';
-import { loadConfig } from '../config/config.ts';
+import { loadConfig, variables } from '../config/config.ts';
+import type { Variables } from '../config/variables.ts';
 import { Database } from '../database/database.ts';
 import { modelOf } from '../modules/mikro-orm.config.ts';
-import { configurationPage } from './configuration-page.ts';
+import { modules } from '../modules/modules.ts';
 
 /** The served contracts, by file name. Connects to no database. */
 export async function contracts(modules: Module[]): Promise<Record<string, string>> {
   const config = loadConfig({ DATABASE_URL: 'postgres://nobody@127.0.0.1/none', LOG_LEVEL: 'silent' });
-  const database = await Database.open({ ...config.database, connects: false }, modelOf(modules));
+  const database = await Database.open(config.database, modelOf(modules));
   const app = await buildApp({ config, database, modules });
   try {
     await app.ready();
     return {
-      'openapi.json': `${JSON.stringify(app.swagger(), null, 2)}\n`,
+      'openapi.json': `${JSON.stringify({ ...app.swagger(), servers: [anyServer] }, null, 2)}\n`,
       'schema.graphql': `${printSchema(app.graphqlSchema)}\n`,
     };
   } finally {
@@ -30,7 +32,7 @@ export async function contracts(modules: Module[]): Promise<Record<string, strin
  *
  * @throws Error that names a file that differs
  */
-export async function emitContracts(modules: Module[], folder: string, check: boolean): Promise<void> {
+export async function emitContracts(folder: string, check: boolean): Promise<void> {
   const files = Object.entries(await contracts(modules)).map(([name, text]) => [join(folder, name), text] as const);
   for (const [path, served] of [...files, ['docs/configuration.md', configurationPage(modules)] as const]) {
     if (!check) await writeFile(path, served);
@@ -40,4 +42,25 @@ export async function emitContracts(modules: Module[], folder: string, check: bo
       );
     }
   }
+}
+
+/** `docs/configuration.md`: every variable, in the order of the configuration. */
+export function configurationPage(modules: Module[]): string {
+  const all: Variables = { ...variables, ...variablesOf(modules) };
+  const rows = Object.entries(all).map(([name, { desc, takes, default: value }]) => {
+    const isNone = value === undefined || (Array.isArray(value) && value.length === 0);
+    const meaning = desc.replace(/\((\w+\.md)\)\.$/, '([more]($1)).');
+    return `| \`${name}\` | ${takes} | ${isNone ? 'none' : `\`${value}\``} | ${meaning} |\n`;
+  });
+  return `<!-- Written by \`npm run schema\` from src/config/config.ts: change it there. -->
+
+# Configuration
+
+All configuration is in environment variables; \`start\` has flags for four of them ([cli.md](cli.md)). An empty variable counts as absent. An invalid configuration stops the start with a message that lists every mistake. The log line \`started\` has the values in force, without secrets. [.env.example](../.env.example) lists all variables for copying. Commas separate several values.
+
+| variable | takes | default | meaning |
+|---|---|---|---|
+${rows.join('')}
+OpenTelemetry's own variables switch traces on ([observe.md](observe.md#traces)). The image has its own defaults for \`HOST\`, \`OPERATIONS_HOST\`, \`DATA_DIR\` and \`DRAIN_DELAY_MS\` ([Dockerfile](../Dockerfile)).
+`;
 }

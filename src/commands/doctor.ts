@@ -1,11 +1,12 @@
 import { existsSync, statfsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import type { Command } from 'commander';
 import { loadConfig } from '../config/config.ts';
-import { Database } from '../database/database.ts';
+import type { Database } from '../database/database.ts';
 import { startFailure } from '../process/start-failure.ts';
-import { configuredStore } from './context.ts';
+import { exitCodes, json, show } from './program.ts';
 
-export interface Finding {
+interface Finding {
   check: string;
   /** `warning`: the service works, but not as configured. `failure`: it does not start or does not serve. */
   state: 'ok' | 'warning' | 'failure';
@@ -13,8 +14,30 @@ export interface Finding {
   remedy?: string;
 }
 
+export function doctorCommand(program: Command): void {
+  program
+    .command('doctor')
+    .description('check the configuration, the database and the disk, and say what to do; the service may run')
+    .option(...json)
+    .action(async (flags: { json?: boolean }) => {
+      const findings = await examine();
+      const lines = findings.map(({ check, state, found, remedy }) => {
+        const line = `${state.padEnd(8)} ${check.padEnd(14)} ${found.replaceAll('\n', '\n  ')}`;
+        return remedy ? `${line}\n         -> ${remedy}` : line;
+      });
+      const count = (wanted: string) => findings.filter(({ state }) => state === wanted).length;
+      const [failures, warnings] = [count('failure'), count('warning')];
+      show(
+        { failures, warnings, findings },
+        flags,
+        `${lines.join('\n')}\nfailures: ${failures}, warnings: ${warnings}`,
+      );
+      if (failures > 0) process.exitCode = exitCodes.failed;
+    });
+}
+
 /** Checks the configuration, the database and the disk. It migrates nothing and creates no store. */
-export async function examine(): Promise<Finding[]> {
+async function examine(): Promise<Finding[]> {
   const findings: Finding[] = [];
   const isFine = (check: string, found: string) => findings.push({ check, state: 'ok', found });
   /** @param work adds a finding when it succeeds; an error becomes a finding here */
@@ -33,10 +56,24 @@ export async function examine(): Promise<Finding[]> {
     isFine(configuration, 'usable');
   });
   if (findings[0]?.state !== 'ok') return findings;
+  // Loaded here, so that help and usage errors come at once.
+  const [{ Database }, { positionOf }, { configuredStore }, { providerKeys }] = await Promise.all([
+    import('../database/database.ts'),
+    import('../database/replicas.ts'),
+    import('./context.ts'),
+    import('../access/keys/tokens.ts'),
+  ]);
   const { config, model, ...store } = await configuredStore();
   // The findings replace the log.
   const options = { ...store.options, log: undefined };
   const { url, dataDir, readUrls = [], readMaxLag } = config.database;
+  const { tokens } = config;
+  const correct = 'start the provider, or correct JWT_ISSUER and JWT_JWKS_URL; until then its tokens get 503';
+  const askProvider = async () => {
+    const kinds = (tokens ? await providerKeys(tokens) : []).map(({ kty, crv }) => crv ?? kty);
+    isFine('tokens', `${tokens?.issuer} signs with ${kinds.join(', ')}`);
+  };
+  if (tokens) await check('tokens', correct, askProvider, 'warning');
   if (!url) await check('disk', 'free space, or choose another DATA_DIR', () => isFine('disk', spaceIn(dataDir)));
   if (!url && !existsSync(join(dataDir, 'postgres', 'PG_VERSION'))) {
     isFine('database', `${dataDir} has no store yet: the first start creates it`);
@@ -67,19 +104,15 @@ export async function examine(): Promise<Finding[]> {
     const name = `read node ${new URL(node).host}`;
     const remedy = 'start the node, or remove it from DATABASE_READ_URLS; until then the primary answers its reads';
     const checkLag = async (database: Database) => {
-      const [[lag] = []] = await database.rows<[string | null]>({ name: 'replica_lag', text: replicaLag }, []);
-      if (Number(lag) > readMaxLag) throw new Error(`${lag} ms behind, more than READ_MAX_LAG_MS`);
-      isFine(name, `${Number(lag)} ms behind`);
+      const { lag } = await positionOf(database.rows.bind(database));
+      const found = `${Math.ceil(lag)} ms behind`;
+      if (lag > readMaxLag) throw new Error(`${found}, more than READ_MAX_LAG_MS`);
+      isFine(name, found);
     };
     await check(name, remedy, () => Database.use({ ...options, url: node }, model, checkLag), 'warning');
   }
   return findings;
 }
-
-/** Milliseconds; 0 on a primary. */
-const replicaLag = `
-  select case when pg_is_in_recovery() and pg_last_wal_receive_lsn() <> pg_last_wal_replay_lsn()
-    then ceil(extract(epoch from now() - pg_last_xact_replay_timestamp()) * 1000) else 0 end`;
 
 /** Minimum free space (bytes). */
 const leastSpace = 256 * 2 ** 20;

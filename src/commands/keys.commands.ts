@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import type { DeprecatedCall } from '../access/deprecations/usage.ts';
 import type { ApiKey, KeyEvent, KeyScope } from '../access/keys/api-key.entity.ts';
 import type { ApiKeyService, IssuedKey } from '../access/keys/api-key.service.ts';
@@ -15,8 +15,8 @@ interface Flags {
 
 const id = ['<id>', 'as in the list', whole(0, 2 ** 31 - 1)] as const;
 
-export function keyCommands(): Command {
-  const group = new Command('keys').description('issue, list, rotate and revoke API keys; the service may run');
+export function keyCommands(program: Command): void {
+  const group = program.command('keys').description('issue, list, rotate and revoke API keys; the service may run');
 
   const issue = group
     .command('issue')
@@ -80,7 +80,6 @@ export function keyCommands(): Command {
     const names = new Map((await keys.list()).map(({ id, name }) => [id, name]));
     return (await new DeprecationUsage(database).list()).map((calls) => rowOfCalls(calls, names));
   });
-  return group;
 }
 
 /** Loads the services only when a command runs, so that help and usage errors are fast. */
@@ -112,6 +111,6 @@ function rowOfKey({ id, name, scope, hint, createdAt, expiresAt, lastUsedAt, rev
 function rowOfCalls({ keyId, operation, calls, lastCallAt, removal }: DeprecatedCall, names: Map<number, string>) {
   const daysLeft = Math.ceil((removal.getTime() - Date.now()) / 86_400_000);
   const protocol = operation.includes('.') ? 'GraphQL' : 'REST';
-  const name = names.get(keyId) ?? 'bootstrap';
+  const name = names.get(keyId) ?? (keyId === 0 ? 'bootstrap' : 'a subject');
   return { key: keyId, name, operation, protocol, calls: Number(calls), lastCallAt, removal, daysLeft };
 }

@@ -1,6 +1,5 @@
 import { styleText } from 'node:util';
 import { type Command, CommanderError, InvalidArgumentError } from 'commander';
-import type { Contents } from '../backup/tables.ts';
 import { startFailure } from '../process/start-failure.ts';
 
 /** Exit codes. A signal ends a command with 128 plus the signal's number. */
@@ -107,14 +106,6 @@ export function table(rows: Array<Record<string, unknown>>, whenEmpty: string): 
         .trimEnd(),
     )
     .join('\n');
-}
-
-/** The rows and checksums of copied tables. */
-export function rowsOf(contents: Contents[]): string {
-  return table(
-    contents.map(({ table, rows, sha256 }) => ({ table, rows, sha256: sha256.slice(0, 16) })),
-    '',
-  );
 }
 
 function cell(value: unknown): string {

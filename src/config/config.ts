@@ -1,6 +1,10 @@
+import { readFileSync } from 'node:fs';
+import { findPackageJSON } from 'node:module';
+import { dirname, join } from 'node:path';
 import {
   flag,
   flagOrAuto,
+  httpUrl,
   logFormat,
   logLevel,
   milliseconds,
@@ -12,6 +16,7 @@ import {
   proxies,
   readVariables,
   redisUrl,
+  scopeNames,
   secret,
   secretText,
   share,
@@ -39,6 +44,10 @@ export const variables = {
   READ_MAX_LAG_MS: whole(1000, 3_600_000)(1000, 'Longest lag of a replica that answers reads (scale.md).'),
   MIGRATE_ON_START: flag(true, 'Applies pending migrations at the start (operate.md).'),
   BOOTSTRAP_API_KEY: secret(undefined, 'An API key that is valid as long as this is set (keys.md).'),
+  JWT_ISSUER: httpUrl(undefined, 'Identity provider whose tokens are accepted, as in their `iss` (frontends.md).'),
+  JWT_AUDIENCE: text(undefined, 'What `aud` of a token must name; needed with `JWT_ISSUER` (frontends.md).'),
+  JWT_JWKS_URL: httpUrl(undefined, 'Keys of the provider; without it, by discovery (frontends.md).'),
+  JWT_SCOPES: scopeNames('read=read,write=write', 'What scopes of the provider permit here (frontends.md).'),
   LOG_LEVEL: logLevel('info', 'Least level of a log line (logs.md).'),
   LOG_FORMAT: logFormat('auto', 'JSON lines; `auto`: short lines on a terminal (logs.md).'),
   LOG_SAMPLE: share(1, 'Share of the requests without a fault that are logged (logs.md).'),
@@ -90,10 +99,10 @@ export type Config = ReturnType<typeof loadConfig>;
  * Reads the configuration from the environment. Only this file contains the names of variables. Pure.
  *
  * @param env an empty variable counts as absent
- * @throws ConfigError that lists every mistake.
+ * @throws Error that lists every mistake.
  */
 export function loadConfig(env: Record<string, string | undefined>) {
-  const values = readVariables(variables, env, needsDatabaseUrl);
+  const values = readVariables(variables, env, lackingOthers);
   return {
     shown: withoutSecrets(variables, values),
     /** For the modules' own variables. */
@@ -136,6 +145,15 @@ export function loadConfig(env: Record<string, string | undefined>) {
       quotaPerMinute: values.QUOTA_PER_MINUTE,
       redisUrl: values.REDIS_URL,
     },
+    tokens:
+      values.JWT_ISSUER && values.JWT_AUDIENCE
+        ? {
+            issuer: values.JWT_ISSUER,
+            audience: values.JWT_AUDIENCE,
+            jwksUrl: values.JWT_JWKS_URL,
+            scopes: values.JWT_SCOPES,
+          }
+        : undefined,
     mcp: values.MCP,
     subscriptions: {
       max: values.SUBSCRIPTIONS_MAX,
@@ -164,8 +182,33 @@ export function loadConfig(env: Record<string, string | undefined>) {
 }
 
 /** @returns mistakes that concern several variables */
-function needsDatabaseUrl(isSet: (name: keyof typeof variables) => boolean): string[] {
-  return (['DATABASE_DIRECT_URL', 'DATABASE_READ_URLS'] as const)
-    .filter((name) => isSet(name) && !isSet('DATABASE_URL'))
-    .map((name) => `${name} has no effect without DATABASE_URL`);
+function lackingOthers(isSet: (name: keyof typeof variables) => boolean): string[] {
+  const needs = [
+    ['DATABASE_DIRECT_URL', 'DATABASE_URL'],
+    ['DATABASE_READ_URLS', 'DATABASE_URL'],
+    ['JWT_ISSUER', 'JWT_AUDIENCE'],
+    ['JWT_AUDIENCE', 'JWT_ISSUER'],
+  ] as const;
+  return needs
+    .filter(([name, other]) => isSet(name) && !isSet(other))
+    .map(([name, other]) => `${name} has no effect without ${other}`);
+}
+
+/** The folder of the project, also for code in the bundle. */
+export const root = dirname(findPackageJSON(import.meta.url) as string);
+
+/** The version of this release. */
+export function releasedVersion(): string {
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  return version;
+}
+
+/** The oldest supported Node.js. Not in package.json, because npm itself may run on an older one. */
+const oldest = 24;
+
+/** @throws Error when this Node.js is older */
+export function assertNode(): void {
+  if (Number.parseInt(process.versions.node, 10) >= oldest) return;
+  const remedy = 'On Linux `npm ci` brings one, which `npm start` and bin/animal-store.js find by themselves.';
+  throw new Error(`This is Node.js ${process.versions.node}, and ${oldest} or later is needed. ${remedy}`);
 }

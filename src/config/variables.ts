@@ -65,6 +65,18 @@ export const redisUrl = kind('redis:// or rediss:// address', (text) => {
   throw new Error('must be a redis:// or rediss:// address');
 });
 
+export const httpUrl = kind('https:// address', (text) => {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url && /^https?:$/.test(url.protocol) && !url.search && !url.hash) return text;
+  throw new Error('must be an https:// address without a query');
+});
+
+/** Names of an identity provider (RFC 6749, appendix A.4), each with a scope of ours. */
+export const scopeNames = kind('`pets:read=read`, several', (text) => {
+  if (text.split(',').every((one) => /^[\x21\x23-\x5b\x5d-\x7e]+=(?:read|write)$/.test(one))) return text;
+  throw new Error(`must be names with read or write, like pets:read=read,pets:write=write, not "${text}"`);
+});
+
 const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify'];
 
 function checkedPostgresUrl(text: string): string {
@@ -117,11 +129,6 @@ function listOf(text: string): string[] {
     .filter(Boolean);
 }
 
-/** Thrown for an invalid environment. The message lists every mistake. */
-export class ConfigError extends Error {
-  override readonly name = 'ConfigError';
-}
-
 export type Variables = Record<string, Variable<unknown>>;
 export type ValuesOf<Given extends Variables> = { [Name in keyof Given]: Given[Name]['default'] };
 
@@ -130,7 +137,7 @@ export type ValuesOf<Given extends Variables> = { [Name in keyof Given]: Given[N
  *
  * @param env an empty variable counts as absent
  * @param check returns mistakes that concern several variables
- * @throws ConfigError
+ * @throws Error that lists every mistake
  */
 export function readVariables<Given extends Variables>(
   variables: Given,
@@ -148,7 +155,7 @@ export function readVariables<Given extends Variables>(
   };
   const values = Object.fromEntries(Object.entries(variables).map(read));
   mistakes.push(...check((name) => Boolean(env[name as string])));
-  if (mistakes.length > 0) throw new ConfigError(`Configuration error:${mistakes.map((one) => `\n  ${one}`).join('')}`);
+  if (mistakes.length > 0) throw new Error(`Configuration error:${mistakes.map((one) => `\n  ${one}`).join('')}`);
   return values as ValuesOf<Given>;
 }
 

@@ -1,12 +1,4 @@
-import {
-  busy,
-  type DatabaseFailure,
-  failureOf,
-  isDataError,
-  isWorthAnotherTry,
-  late,
-  outcomeUnknown,
-} from './postgres-errors.ts';
+import { busy, failureOf, isDataError, isWorthAnotherTry, late, outcomeUnknown } from './postgres-errors.ts';
 
 /** How long an input may wait. It accompanies the input to the database, and records what happened. */
 export interface Deadline {
@@ -23,7 +15,7 @@ export interface Deadline {
 /** Observes round trips to the database. It sees each of them, returns quickly and does not throw. */
 export interface DatabaseObserver {
   /** @returns a function to call once, when the batch has an answer or has failed as a whole */
-  sent(batch: SentBatch): (failure?: DatabaseFailure) => void;
+  sent(batch: SentBatch): (failure?: ReturnType<typeof failureOf>) => void;
   /** A read was sent to this server; only called with read nodes. */
   readOn?(node: string): void;
 }
@@ -189,7 +181,7 @@ export class Batches<In, Out> {
     const endings = observers.map((one) =>
       one.sent({ collection, operation, size: batch.length, deadlines: batch.map(({ deadline }) => deadline) }),
     );
-    let failure: DatabaseFailure | undefined;
+    let failure: ReturnType<typeof failureOf> | undefined;
     try {
       const outputs = await this.#run(
         batch.map(({ input }) => input),

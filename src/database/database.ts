@@ -5,11 +5,10 @@ import { Batches, type BatchOptions, type QueueState, type Run } from './batches
 import { type AssertHeld, applyMigrations, exclusivelyIn, lacksMigration, migrationRetries } from './migrations.ts';
 import { type DatabaseOptions, type Model, ormOptions } from './options.ts';
 import { DatabaseUnavailable, isUnmigrated, unavailable } from './postgres-errors.ts';
-import { type PoolState, PostgresServer, type Statement } from './postgres-server.ts';
+import { type PoolState, PostgresServer, retry, type Statement } from './postgres-server.ts';
 import { advanceCounters, assertServable, pendingMigrations } from './readiness.ts';
 import { Replicas } from './replicas.ts';
-import { retry } from './retry.ts';
-import { createPool, detectSessions, endPool, openEmbedded, poolOf, type Sessions, sessionsFor } from './sessions.ts';
+import { createPool, endPool, openEmbedded, poolOf, type Sessions, sessionsFor, sessionsTo } from './sessions.ts';
 
 export type { Batches, DatabaseObserver, Deadline, QueueState } from './batches.ts';
 export type { DatabaseOptions, Model } from './options.ts';
@@ -36,7 +35,7 @@ export class Database {
   /** Opens the embedded store, or creates the pool for a PostgreSQL that need not be reachable yet. */
   static async open(options: DatabaseOptions, model: Model): Promise<Database> {
     const embedded = options.url ? undefined : await openEmbedded(options);
-    const sessions = await sessionsFor(options, embedded);
+    const sessions = sessionsFor(options, embedded);
     // With read nodes a read and the query of the position share a round trip (`replicas.ts`).
     const connection = { ...sessions.config, pipeline: options.readUrls !== undefined };
     const orm = new MikroORM(ormOptions(options, model, connection));
@@ -55,11 +54,6 @@ export class Database {
     } finally {
       await database.close();
     }
-  }
-
-  /** SQL for an operator to run, because a pooler drops our session settings. */
-  get advice(): string[] | undefined {
-    return this.sessions.advice;
   }
 
   /**
@@ -216,11 +210,11 @@ export class Database {
    */
   async withSession<T>(work: (session: Client) => Promise<T>): Promise<T> {
     const { directUrl } = this.options;
-    const { config } = directUrl
-      ? await detectSessions(directUrl, this.options).catch((error) => {
-          throw new Error(`The database (DATABASE_DIRECT_URL) cannot be reached: ${error.message}`, { cause: error });
-        })
-      : this.sessions;
+    const sessions = directUrl ? sessionsTo(directUrl, this.options) : this.sessions;
+    const config = await sessions.detect().catch((error) => {
+      if (!directUrl) throw error;
+      throw new Error(`The database (DATABASE_DIRECT_URL) cannot be reached: ${error.message}`, { cause: error });
+    });
     const session = new Client({ ...config, stream: undefined });
     // The statement reports the error of a broken connection.
     session.on('error', () => undefined);
@@ -245,6 +239,5 @@ function retryDuringTakeover<T>(work: () => Promise<T>): Promise<T> {
 export async function ormOptionsFor(options: DatabaseOptions, model: Model) {
   const embedded = options.url ? undefined : await openEmbedded(options);
   embedded?.closeAtEnd();
-  const { config } = await sessionsFor(options, embedded);
-  return ormOptions(options, model, config);
+  return ormOptions(options, model, await sessionsFor(options, embedded).detect());
 }

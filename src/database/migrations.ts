@@ -6,24 +6,19 @@ import { MikroORM } from '@mikro-orm/postgresql';
 import { type Client, escapeLiteral } from 'pg';
 import { type DatabaseOptions, type Model, ormOptions } from './options.ts';
 import { isConflict, sqlState } from './postgres-errors.ts';
-import { retry } from './retry.ts';
+import { retry } from './postgres-server.ts';
 import { endPool, poolOf, sessionsFor } from './sessions.ts';
 
-/** How a migration waits for its locks. */
-export interface MigrationRetries {
-  /** How long (ms) one attempt waits. */
-  lockTimeout: number;
-  attempts: number;
-  /** Average time (ms) between two attempts. */
-  pause: number;
-}
-
 /**
+ * How a migration waits for its locks: the time (ms) of one attempt, the number of attempts, and the average pause (ms)
+ * between two.
+ *
  * A statement that waits for a table lock blocks all later statements, even reads. Two seconds are a fifth of
  * DATABASE_STATEMENT_TIMEOUT_MS, so blocked statements still succeed, and the pauses let others through. All attempts
  * together outlast a slow report, but not a backup.
  */
-export const migrationRetries: MigrationRetries = { lockTimeout: 2000, attempts: 30, pause: 1500 };
+export const migrationRetries = { lockTimeout: 2000, attempts: 30, pause: 1500 };
+type MigrationRetries = typeof migrationRetries;
 
 /**
  * Applies pending migrations, each in one transaction together with its row in mikro_orm_migrations. A migration that
@@ -42,11 +37,14 @@ export async function applyMigrations(
   const pool = await poolOf(orm);
   const applied: string[] = [];
   try {
-    for (const { name } of await orm.migrator.getPending()) {
+    const pending = await orm.migrator.getPending();
+    for (const { name, class: Released } of model.migrations) {
+      if (!pending.some((one) => one.name === name)) continue;
       await assertHeld();
       const began = performance.now();
       const up = () => orm.migrator.up({ migrations: [name] });
-      await (isTransactional(orm, model, name) ? withLockRetries(up, name, retries, options) : up());
+      const { driver, config } = orm;
+      await (new Released(driver, config).isTransactional() ? withLockRetries(up, name, retries, options) : up());
       options.log?.info({ migration: name, ms: Math.round(performance.now() - began) }, 'migration applied');
       applied.push(name);
     }
@@ -63,7 +61,8 @@ async function migratorOptions(
   retries: MigrationRetries,
 ) {
   const migrationsList = model.migrations.map((migration) => withLimits(migration, retries));
-  const { config } = await sessionsFor({ ...options, statementTimeout: 0 }, embedded);
+  const unlimited = { ...options, statementTimeout: 0, onAdvice: undefined };
+  const config = await sessionsFor(unlimited, embedded).detect();
   // For migrations without a transaction; the role may have a timeout. Poolers get no options.
   const session = config.options ? { options: `${config.options} -c lock_timeout=0` } : {};
   const { migrations, ...rest } = ormOptions(options, model, { ...config, ...session });
@@ -88,11 +87,6 @@ function withLimits({ name, class: released }: MigrationObject, { lockTimeout }:
     }
   }
   return { name, class: Limited };
-}
-
-function isTransactional({ driver, config }: MikroORM, { migrations }: Model, name: string): boolean {
-  const { class: Released } = migrations.find((migration) => migration.name === name) as MigrationObject;
-  return new Released(driver, config).isTransactional();
 }
 
 /** Repeats a migration that did not get its locks; its transaction was rolled back. */

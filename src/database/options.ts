@@ -14,21 +14,18 @@ export interface Model {
 }
 
 /** The part of a log that the database uses. */
-export interface Log {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-}
+export type Log = Record<'info' | 'warn', (fields: object, message: string) => void>;
 
 /** The configuration of the database, and what its users add. */
 export type DatabaseOptions = Config['database'] & {
-  /** False opens no connection before the first statement, for work that only needs the model. */
-  connects?: boolean;
   /** The prepared folder to copy for a new embedded store; a new store starts empty when undefined. */
   prepared?: string | undefined;
   /** Where changes of the database's state are reported; nowhere when absent. */
   log?: Log | undefined;
   observers?: readonly DatabaseObserver[];
   embedded?: Pick<EmbeddedOptions, 'evenRetired' | 'exclusive' | 'maxSilence'>;
+  /** Called with SQL for an operator to run, because a pooler drops our session settings. */
+  onAdvice?: ((statements: string[]) => void) | undefined;
   /** Called when the embedded store crashes. */
   onLost?: (error: Error) => void;
 };
@@ -49,19 +46,20 @@ export function ormOptions(
     driverOptions: connection,
     // Citus adds its own views, which a generated migration would drop.
     schemaGenerator: { skipViews: [/^citus_/] },
-    migrations: { migrationsList: migrations, path: 'migrations', silent: true, ...written },
+    migrations: {
+      migrationsList: migrations,
+      path: 'migrations',
+      silent: true,
+      // How `npm run migration:create` writes a migration. They are applied in the order of their names, so all names
+      // spell the date alike.
+      emit: 'ts',
+      fileName: (timestamp, name = 'change') => `${timestamp.replace(/^(\d{4})(\d\d)(\d\d)/, '$1_$2_$3_')}_${name}`,
+      snapshotName: '.snapshot',
+      // Only a new migration writes the snapshot.
+      snapshotOnMigrate: false,
+    },
     // MikroORM would print a line to stdout when a pooled connection breaks. The statement reports that error anyway.
     logger: () => undefined,
     discovery: { warnWhenNoEntities: true },
   });
 }
-
-/** How `npm run migration:create` writes a migration. */
-const written = {
-  emit: 'ts' as const,
-  // Migrations are applied in the order of their names, so all names spell the date alike.
-  fileName: (timestamp: string, name = 'change') => `${timestamp.replace(/^(\d{4})(\d\d)(\d\d)/, '$1_$2_$3_')}_${name}`,
-  snapshotName: '.snapshot',
-  // Only a new migration writes the snapshot.
-  snapshotOnMigrate: false,
-};

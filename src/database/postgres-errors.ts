@@ -139,15 +139,13 @@ export function sqlState(error: unknown): string | undefined {
   return typeof code === 'string' && /^(?=.*\d)[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
-export interface DatabaseFailure {
-  /** PostgreSQL's own code, if the failure comes from there. */
-  state: string | undefined;
-  /** Low cardinality: the class of the SQLSTATE, `timeout`, `unavailable` or `other`. */
-  type: string;
-}
-
-/** Low-cardinality labels of a failure, for observers. */
-export function failureOf(error: unknown): DatabaseFailure {
+/**
+ * Describes a failure for observers.
+ *
+ * @returns PostgreSQL's own code, if any; and a type of low cardinality: the class of the code, `timeout`,
+ *   `unavailable` or `other`
+ */
+export function failureOf(error: unknown): { state: string | undefined; type: string } {
   const cause = causeOf(error);
   const state = sqlState(cause);
   // Limited to the classes in PostgreSQL's manual, appendix A, whatever the server sends.

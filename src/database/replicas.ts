@@ -1,8 +1,8 @@
 import { withTimeout } from '../runtime/with-timeout.ts';
 import type { DatabaseOptions } from './options.ts';
 import { DatabaseUnavailable, isConflict, isWorthAnotherServer } from './postgres-errors.ts';
-import { type PoolState, PostgresServer, type RunStatement, type Statement } from './postgres-server.ts';
-import { createPool, detectSessions, sessionsTo } from './sessions.ts';
+import { type PoolState, PostgresServer, type Rows, type RunStatement, type Statement } from './postgres-server.ts';
+import { createPool, sessionsTo, settingsDropped } from './sessions.ts';
 
 /** How long (ms) a server may take to open a session or to report its position. */
 const timeoutMs = 1000;
@@ -30,16 +30,18 @@ interface Position {
 const position: Statement = {
   name: 'position',
   text: `
-    select pg_is_in_recovery(), (select system_identifier from pg_control_system()),
-      (select oid from pg_database where datname = current_database()),
-      case when pg_is_in_recovery() then greatest(
+    select json_build_object('isReplica', pg_is_in_recovery(),
+      'system', (select system_identifier::text from pg_control_system()),
+      'database', (select oid::text from pg_database where datname = current_database()),
+      'timeline', case when pg_is_in_recovery() then greatest(0,
           (select timeline_id from pg_control_checkpoint()),
           (select min_recovery_end_timeline from pg_control_recovery()),
           (select received_tli from pg_stat_wal_receiver))
         else ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::int end,
-      case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_insert_lsn() end - '0/0'::pg_lsn,
-      case when pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() and exists (select from pg_stat_wal_receiver) then 0
-        else extract(epoch from clock_timestamp() - pg_last_xact_replay_timestamp()) * 1000 end`,
+      'bytes', coalesce(case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_insert_lsn() end
+        - '0/0'::pg_lsn, -1),
+      'lag', case when pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() and exists (select from pg_stat_wal_receiver) then 0
+        else coalesce(extract(epoch from clock_timestamp() - pg_last_xact_replay_timestamp()) * 1000, 0) end)`,
 };
 const replayed: Statement = { name: 'replayed', text: `select pg_last_wal_replay_lsn() - '0/0'::pg_lsn` };
 
@@ -56,16 +58,20 @@ interface ReadNode {
 }
 
 /**
- * The servers that answer reads. A read is sent with two queries of the node's replay position, in one round trip. The
+ * The servers that answer reads.
+ *
+ * Invariant: while `#isComplete`, `#leastPosition` covers every write that this process has made or shown before, and a
+ * node answers a read only when it had replayed that position; else the primary answers.
+ *
+ * A read is sent with two queries of the node's replay position, in one round trip. The
  * query before the read proves that the node is fresh enough. The query after it tells how fresh later reads must be.
  * PostgreSQL takes a statement's snapshot before it evaluates the statement, so a statement cannot report whether its
  * own snapshot is fresh enough. Unusable nodes are probed in the background, and only while clients read.
  */
 export class Replicas {
   readonly #nodes: ReadNode[];
-  /** The position that a replica must have replayed: every write that this process has made or shown. */
+  /** The position that a replica must have replayed. */
   #leastPosition: Position | undefined;
-  /** False while the least position lacks a write that this process has made or shown. */
   #isComplete = false;
   #writes = 0;
   #next = 0;
@@ -99,11 +105,14 @@ export class Replicas {
     for (let at = 0; least && this.#isComplete && at < this.#nodes.length; at += 1) {
       const node = this.#nodes[(this.#next + at) % this.#nodes.length] as ReadNode;
       if (node.pausedUntil > performance.now()) continue;
-      if (node.problem !== '') void this.#probe(node, least);
-      else {
+      if (node.problem === '') {
         sentTo(node.name);
-        const rows = await this.#readOn(node, statement, values, least);
+        const rows = await this.#ask(node, least, [statement, values]);
         if (rows) return rows as Row[];
+      } else {
+        // In the background, once.
+        node.pausedUntil = Number.POSITIVE_INFINITY;
+        void this.#ask(node, least);
       }
     }
     sentTo('primary');
@@ -114,10 +123,7 @@ export class Replicas {
   async #readOnPrimary(statement: Statement, values: unknown[]) {
     const writes = this.#writes;
     try {
-      const [rows = [], end = []] = await this.primary.readInOneSession([
-        [statement, values],
-        [position, []],
-      ]);
+      const [rows = [], end = []] = await this.primary.inOneSession([statement, values], [position, []]);
       this.#cover(parsePosition(end), writes, true);
       return rows;
     } catch (error) {
@@ -129,39 +135,23 @@ export class Replicas {
     }
   }
 
-  async #readOn(node: ReadNode, statement: Statement, values: unknown[], least: Position) {
-    const { statementTimeout } = this.options;
-    const limit = statementTimeout > 0 ? statementTimeout / 4 : 60_000;
+  /** Asks a node for its position, with a read if any. @returns rows; undefined when another server must answer */
+  async #ask(node: ReadNode, least: Position, read?: Parameters<RunStatement>): Promise<Rows | undefined> {
+    const [what, limit] = read ? ['a read ', this.options.statementTimeout / 4] : ['', timeoutMs];
+    const queries: Array<Parameters<RunStatement>> = read ? [[position, []], read, [replayed, []]] : [[position, []]];
     try {
-      const answers = node.server.readInOneSession([
-        [position, []],
-        [statement, values],
-        [replayed, []],
-      ]);
-      const [before = [], rows, after] = await withTimeout(limit, answers, late('a read ', limit));
+      const answers = node.server.inOneSession(...queries);
+      const [before = [], rows, after] = await withTimeout(limit, answers, late(what, limit));
       const seen = parsePosition(before);
       if (!this.#check(node, seen, least)) return undefined;
-      if (seen.system === least.system) this.#raiseLeastPosition(Number(after?.[0]?.[0]));
+      if (after && seen.system === least.system) this.#raiseLeastPosition(Number(after[0]?.[0]));
       return rows;
     } catch (error) {
-      if (!isWorthAnotherServer(error)) throw error;
+      if (read && !isWorthAnotherServer(error)) throw error;
       node.server.cut();
       // When several reads fail together, only the first records it.
-      if (node.problem === '') this.#note(node, reasonOf(error));
+      if (!read || node.problem === '') this.#note(node, reasonOf(error));
       return undefined;
-    }
-  }
-
-  /** Queries a node's position while the primary answers reads. */
-  async #probe(node: ReadNode, least: Position): Promise<void> {
-    node.pausedUntil = Number.POSITIVE_INFINITY;
-    try {
-      const seen = await positionOf(node.server.rows);
-      node.pausedUntil = 0;
-      this.#check(node, seen, least);
-    } catch (error) {
-      node.server.cut();
-      this.#note(node, reasonOf(error));
     }
   }
 
@@ -188,7 +178,7 @@ export class Replicas {
   }
 
   #note(node: ReadNode, problem: string): void {
-    if (problem) node.pausedUntil = performance.now() + node.pause;
+    node.pausedUntil = problem ? performance.now() + node.pause : 0;
     node.pause = problem ? Math.min(2 * node.pause, pauseWhenUnusable.longest) : pauseWhenUnusable.shortest;
     if (problem === node.problem) return;
     node.problem = problem;
@@ -232,47 +222,33 @@ export class Replicas {
   }
 
   #open(url: string): ReadNode {
-    const limits = { ...this.options, connectTimeout: Math.min(this.options.connectTimeout, timeoutMs) };
+    const { log, connectTimeout } = this.options;
     const name = new URL(url).host;
-    const detect = async () => {
-      const sessions = await detectSessions(url, limits);
-      const message = 'a pooler drops session settings: set them on the role';
-      if (sessions.advice) this.options.log?.warn({ node: name, statements: sessions.advice }, message);
-      return sessions;
-    };
+    const onAdvice = (statements: string[]) => log?.warn({ node: name, statements }, settingsDropped);
+    const limits = { ...this.options, connectTimeout: Math.min(connectTimeout, timeoutMs), onAdvice };
     const sessions = sessionsTo(url, limits);
     const pool = createPool({ ...sessions.config, pipeline: true, max: this.options.poolMax });
-    const server = new PostgresServer(pool, { ...sessions, detect });
+    const server = new PostgresServer(pool, sessions);
     return { name, server, problem: undefined, pausedUntil: 0, pause: pauseWhenUnusable.shortest };
   }
 
   async close(): Promise<void> {
-    await Promise.all(
-      this.#nodes.map(({ server }) => {
-        server.cut();
-        return server.pool.end();
-      }),
-    );
+    for (const { server } of this.#nodes) server.cut();
+    await Promise.all(this.#nodes.map(({ server }) => server.pool.end()));
   }
 }
 
-async function positionOf(rows: RunStatement): Promise<Position> {
+/** @throws DatabaseUnavailable after a second */
+export async function positionOf(rows: RunStatement): Promise<Position> {
   return parsePosition(await withTimeout(timeoutMs, rows(position, []), late('', timeoutMs)));
 }
 
 const late = (to: string, milliseconds: number) => () =>
   new DatabaseUnavailable(`It has not answered ${to}within ${milliseconds} ms.`);
 
-function parsePosition([row = []]: Array<Array<string | null>>): Position {
-  const [isReplica, system, database, timeline, bytes, lag] = row;
-  return {
-    isReplica: isReplica === 't',
-    system: `${system}`,
-    database: `${database}`,
-    timeline: Number(timeline),
-    bytes: endOfRecord(Number(bytes ?? -1)),
-    lag: Number(lag ?? 0),
-  };
+function parsePosition([[text] = [null]]: Rows): Position {
+  const seen: Position = JSON.parse(`${text}`);
+  return { ...seen, bytes: endOfRecord(seen.bytes) };
 }
 
 /**

@@ -1,5 +1,5 @@
 import { Socket } from 'node:net';
-import { type EmbeddedAddress, type EmbeddedPostgres, openEmbeddedPostgres } from '@animal-store/pglite-server';
+import { type EmbeddedPostgres, openEmbeddedPostgres } from '@animal-store/pglite-server';
 import type { MikroORM, PostgreSqlConnection } from '@mikro-orm/postgresql';
 import { Client, type ClientConfig, Pool, type PoolClient, type PoolConfig } from 'pg';
 import { type ConnectionOptions, parse, toClientConfig } from 'pg-connection-string';
@@ -16,57 +16,56 @@ export async function openEmbedded(options: DatabaseOptions): Promise<EmbeddedPo
   return store;
 }
 
+/** The log's message for `onAdvice`. */
+export const settingsDropped = 'a pooler drops session settings: set them on the role';
+
 /** How to open sessions with one PostgreSQL server. */
 export interface Sessions {
   readonly config: ClientConfig;
   /** False behind a pooler in transaction mode: prepared statements do not survive there. */
-  readonly keepStatements: boolean;
-  /** SQL for an operator to run, because a pooler drops our session settings. */
-  readonly advice?: string[] | undefined;
-  /** Detects these settings; undefined once they are known. */
-  readonly detect?: (() => Promise<Sessions>) | undefined;
+  keepStatements: boolean;
+  /** Detects these settings once. @throws the driver's error when no session can be opened */
+  detect(): Promise<ClientConfig>;
 }
 
-type Limits = Pick<DatabaseOptions, 'name' | 'connectTimeout' | 'statementTimeout' | 'preparedStatements'>;
-
-/**
- * Determines how to open sessions with the service's database.
- *
- * @throws Error for an invalid address
- */
-export async function sessionsFor(options: DatabaseOptions, embedded?: EmbeddedAddress): Promise<Sessions> {
-  if (embedded) {
-    const { host, port, user, database } = embedded;
-    // Explicit, because PGPORT and PGSSLMODE describe another server.
-    const config = { host, port, user, database, ssl: false, ...commonConfig(options) };
-    // All sessions share one backend, where the names of prepared statements would collide.
-    return { config, keepStatements: false };
-  }
-  const url = options.url ?? '';
-  const plain = sessionsTo(url, options);
-  const detect = () => detectSessions(url, options);
-  return options.connects === false ? { ...plain, detect } : detect().catch(() => ({ ...plain, detect }));
+/** How to open sessions with the service's database. @throws Error for an invalid address */
+export function sessionsFor(options: DatabaseOptions, embedded?: EmbeddedPostgres): Sessions {
+  if (!embedded) return sessionsTo(options.url ?? '', options);
+  const { host, port, user, database } = embedded;
+  // Explicit, because PGPORT and PGSSLMODE describe another server.
+  const config = { host, port, user, database, ssl: false, ...commonConfig(options) };
+  // All sessions share one backend, where the names of prepared statements would collide.
+  return { config, keepStatements: false, detect: async () => config };
 }
 
-/** Assumes that there is no pooler. @throws Error for an invalid address */
-export function sessionsTo(url: string, limits: Limits): Sessions {
-  return { config: configFor(url, limits), keepStatements: limits.preparedStatements !== 'false' };
+/** Assumes that there is no pooler, until the first session shows it. @throws Error for an invalid address */
+export function sessionsTo(url: string, limits: DatabaseOptions): Sessions {
+  let detected: Promise<ClientConfig> | undefined;
+  const sessions: Sessions = {
+    config: configFor(url, limits),
+    keepStatements: limits.preparedStatements !== 'false',
+    detect() {
+      detected ??= detectSessions(url, limits).then((found) => Object.assign(sessions, found).config);
+      return detected.catch((error) => {
+        detected = undefined;
+        throw error;
+      });
+    },
+  };
+  return sessions;
 }
 
 /**
  * Opens a session to detect which settings work. Poolers reject session settings or drop them silently, and few keep
  * prepared statements. A server may lack TLS, which `sslmode=prefer` accepts.
- *
- * @throws the driver's error when no session can be opened
  */
-export async function detectSessions(url: string, limits: Limits): Promise<Sessions> {
+async function detectSessions(url: string, limits: DatabaseOptions): Promise<Omit<Sessions, 'detect'>> {
   const { preparedStatements } = limits;
   let config = configFor(url, limits);
   for (;;) {
     try {
-      const { isPooled, advice } = await inspectSession(config, limits);
-      const keepStatements = preparedStatements === 'auto' ? !isPooled : preparedStatements === 'true';
-      return { config, keepStatements, advice };
+      const isPooled = await inspectSession(config, limits);
+      return { config, keepStatements: preparedStatements === 'auto' ? !isPooled : preparedStatements === 'true' };
     } catch (error) {
       const other = fallbackFor(config, error as Error, url);
       if (!other) throw error;
@@ -75,7 +74,7 @@ export async function detectSessions(url: string, limits: Limits): Promise<Sessi
   }
 }
 
-function configFor(url: string, limits: Limits): ClientConfig {
+function configFor(url: string, limits: DatabaseOptions): ClientConfig {
   const { options = '', statement_timeout, query_timeout, ...rest } = parsed(url);
   const config = toClientConfig(rest as ConnectionOptions);
   // Without this, pg would check the certificate of an IP address for `localhost`.
@@ -99,7 +98,7 @@ function parsed(url: string): ConnectionOptions & { [parameter: string]: unknown
   }
 }
 
-function commonConfig({ name, connectTimeout, statementTimeout }: Limits): ClientConfig {
+function commonConfig({ name, connectTimeout, statementTimeout }: DatabaseOptions): ClientConfig {
   return {
     application_name: name,
     connectionTimeoutMillis: connectTimeout,
@@ -115,10 +114,8 @@ function fallbackFor(config: ClientConfig, { message }: Error, url: string): Cli
   return undefined;
 }
 
-async function inspectSession(
-  config: ClientConfig,
-  { statementTimeout }: Limits,
-): Promise<{ isPooled: boolean } & Pick<Sessions, 'advice'>> {
+/** @returns whether a pooler shares the session */
+async function inspectSession(config: ClientConfig, { statementTimeout, onAdvice }: DatabaseOptions): Promise<boolean> {
   const client = new Client(config);
   client.on('error', () => undefined);
   try {
@@ -127,14 +124,12 @@ async function inspectSession(
     const [pid, role, timeout, jit] = rows[0] as [number, string, string, string];
     const isBounded = Number(timeout) > 0 && Number(timeout) <= statementTimeout;
     const advice = [
-      ...(isBounded || statementTimeout === 0
-        ? []
-        : [`alter role ${role} set statement_timeout = ${statementTimeout}`]),
+      ...(isBounded ? [] : [`alter role ${role} set statement_timeout = ${statementTimeout}`]),
       ...(jit === 'off' ? [] : [`alter role ${role} set jit = off`]),
     ];
+    if (advice.length > 0) onAdvice?.(advice);
     // A pooler that shares sessions gives its clients other process ids, to know whose query to cancel.
-    const isPooled = (client as unknown as { processID: number | null }).processID !== pid;
-    return { isPooled, advice: advice.length > 0 ? advice : undefined };
+    return (client as unknown as { processID: number | null }).processID !== pid;
   } finally {
     await client.end();
   }

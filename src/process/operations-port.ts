@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { sendError } from '../api/http/failures.ts';
-import { dataHeaders } from '../api/http/security-headers.ts';
+import { dataHeaders } from '../api/http/headers.ts';
 import type { Config } from '../config/config.ts';
 import { StoreError } from '../errors.ts';
 import { type CheckReadiness, health } from '../runtime/health.ts';

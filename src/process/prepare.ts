@@ -1,10 +1,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { root } from '../config/config.ts';
 import { prepareStore } from './prepared-store.ts';
 import { startFailure } from './start-failure.ts';
-
-const root = join(import.meta.dirname, '../../..');
 
 /** Renders the guides. Their sources are optional. */
 async function renderGuides(): Promise<void> {

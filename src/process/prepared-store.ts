@@ -1,13 +1,15 @@
-import { readdirSync } from 'node:fs';
+import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { preparedFolder, prepareFolder } from '@animal-store/pglite-server/prepared-folder';
+import { root } from '../config/config.ts';
 
 /** A migrated store without rows, from which new embedded stores are copied. The last step of the build creates it. */
 const prepared = () => {
-  const parent = join(import.meta.dirname, '../..');
-  const migrations = join(parent, 'migrations');
-  const names = readdirSync(migrations).filter((name) => name.endsWith('.js'));
-  return { parent, sources: [import.meta.filename, ...names.sort().map((name) => join(migrations, name))] };
+  const parent = join(root, 'dist');
+  // Which migrations are listed is in the modules: files that none lists change nothing.
+  const folders = ['migrations/*', 'src/modules/*', 'src/modules/*/*.module', 'src/process/prepared-store'];
+  const names = globSync(`{${folders}}.js`, { cwd: parent });
+  return { parent, sources: names.sort().map((name) => join(parent, name)) };
 };
 
 /** @returns its folder; undefined when the build did not create it, or DATABASE_URL is set */

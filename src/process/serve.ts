@@ -1,20 +1,24 @@
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
+import { Workers } from '@animal-store/cluster';
 import type { ClusterWorker } from '@animal-store/cluster/worker';
 import type { LogOutput } from '@animal-store/log/log-output';
 import { Redactor } from '@animal-store/log/redactor';
 import type { FastifyInstance } from 'fastify';
+import { RateLimiterClusterMaster } from 'rate-limiter-flexible';
 import { secretPrefix } from '../access/keys/secret.ts';
 import type { AppOptions } from '../app.ts';
 import type { Config } from '../config/config.ts';
 import { Database, type DatabaseOptions } from '../database/database.ts';
-import { serviceUnavailable } from '../errors.ts';
+import { settingsDropped } from '../database/sessions.ts';
+import { StoreError, serviceUnavailable } from '../errors.ts';
 import { modelOf } from '../modules/mikro-orm.config.ts';
 import { modules } from '../modules/modules.ts';
 import type { CheckReadiness } from '../runtime/health.ts';
 import type { Log, LogSettings } from '../runtime/log/log.ts';
 import { Telemetry, type TelemetryOptions } from '../runtime/telemetry/telemetry.ts';
+import { withTimeout } from '../runtime/with-timeout.ts';
 import { openOperationsPort } from './operations-port.ts';
 import { preparedStore } from './prepared-store.ts';
 import { logStarted } from './welcome.ts';
@@ -23,11 +27,10 @@ import { logStarted } from './welcome.ts';
 export interface Service {
   /** Logs that the service listens; undefined in a worker, whose parent logs it. */
   logStarted: (() => Promise<void>) | undefined;
-  /** How long (ms) `drain` and `close` may take beyond the configured times. */
+  /** How long (ms) `close` may take beyond the configured times. */
   closing: number;
   /** @param delay how long (ms) new requests are still served @returns whether all requests were finished */
-  drain(delay: number): Promise<boolean>;
-  close(): Promise<void>;
+  close(delay: number): Promise<boolean>;
   /** Describes the work still in progress, for the log. */
   left(): { requests: number } | { workers: number };
 }
@@ -67,19 +70,69 @@ export async function serve(options: ProcessOptions): Promise<Service> {
   return {
     logStarted: worker ? undefined : () => logStarted(options, database, address),
     closing: telemetry.closing,
-    async drain(delay) {
-      served.startDraining();
+    async close(delay) {
+      served.isDraining = true;
       if (delay > 0) await sleep(delay);
       await served.close();
-      return true;
-    },
-    async close() {
       await telemetry.close();
       await operations?.close();
       await database.close();
+      return true;
     },
     left: () => ({ requests: served.activeRequests.count }),
   };
+}
+
+/** How long (ms) the parent waits beyond the workers' own time limit. */
+const grace = 3000;
+/** Timeout (ms) of a worker's readiness. A worker answers within two seconds. */
+const timeout = 2500;
+
+/**
+ * Starts workers, which run the same program, and serves their metrics and health on the operations port.
+ *
+ * @param onGiveUp called once when no worker can be started
+ */
+export async function supervise(
+  options: ProcessOptions,
+  { program, count, onGiveUp }: { program: string; count: number; onGiveUp(reason: string | undefined): void },
+): Promise<Service> {
+  const { config, log, output } = options;
+  const telemetry = await openTelemetry(options, 'parent');
+  const database = await openDatabase(options, { readUrls: undefined });
+  // The parent owns the embedded store, so that it survives a killed worker.
+  if (!database.embedded) await database.close();
+  let workers: Workers<LogSettings> | undefined;
+  const operations = await openOperationsPort(config, log, telemetry, () => checkWorkers(workers, telemetry));
+  const drainTime = config.drainDelay + config.drainTimeout + grace;
+  // Serves the limiters of all workers: invalid keys, and quotas without Redis.
+  new RateLimiterClusterMaster();
+  const { settings: shared, logger } = log;
+  workers = new Workers({ program, count, shared, log: logger, output, drainTime, onGiveUp });
+  log.onChange = (settings) => workers.share(settings);
+  return {
+    logStarted: async () => logStarted(options, database, await workers.listening),
+    closing: 2 * grace,
+    async close() {
+      const isClean = await workers.drain();
+      await telemetry.close();
+      await operations?.close();
+      if (database.embedded) await database.close();
+      return isClean;
+    },
+    left: () => ({ workers: workers.up }),
+  };
+}
+
+/** Asks the workers, which respond within two seconds. Those that have not reported lately do not count. */
+async function checkWorkers(workers: Workers<unknown> | undefined, { cluster }: Telemetry): Promise<object> {
+  if (!workers) throw serviceUnavailable('The workers are starting.');
+  const answer = await withTimeout(timeout, workers.ask(), () => new Error('No worker answers.')).catch((cause) => {
+    throw new StoreError('SERVICE_UNAVAILABLE', (cause.errors?.[0] ?? cause).message, { cause });
+  });
+  const { up, options } = workers;
+  const silent = cluster?.silent ?? 0;
+  return { ...answer, ...(silent > 0 && { workers: `${up - silent} of ${options.count}` }) };
 }
 
 /** Loads plugins of Apollo Server. @param path of a module, whose default export is a plugin or an array of them */
@@ -95,22 +148,21 @@ async function pluginsIn(path: string | undefined): Promise<NonNullable<AppOptio
   );
 }
 
-export function openTelemetry({ config, log, output }: ProcessOptions, role: TelemetryOptions['role']) {
+function openTelemetry({ config, log, output }: ProcessOptions, role: TelemetryOptions['role']) {
   const redactor = new Redactor(secretPrefix, config.keys.bootstrapKey);
   return Telemetry.open({ config, role, log: log.logger, output, redactor });
 }
 
 /** Opens and migrates the database. A worker does not migrate, because its parent has done so. */
-export async function openDatabase(
+async function openDatabase(
   { config, log: { logger: log }, worker, onLost }: ProcessOptions,
   overrides: Partial<DatabaseOptions>,
 ): Promise<Database> {
   const prepared = config.migrateOnStart ? preparedStore(config.database) : undefined;
-  const options = { ...config.database, log, prepared, onLost, ...overrides };
+  const onAdvice = (statements: string[]) => log.warn({ statements }, settingsDropped);
+  const options = { ...config.database, log, prepared, onLost, onAdvice: worker ? undefined : onAdvice, ...overrides };
   const database = await Database.open(options, modelOf(modules));
   if (worker) return database;
-  const { advice } = database;
-  if (advice) log.warn({ statements: advice }, 'a pooler drops session settings: set them on the role');
   await database.assertReachable();
   if (config.migrateOnStart) {
     await database.migrate();

@@ -1,7 +1,6 @@
 import type { LogOutput } from '@animal-store/log/log-output';
-import { ApiKeyService, actorOf, type IssuedKey } from '../access/keys/api-key.service.ts';
-import type { Config } from '../config/config.ts';
-import { releasedVersion } from '../config/version.ts';
+import { ApiKeyService, actorOf } from '../access/keys/api-key.service.ts';
+import { type Config, releasedVersion } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import type { Log } from '../runtime/log/log.ts';
 
@@ -15,20 +14,18 @@ export async function logStarted(
   address: string,
 ): Promise<void> {
   const envFile = process.env.ANIMAL_STORE_ENV_FILE || undefined;
-  const about = { version: releasedVersion(), nodejs: process.version, address, envFile, config: config.shown };
+  const pages = `/ /guide /docs${config.graphql.explorer ? ' /graphiql /graphql' : ''}`;
+  const about = { version: releasedVersion(), nodejs: process.version, address, pages, envFile, config: config.shown };
   log.info(about, 'started');
   if (config.keys.bootstrapKey) log.warn({ key: 0 }, 'a bootstrap key is set: it has all rights and never expires');
-  const first = database.embedded && !config.keys.bootstrapKey && (await firstKey(database));
+  if (!database.embedded || config.keys.bootstrapKey) return;
+  // Only one of several servers that start on an empty store prints a key.
+  const keys = new ApiKeyService(database, actorOf('start', process.env.SUDO_USER));
+  const first = await database.exclusively(() => keys.issueFirst());
   if (!first) return;
   log.info({ key: first.id }, 'first key issued');
   await output.flush(lastLines);
   process.stdout.write(welcome(address, first.key));
-}
-
-/** Only one of several servers that start on an empty store prints a key. */
-function firstKey(database: Database): Promise<IssuedKey | undefined> {
-  const actor = actorOf('start', process.env.SUDO_USER);
-  return database.exclusively(() => new ApiKeyService(database, actor).issueFirst());
 }
 
 /** The message for a new user, with commands to paste into a shell. */

@@ -1,8 +1,9 @@
 import { escapeLiteral as literal, escapeIdentifier as quoted } from 'pg';
-import { unboundedCall } from '../call-context.ts';
+import { type CallContext, unboundedCall } from '../call-context.ts';
 import type { Batches, Database } from '../database/database.ts';
 import { StoreError } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
+import type { Check } from './insertions.ts';
 import { parameterOf, type Table } from './table.ts';
 
 /** The version that was read, and the members to set: null clears one, undefined leaves it as it is. */
@@ -11,7 +12,7 @@ export type ChangeOf<Item> = { readonly version: number } & {
 };
 
 /** The id, undefined when the client's is invalid; the expected version, any when absent; and the members as JSON. */
-type Write = [id: Int64 | undefined, version: number | null | undefined, members?: string];
+type Write = [id: Int64 | undefined, version: number | undefined, members?: string];
 /** The version before, and the columns after, null when the version is not the expected one. No row: no such id. */
 type Written = [version: string | null, ...row: Array<string | null>] | undefined;
 
@@ -21,45 +22,48 @@ const writes = { isWrite: true, maxBatch: 1, maxInFlight: 4, blockTime: 1000 };
 /** Changes and removes rows, each with one statement, which also compares the version. */
 export class Changes<Item> {
   readonly #table: Table;
+  readonly #check: Check<object> | undefined;
   readonly #changes: Batches<Write, Written>;
   readonly #removals: Batches<Write, Written>;
 
-  constructor(database: Database, table: Table) {
+  constructor(database: Database, table: Table, check?: Check<object>) {
     const queue = (operation: string, text: string) => {
       const statement = { name: `${operation}_${table.name}`, isWrite: true, text };
       const run = async ([write]: Write[]) => [(await database.rows<NonNullable<Written>>(statement, write ?? []))[0]];
       return database.batched(run, { ...writes, collection: table.name, operation });
     };
     this.#table = table;
+    this.#check = check;
     this.#changes = queue('change', changeOf(table));
     this.#removals = queue('remove', removalOf(table));
   }
 
-  async change(id: Int64 | undefined, { version, ...changes }: ChangeOf<Item>, call = unboundedCall): Promise<Item> {
-    if (!this.#table.version) throw new Error(`${this.#table.entity} has no version, so it cannot be changed.`);
+  async change(id: Int64 | undefined, { version, ...changes }: ChangeOf<Item>, call = unboundedCall) {
+    if (!this.#table.version) throw new Error(`${this.#table.name} has no version, so its rows cannot be changed.`);
     const given = Object.entries(changes).filter(([, value]) => value !== undefined);
     if (given.length === 0) throw new StoreError('BAD_USER_INPUT', 'The change names no member to change.');
+    await this.#check?.(changes, call);
     const members = JSON.stringify(Object.fromEntries(given.map(([name, value]) => [name, parameterOf(value)])));
     const row = await this.#write(this.#changes, [id, version, members], call);
-    call.count?.(1);
-    return this.#table.decodeRow(row) as Item;
+    if (row) call.count?.(1);
+    return row && (this.#table.decodeRow(row) as Item);
   }
 
-  async remove(id: Int64 | undefined, version?: number | null, call = unboundedCall): Promise<void> {
-    await this.#write(this.#removals, [id, version], call);
+  async remove(id: Int64 | undefined, version: number | undefined, call = unboundedCall): Promise<true | null> {
+    return (await this.#write(this.#removals, [id, version], call)) && true;
   }
 
-  async #write(queue: Batches<Write, Written>, write: Write, call = unboundedCall): Promise<unknown[]> {
+  /** @returns null when there is no such row */
+  async #write(queue: Batches<Write, Written>, write: Write, call: CallContext): Promise<unknown[] | null> {
     const [id, version] = write;
-    const { entity } = this.#table;
     const added = id === undefined ? undefined : queue.add(write, call);
     const written = await added?.catch((error) => {
       throw this.#table.refusalOf(error);
     });
-    if (!written) throw new StoreError('NOT_FOUND', `There is no ${entity} with this id.`);
+    if (!written) return null;
     const [current, ...row] = written;
     if (row[0] !== null) return row;
-    const message = `The ${entity} has version ${current}, not ${version}: read it again.`;
+    const message = `It has version ${current}, not ${version}: read it again.`;
     throw new StoreError('CONFLICT', message, { details: { version: Number(current) } });
   }
 }
@@ -73,7 +77,8 @@ function changeOf(table: Table): string {
       const value = `($3::jsonb ->> ${literal(member)})::${type}`;
       return `${name} = case when $3::jsonb ? ${literal(member)} then ${value} else ${name} end`;
     });
-  const set = [...changes, `${version?.name} = "#version" + 1`].join(', ');
+  // Version 1 follows the greatest one.
+  const set = [...changes, `${version?.name} = "#version" % 2147483647 + 1`].join(', ');
   const returned = columns.map(({ text }, at) => `${text} as "#${at}"`).join(', ');
   return writeOf(
     table,

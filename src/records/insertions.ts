@@ -24,19 +24,33 @@ const writes = { isWrite: true, maxBatch: 256, maxInFlight: 1, blockTime: 1000 }
 /** The longest delay (ms) of `setTimeout`. */
 const maxDelay = 2 ** 31 - 1;
 
+/**
+ * A rule for the members of a creation, and for those that a change sets.
+ *
+ * @throws StoreError
+ */
+export type Check<New> = (members: Partial<New>, call: CallContext) => Promise<void>;
+
+const storedClaim = {
+  name: 'stored_claim',
+  text: 'select 1 from idempotency_key where (key_id, operation, hash) = ($1::int, $2, $3)',
+};
+
 /** Inserts rows; concurrent insertions share one statement. */
 export class Insertions<Item, New extends object> {
   readonly #database: Database;
   readonly #table: Table;
   readonly #statements: Statements;
+  readonly #check: Check<New> | undefined;
   readonly #batches: Batches<Entry<New>, Item | null>;
   /** The creations in progress, by idempotency key. */
   readonly #inProgress = new Map<string, Promise<unknown>>();
 
-  constructor(database: Database, table: Table, statements: Statements) {
+  constructor(database: Database, table: Table, statements: Statements, check?: Check<New>) {
     this.#database = database;
     this.#table = table;
     this.#statements = statements;
+    this.#check = check;
     this.#batches = database.batched((entries: Array<Entry<New>>) => this.#insert(entries), {
       ...writes,
       collection: table.name,
@@ -44,15 +58,9 @@ export class Insertions<Item, New extends object> {
     });
   }
 
-  /**
-   * The row is durable when the promise resolves.
-   *
-   * @throws DatabaseUnavailable, StoreError BAD_USER_INPUT for a relation that does not exist; with a claim also
-   *   IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_IN_USE, and SERVICE_UNAVAILABLE after an unknown outcome, because the
-   *   claim makes a retry safe
-   */
+  /** See `Records.create`. */
   async insert(item: New, call: CallContext = unboundedCall, claim?: IdempotencyClaim): Promise<Item> {
-    const insertion = claim ? this.#insertOnce(item, call, claim) : this.#batches.add({ item }, call);
+    const insertion = claim ? this.#insertOnce(item, call, claim) : this.#add({ item }, call);
     const inserted = await insertion.catch((error) => {
       throw this.#table.refusalOf(error);
     });
@@ -79,12 +87,22 @@ export class Insertions<Item, New extends object> {
   }
 
   async #insertRetryably(entry: Entry<New>, call: CallContext): Promise<Item> {
-    const add = () => this.#batches.add(entry, call).catch(throwRetryable);
+    const add = () => this.#add(entry, call).catch(throwRetryable);
     // Retries once when another process stored the same key first: the next statement sees its row.
     const item = (await add()) ?? (await add());
     if (item === null) throw inUse();
     entry.claim?.noteReplay(entry.isReplay === true);
     return item;
+  }
+
+  /** The answer of a creation that was stored is given again, even if the check has come to refuse it. */
+  async #add(entry: Entry<New>, call: CallContext): Promise<Item | null> {
+    const { item, claim } = entry;
+    await this.#check?.(item, call).catch(async (refusal) => {
+      const key = claim && [claim.keyId, claim.operation, claim.hash];
+      if (!key || (await this.#database.rows(storedClaim, key)).length === 0) throw refusal;
+    });
+    return this.#batches.add(entry, call);
   }
 
   /** @returns null for an entry whose key another process stored after the snapshot of this statement */
@@ -97,7 +115,11 @@ export class Insertions<Item, New extends object> {
 
   /** Inserts all or none. Ids ascend in the given order. */
   async #insertPlain(entries: Array<Entry<New>>): Promise<Item[]> {
-    const rows = await this.#database.rows<Array<string | null>>(this.#statements.insert, this.#values(entries));
+    const values = this.#values(entries);
+    const { insert, insertOne } = this.#statements;
+    const rows = await (entries.length === 1
+      ? this.#database.rows<Array<string | null>>(insertOne, values.flat())
+      : this.#database.rows<Array<string | null>>(insert, values));
     rows.sort(([a], [b]) => compareDigits(`${a}`, `${b}`));
     return entries.map(({ item }, place) => this.#table.mergeGenerated(item, rows[place] as unknown[]) as Item);
   }
@@ -131,7 +153,7 @@ export class Insertions<Item, New extends object> {
   /** Reads the row from the table when an earlier release with fewer columns inserted it. */
   async #itemOf(item: New, generated: Array<string | null>): Promise<Item | Error> {
     if (generated.length === this.#table.generated.length) return this.#table.mergeGenerated(item, generated) as Item;
-    const [row] = await this.#database.rows<Array<string | null>>(this.#statements.find, [[generated[0]]]);
+    const [row] = await this.#database.rows<Array<string | null>>(this.#statements.findOne, [generated[0]]);
     return row ? (this.#table.decodeRow(row) as Item) : reused();
   }
 

@@ -1,7 +1,8 @@
 import { DatabaseUnavailable } from '../database/postgres-errors.ts';
 import type { Int64 } from '../validation/int64.ts';
-import { type Page, pageLimit } from '../validation/page.ts';
-import type { Records } from './records.ts';
+import { type Page, type PageQuery, pageLimit } from '../validation/page.ts';
+import type { Validated } from '../validation/validator.ts';
+import type { FilterOf, Records } from './records.ts';
 import { parameterOf } from './table.ts';
 
 /** How often (ms) a followed list is polled: more often after an insertion, because more are likely to follow. */
@@ -15,9 +16,7 @@ type Identified = { readonly id: Int64 };
 type GrowingList<Item extends Identified> = Pick<Records<Item, never>, 'list' | 'lastId' | 'onInserted'>;
 
 /** Follows the items after an id (by default only new ones), optionally filtered. */
-export type LiveQuery<Item> = { readonly after?: Int64 | undefined } & {
-  readonly [Filter in keyof Item]?: Item[Filter] | undefined;
-};
+export type LiveQuery<Item> = Validated<Pick<PageQuery, 'after'> & FilterOf<Item>>;
 
 /** New items, ascending by id, and the id of the last one. The first addition has only the start position. */
 export interface ListEvent<Item = Identified> {
@@ -55,7 +54,8 @@ export class LiveList<Item extends Identified> {
   /** @throws DatabaseUnavailable at the start; later it waits until the database is available again */
   subscribe(query: LiveQuery<Item>): AsyncGenerator<ListEvent<Item>, void> {
     let hasLeft = false;
-    const events = this.#events(query, () => hasLeft);
+    // The `limit` of a list's query is that of its own page.
+    const events = this.#events({ ...query, limit: pageLimit.max }, () => hasLeft);
     // A generator that awaits something hears of `return` at its next `yield`, which a quiet list never reaches.
     const leave = events.return.bind(events);
     events.return = (value) => {
@@ -65,7 +65,7 @@ export class LiveList<Item extends Identified> {
     return events;
   }
 
-  async *#events(query: LiveQuery<Item>, hasLeft: () => boolean): AsyncGenerator<ListEvent<Item>, void> {
+  async *#events(query: LiveQuery<Item> & PageQuery, hasLeft: () => boolean): AsyncGenerator<ListEvent<Item>, void> {
     let position = query.after ?? (await this.#list.lastId());
     const filters = Object.entries(query).filter(([name, value]) => name !== 'after' && value !== undefined);
     const key = JSON.stringify(filters.map(([name, value]) => [name, parameterOf(value)]));
@@ -87,10 +87,10 @@ export class LiveList<Item extends Identified> {
     }
   }
 
-  #read(key: string, query: LiveQuery<Item>): Promise<Page<Item>> {
+  #read(key: string, query: LiveQuery<Item> & PageQuery): Promise<Page<Item>> {
     const known = this.#pages.get(key);
     if (known) return known;
-    const page = this.#list.list({ ...query, limit: pageLimit.max }).catch(emptyWhileUnavailable<Item>);
+    const page = this.#list.list(query).catch(emptyWhileUnavailable<Item>);
     void page.then(
       ({ items }) => (this.#hasAdditions ||= items.length > 0),
       () => undefined,

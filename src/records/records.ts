@@ -1,20 +1,17 @@
 import type { EntityName } from '@mikro-orm/core';
 import { type CallContext, type IdempotencyClaim, unboundedCall } from '../call-context.ts';
+import type { Run } from '../database/batches.ts';
 import type { Batches, Database } from '../database/database.ts';
 import { isUnsupported } from '../database/postgres-errors.ts';
 import { type Int64, int64, int64FromDigits } from '../validation/int64.ts';
 import { maxExactTotal, type Page, type PageQuery, type Total, totalCost } from '../validation/page.ts';
+import type { Removal } from '../validation/schemas.ts';
+import type { Validated } from '../validation/validator.ts';
 import { type ChangeOf, Changes } from './changes.ts';
-import { Insertions } from './insertions.ts';
+import { type Check, Insertions } from './insertions.ts';
 import { shared } from './shared-items.ts';
 import { type Statements, statementsFor } from './statements.ts';
 import { type Column, parameterOf, Table, textsOf } from './table.ts';
-
-/** A row of a table in memory. */
-export type Row<Entity> = { readonly [Member in keyof Entity]-?: InMemory<Entity[Member]> };
-
-/** MikroORM's `bigint` becomes an Int64, and undefined becomes null. */
-type InMemory<Value> = Value extends bigint ? Int64 : Value extends undefined ? never : Value;
 
 /** An input for new items: each member has the name and type of an item's member. */
 type InputOf<Item, New> = {
@@ -28,15 +25,11 @@ type InputOf<Item, New> = {
 type ListRow = Array<string | null>;
 type ServedBy = (node: string) => void;
 type Query = PageQuery & { readonly filters: unknown[] };
-type FilterOf<Item> = { readonly [Member in keyof Item]?: Item[Member] | undefined };
-
-const reads = { maxBatch: 32, maxInFlight: 4, blockTime: 10 };
-/** Counts are slow, so they use one connection at most. */
-const counts = { ...reads, maxInFlight: 1 };
+export type FilterOf<Item> = { readonly [Member in keyof Item]?: Item[Member] | undefined };
 
 /**
  * Reads and writes rows of an entity's table. Concurrent calls of the same kind share a batch (`batches.ts`).
- * Services build on it; it has no rules except paging.
+ * Services build on it; its rules are paging and `check`.
  */
 export class Records<Item extends { readonly id: Int64 }, New extends InputOf<Item, New>> {
   readonly #database: Database;
@@ -56,31 +49,26 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
   /**
    * @param options.filters the members to filter lists by. Each combination of them needs an index, which ends with the
    *   id.
+   * @param options.check a rule for creations and changes
    * @throws Error naming the indexes that the entity lacks
    */
-  constructor(database: Database, entity: EntityName, { filters = [] }: { filters?: Array<keyof Item & string> } = {}) {
+  constructor(
+    database: Database,
+    entity: EntityName,
+    { filters = [], check }: { filters?: Array<keyof Item & string>; check?: Check<New> } = {},
+  ) {
     this.#database = database;
     this.#table = new Table(database.orm.getMetadata(entity));
     this.#filters = filters.map((member) => this.#table.column(member));
     this.#statements = statementsFor(this.#table, this.#filters);
-    const collection = this.#table.name;
-    this.#lists = database.batched((queries, servedBy) => this.#readPages(queries, servedBy), {
-      ...reads,
-      collection,
-      operation: 'list',
-    });
-    this.#finds = database.batched((ids, servedBy) => this.#readRows(ids, servedBy), {
-      ...reads,
-      collection,
-      operation: 'find',
-    });
-    this.#totals = database.batched((queries, servedBy) => this.#readTotals(queries, servedBy), {
-      ...counts,
-      collection,
-      operation: 'count',
-    });
-    this.#insertions = new Insertions(database, this.#table, this.#statements);
-    this.#changes = new Changes(database, this.#table);
+    const queue = <In, Out>(operation: string, run: Run<In, Out>, maxInFlight = 4) =>
+      database.batched(run, { maxBatch: 32, maxInFlight, blockTime: 10, collection: this.#table.name, operation });
+    this.#lists = queue('list', (queries, servedBy) => this.#readPages(queries, servedBy));
+    this.#finds = queue('find', (ids, servedBy) => this.#readRows(ids, servedBy));
+    // Counts are slow, so they use one connection at most.
+    this.#totals = queue('count', (queries, servedBy) => this.#readTotals(queries, servedBy), 1);
+    this.#insertions = new Insertions(database, this.#table, this.#statements, check);
+    this.#changes = new Changes(database, this.#table, check);
   }
 
   /**
@@ -88,7 +76,7 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
    *
    * @throws DatabaseUnavailable
    */
-  async list(query: PageQuery & FilterOf<Item>, call: CallContext = unboundedCall): Promise<Page<Item>> {
+  async list(query: Validated<PageQuery & FilterOf<Item>>, call: CallContext = unboundedCall): Promise<Page<Item>> {
     const { limit, after } = query;
     const page = await this.#lists.add({ limit, after, filters: this.#filtersIn(query) }, call);
     call.count?.(page.items.length);
@@ -148,15 +136,19 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
   /**
    * Changes a row if it has the given version, the entity's `p.integer().version()`, which each change increments.
    *
-   * @throws StoreError NOT_FOUND, CONFLICT with the current `version`, BAD_USER_INPUT for an empty change or a relation
-   *   that does not exist; DatabaseUnavailable
+   * @returns null when there is none
+   * @throws StoreError CONFLICT with the current `version`, BAD_USER_INPUT for an empty change or a relation that does
+   *   not exist; DatabaseUnavailable
    */
-  change(id: Int64 | undefined, change: ChangeOf<Item>, call?: CallContext): Promise<Item> {
+  change(id: Int64 | undefined, change: Validated<ChangeOf<Item>>, call?: CallContext): Promise<Item | null> {
     return this.#changes.change(id, change, call);
   }
 
-  /** @throws StoreError NOT_FOUND, CONFLICT when it has another version or others refer to it; DatabaseUnavailable */
-  remove(id: Int64 | undefined, version?: number | null, call?: CallContext): Promise<void> {
+  /**
+   * @returns null when there is none
+   * @throws StoreError CONFLICT when it has another version or others refer to it; DatabaseUnavailable
+   */
+  remove(id: Int64 | undefined, { version }: Removal, call?: CallContext): Promise<true | null> {
     return this.#changes.remove(id, version, call);
   }
 
@@ -235,7 +227,10 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
 
   async #readRows(ids: Int64[], servedBy: ServedBy): Promise<Array<Item | null>> {
     const wanted = [...new Set(ids)].map(String);
-    const rows = await this.#database.read<ListRow>(this.#statements.find, [wanted], servedBy);
+    const { find, findOne } = this.#statements;
+    const rows = await (wanted.length === 1
+      ? this.#database.read<ListRow>(findOne, wanted, servedBy)
+      : this.#database.read<ListRow>(find, [wanted], servedBy));
     const found = new Map(rows.map((row) => [row[0], this.#table.decodeRow(row) as Item]));
     return ids.map((id) => found.get(`${id}`) ?? null);
   }

@@ -20,11 +20,11 @@ export function shared<Item>(items: Item[]): readonly Item[] {
  * @param serialiser identifies `serialise`, which must be deterministic
  * @param context passed on to `serialise`
  */
-export function serialiseOnce<Context, Result>(
-  items: readonly unknown[],
+export function serialiseOnce<Item, Context, Result>(
+  items: readonly Item[],
   serialiser: unknown,
   context: Context,
-  serialise: (items: readonly unknown[], context: Context) => Result,
+  serialise: (items: readonly Item[], context: Context) => Result,
 ): Result {
   if (!(serialisations in items)) return serialise(items, context);
   const kept = items as SharedItems;

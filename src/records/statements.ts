@@ -5,7 +5,8 @@ import { maxExactTotal } from '../validation/page.ts';
 import type { Column, Table } from './table.ts';
 
 /**
- * The statements behind `Records`, each for a whole batch. They are SQL because hydrating entities costs several times
+ * The statements behind `Records`, each for a whole batch; `findOne` and `insertOne` for a batch of one, because arrays
+ * cost PostgreSQL a third of a small statement. They are SQL because hydrating entities costs several times
  * as much as the query (`bench/README.md`), and no query builder supports `unnest ... cross join lateral`. Names and
  * types come from the entity.
  */
@@ -16,7 +17,9 @@ export interface Statements {
   last: Statement;
   horizon: Statement;
   find: Statement;
+  findOne: Statement;
   insert: Statement;
+  insertOne: Statement;
   insertOnce: Statement;
 }
 
@@ -59,6 +62,18 @@ export function statementsFor(described: Table, filters: readonly Column[] = [])
     return `(select ${names} from ${table}
           where ${isUsed.join('')}${range(used, used.map(given), 'wanted.after')} limit wanted."limit")`;
   });
+  const row = `select ${columns.map(({ text }) => text).join(', ')} from ${table}`;
+  // The lock makes rows visible in the order of their ids, so a reader that has passed id 7 never misses a later 6.
+  // It is held from before the first id is drawn until the commit is visible.
+  const insertion = (name: string, value: (column: Column, at: number) => string, inputs = ''): Statement => {
+    const orDefault = (column: Column, at: number) =>
+      column.fallback ? `coalesce(${value(column, at)}, ${column.fallback})` : value(column, at);
+    const text = `with lock as materialized (select pg_advisory_xact_lock(hashtext(${literal(unquoted)})))
+        insert into ${table} (${inserted.map((column) => column.name).join(', ')})
+        select ${inserted.map(orDefault).join(', ')} from lock${inputs}
+        returning ${generated.map((column) => column.text).join(', ')}`;
+    return { isWrite: true, ...statement(name, text) };
+  };
   const types = ['bigint', 'int', ...filters.map(({ type }) => type)];
   return {
     last: statement('last', `select max(id)::text from ${table}`),
@@ -96,25 +111,16 @@ export function statementsFor(described: Table, filters: readonly Column[] = [])
       order by wanted.place`,
       filters,
     ),
-    find: statement(
-      'find',
-      `select ${columns.map(({ text }) => text).join(', ')} from ${table} where id = any($1::bigint[])`,
-    ),
-    // The lock makes rows visible in the order of their ids, so a reader that has passed id 7 never misses a later 6.
-    // It is held from before the first id is drawn until the commit is visible.
-    insert: {
-      isWrite: true,
-      ...statement(
-        'insert',
-        `with lock as materialized (select pg_advisory_xact_lock(hashtext(${literal(unquoted)})))
-        insert into ${table} (${inserted.map(({ name }) => name).join(', ')})
-        select ${inserted.map(({ name, fallback }) => (fallback ? `coalesce(input.${name}, ${fallback})` : `input.${name}`)).join(', ')}
-        from lock, unnest(${inserted.map(({ type }, at) => `$${at + 1}::${type}[]`).join(', ')}) with ordinality
+    find: statement('find', `${row} where id = any($1::bigint[])`),
+    findOne: statement('find_one', `${row} where id = $1`),
+    insert: insertion(
+      'insert',
+      ({ name }) => `input.${name}`,
+      `, unnest(${inserted.map(({ type }, at) => `$${at + 1}::${type}[]`).join(', ')}) with ordinality
           as input (${inserted.map(({ name }) => name).join(', ')}, "#place")
-        order by input."#place"
-        returning ${generated.map(({ text }) => text).join(', ')}`,
-      ),
-    },
+        order by input."#place"`,
+    ),
+    insertOne: insertion('insert_one', ({ type }, at) => `$${at + 1}::${type}`),
     insertOnce: insertOnceFor(described),
   };
 }

@@ -57,8 +57,6 @@ export interface Column {
   readonly isNullable: boolean;
   /** SQL expression of its default. */
   readonly fallback: string | undefined;
-  /** The entity to whose key it refers. */
-  readonly refersTo: string | undefined;
 }
 
 /** A table with a primary key `id`. Its entity is the only source of names and types. */
@@ -69,8 +67,6 @@ export class Table {
   readonly generated: readonly Column[];
   /** Columns that an insert sets. */
   readonly inserted: readonly Column[];
-  /** The entity's name. */
-  readonly entity: string;
   /** The column that each change increments. */
   readonly version: Column | undefined;
   /** Builds an item from the texts at one position of every column. */
@@ -83,12 +79,11 @@ export class Table {
   /** The members of each index. */
   readonly #indexes: string[][];
 
-  /** @throws Error for an unsupported type */
-  constructor({ tableName, className, versionProperty, props, indexes, uniques }: EntityMetadata) {
+  /** @throws Error for an unsupported type, or a relation without an index */
+  constructor({ tableName, versionProperty, props, indexes, uniques }: EntityMetadata) {
     this.#indexes = [...indexes, ...uniques].map(({ properties = [] }) => [properties].flat());
     const columns = props.map((property) => columnOf(property, tableName));
     this.name = tableName;
-    this.entity = className;
     this.columns = columns;
     this.version = columns.find(({ member }) => member === versionProperty);
     // PostgreSQL writes a decimal with all digits of its scale.
@@ -102,6 +97,9 @@ export class Table {
     );
     if (this.generated[0]?.member !== 'id')
       throw new Error(`The first member of ${tableName} must be its generated id.`);
+    // PostgreSQL reads this table for each row that leaves the other one.
+    const bare = props.find(({ kind, name }) => kind === 'm:1' && !this.#indexes.some(([first]) => first === name));
+    if (bare) throw new Error(`${tableName}.${bare.name} needs an index that begins with it: ['${bare.name}', 'id'].`);
   }
 
   /**
@@ -114,13 +112,10 @@ export class Table {
     const members = columns.map(({ member }) => member).join(' and ');
     const refusal = (code: ErrorCode, message: string) => new StoreError(code, message, { cause: error });
     const broken = members && sqlState(error);
-    if (broken === '23505')
-      return members === 'id' ? error : refusal('CONFLICT', `Another ${this.entity} has this ${members}.`);
+    if (broken === '23505') return members === 'id' ? error : refusal('CONFLICT', `Another one has this ${members}.`);
     if (broken !== '23503') return error;
-    if (members === 'id')
-      return refusal('CONFLICT', `The ${this.entity} cannot be removed, because others refer to it.`);
-    const refersTo = columns[0]?.refersTo;
-    return refersTo ? refusal('BAD_USER_INPUT', `${members} must be the id of an existing ${refersTo}.`) : error;
+    if (members === 'id') return refusal('CONFLICT', 'It cannot be removed, because others refer to it.');
+    return refusal('BAD_USER_INPUT', `${members} must be the id of one that exists.`);
   }
 
   /**
@@ -173,7 +168,6 @@ function columnOf(property: EntityProperty, table: string): Column {
     isSafeToJoin: codec.isSafeToJoin,
     isNullable: nullable === true,
     fallback: defaultRaw,
-    refersTo: targetMeta?.className,
   };
 }
 

@@ -15,7 +15,9 @@ interface Rule {
 }
 
 /** The JSON Schema of a member. */
-interface Member extends Omit<TSchema, 'type'> {
+export interface MemberSchema extends Omit<TSchema, 'type'> {
+  $id?: string;
+  $ref?: string;
   type?: string;
   format?: string;
   enum?: string[];
@@ -37,7 +39,7 @@ const ofNumbers = ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum',
 
 /** @throws Error for a schema with an unsupported keyword or without a bound */
 export function ruleOf(schema: TSchema, isLenient: boolean): Rule {
-  const { nullable, ...member } = schema as Member;
+  const { nullable, ...member } = schema as MemberSchema;
   if (nullable) return orNull(ruleOf(member, isLenient));
   const { rule, keywords } = kindOf(member, isLenient) ?? {};
   const unchecked = Object.keys(member).filter((name) => ![...annotations, ...(keywords ?? [])].includes(name));
@@ -49,10 +51,10 @@ export function ruleOf(schema: TSchema, isLenient: boolean): Rule {
 }
 
 /** The rule for a member, and the keywords that it checks. */
-function kindOf(member: Member, isLenient: boolean): { rule: Rule; keywords: string[] } | undefined {
+function kindOf(member: MemberSchema, isLenient: boolean): { rule: Rule; keywords: string[] } | undefined {
   const { type, format, enum: values, maxLength, allOf, anyOf } = member;
   const [first, second] = anyOf ?? [];
-  if (first && (second as Member | undefined)?.type === 'null' && anyOf?.length === 2) {
+  if (first && (second as MemberSchema | undefined)?.type === 'null' && anyOf?.length === 2) {
     return { rule: orNull(ruleOf(first, isLenient)), keywords: ['anyOf'] };
   }
   if (allOf?.length === 1) return { rule: ruleOf(allOf[0] as TSchema, isLenient), keywords: ['allOf'] };
@@ -113,7 +115,7 @@ function integer({ min, max }: { min: bigint; max: bigint }, step: bigint, isLen
   };
 }
 
-function finite(bounds: Member, isLenient: boolean): Rule {
+function finite(bounds: MemberSchema, isLenient: boolean): Rule {
   const { minimum: least, maximum: greatest, exclusiveMinimum: above, exclusiveMaximum: below, multipleOf } = bounds;
   const conditions: Array<
     [bound: number | undefined, words: string, holds: (value: number, bound: number) => boolean]
@@ -138,7 +140,7 @@ function finite(bounds: Member, isLenient: boolean): Rule {
 }
 
 // PostgreSQL's text cannot store U+0000, and a lone surrogate is not a character.
-function text({ minLength = 0, maxLength, pattern, format }: Member & { maxLength: number }): Rule {
+function text({ minLength = 0, maxLength, pattern, format }: MemberSchema & { maxLength: number }): Rule {
   const expression = pattern === undefined ? undefined : new RegExp(pattern, 'u');
   const range = minLength > 0 ? `${minLength} to` : 'at most';
   const faultOf = (value: unknown): string | undefined => {

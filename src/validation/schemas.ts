@@ -1,5 +1,7 @@
 import { type Static, type TProperties, type TSchema, Type } from 'typebox';
 import { type Int64, int64 } from './int64.ts';
+import type { MemberSchema } from './rules.ts';
+import type { Input } from './validator.ts';
 
 /** int64 on the wire: a JSON integer, exact to the last digit. */
 export function int64Schema(options: { description: string; examples?: number[] }) {
@@ -34,6 +36,36 @@ export function decimalSchema(precision: number, scale: number, options: { descr
   return Type.String({ ...options, maxLength: precision + 2, pattern: decimalPattern(precision, scale) });
 }
 
+const kinds = ['int64', 'decimal', 'moment', 'enum', 'integer', 'number', 'boolean', 'string'] as const;
+
+/** What a member holds. Its column and its GraphQL type follow from it. */
+export interface Member {
+  readonly kind: (typeof kinds)[number];
+  readonly isNullable: boolean;
+  /** The component of an enumeration, and its values. */
+  readonly $id?: string | undefined;
+  readonly values: string[];
+  /** Of a decimal. */
+  readonly digits: readonly [precision: number, scale: number];
+}
+
+/**
+ * Reads the schema of a member, with or without `nullable` and `use`. A reference (`$ref`) is to an enumeration.
+ *
+ * @throws Error for a member of another kind, for example an array
+ */
+export function memberOf(schema: TSchema): Member {
+  const { type, format, enum: values, pattern = '', maxLength = 0, ...others } = schema as MemberSchema;
+  const { nullable = false, allOf, anyOf = allOf, $ref, $id = $ref?.replace('#', '') } = others;
+  if (anyOf?.[0]) return { ...memberOf(anyOf[0]), isNullable: anyOf !== allOf };
+  const digits = [maxLength - 2, Number(/,(\d+)\}\)\?\$$/.exec(pattern)?.[1] ?? 0)] as const;
+  const ofText = format === 'date-time' ? 'moment' : pattern === decimalPattern(...digits) ? 'decimal' : type;
+  const found = values || $ref ? 'enum' : format === 'int64' ? format : ofText;
+  const kind = kinds.find((one) => one === found);
+  if (!kind) throw new Error(`No column and no GraphQL type follows from ${JSON.stringify(schema)}: write it by hand.`);
+  return { kind, isNullable: nullable, $id, values: values ?? [], digits };
+}
+
 /** A date and time: RFC 3339, section 5.6, to the millisecond. */
 export function moment(options: { description: string; examples?: string[] }) {
   return Type.Unsafe<Date>({ type: 'string', format: 'date-time', ...options });
@@ -58,6 +90,7 @@ export const versionSchema = Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1, de
 
 /** The query parameters of a removal. */
 export const removalSchema = Type.Object({ version: Type.Optional(versionSchema) });
+export type Removal = Input<typeof removalSchema>;
 
 /**
  * The input of a change: the version that the client has read, and the members to set. Others stay, null clears
@@ -75,6 +108,18 @@ export function changeSchema<Members extends TProperties>(
     { version: versionSchema, ...properties },
     { ...options, additionalProperties: false, minProperties: 2 },
   );
+}
+
+/** An item has all members. Its texts have no bounds, because some may have been stored before the input had these. */
+export function itemSchema<Members extends TProperties>(
+  members: Members,
+  options: { $id: string; description?: string; examples?: object[] },
+) {
+  const properties = Object.entries(members).map(([name, member]: [string, MemberSchema]) => {
+    const { minLength: _, maxLength: __, pattern: ___, ...unbounded } = member;
+    return [name, memberOf(member).kind === 'string' ? unbounded : member];
+  });
+  return Type.Required(Type.Object(Object.fromEntries(properties) as Members), options);
 }
 
 /** One of the values of an enumeration, as a named component. */

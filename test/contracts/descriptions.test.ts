@@ -56,3 +56,9 @@ test('every type in the GraphQL schema has a description, also Query and Mutatio
     'What can be changed. It needs an API key with the scope `write`.',
   );
 });
+
+test('every operation of REST says what it does, for assistants too', () => {
+  const operations = Object.values(document.paths).flatMap((path: any) => Object.values(path));
+  const silent = operations.filter(({ summary, description }: any) => !summary?.trim() || description === '');
+  expect(silent.map(({ operationId }: any) => operationId)).toEqual([]);
+});

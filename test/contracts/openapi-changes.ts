@@ -12,7 +12,7 @@ export function breakingOpenApiChanges(older: Json, newer: Json): string[] {
   const [before, after] = [withoutReferences(older), withoutReferences(newer)];
   const [old, now] = [before.components ?? {}, after.components ?? {}];
   const found = [
-    ...changes(byName(before.servers, 'url'), byName(after.servers, 'url'), 'the address '),
+    ...changes(addressesOf(before), addressesOf(after), 'the address '),
     ...changes(old.schemas, now.schemas, 'the schema '),
     ...changes(old.securitySchemes, now.securitySchemes, 'the security scheme ', (scheme, other, where) =>
       scheme.type === other.type && scheme.scheme === other.scheme ? [] : [`${where} has changed`],
@@ -34,6 +34,15 @@ function changes(before: Json = {}, after: Json = {}, what: string, compare: Com
 
 const byName = (all: Json[] = [], ...names: string[]): Json =>
   Object.fromEntries(all.map((one) => [names.map((name) => one[name]).join(' parameter '), one]));
+
+/** The paths of the addresses: hosts differ by installation. */
+const addressesOf = ({ servers = [] }: Json): Json =>
+  Object.fromEntries(
+    servers.map(({ url, variables }: Json) => {
+      const filled = url.replace(/\{(\w+)\}/g, (_: string, name: string) => variables[name].default);
+      return [new URL(filled, 'http://service').pathname, {}];
+    }),
+  );
 
 /** The operations by method and path, with the parameters of the path and the credentials of the document. */
 function operationsOf({ paths = {}, security }: Json): Json {

@@ -23,7 +23,7 @@ test('a thousand followers at one position share their reads', async () => {
   // The list has no followers yet, so the insertion wakes none.
   insert();
   const counts = Array(1000).fill(0);
-  const followers = counts.map(() => list.subscribe({ after: 0 }));
+  const followers = counts.map(() => list.subscribe({ after: 0 } as never));
   for (const [at, additions] of followers.entries()) {
     void (async () => {
       for await (const { items: added } of additions) counts[at] += added.length;
@@ -63,7 +63,7 @@ describe('without a poll', () => {
     });
   /** Everything that a follower gets in many turns of the event loop. */
   async function followed(list: LiveList<{ id: Int64 }>): Promise<Int64[]> {
-    const additions = list.subscribe({ after: 0 });
+    const additions = list.subscribe({ after: 0 } as never);
     const ids: Int64[] = [];
     void (async () => {
       for await (const { items } of additions) ids.push(...items.map(({ id }) => id));

@@ -1,7 +1,7 @@
 // runs: embedded, postgres, plugins
 
-import { sentDuring, sql, whileReadsFail } from '../support/database-access.ts';
-import { follow, openStream, type SeenEvent, type Stream, seen } from '../support/events.ts';
+import { sentDuring, sql } from '../support/database-access.ts';
+import { follow, openStream, type SeenEvent, type Stream } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
 import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
@@ -31,31 +31,6 @@ const eventStream = 'text/event-stream; charset=utf-8';
 const complete: SeenEvent = { event: 'complete', id: undefined, data: '' };
 
 describe('a subscription', () => {
-  test('without a position gets each animal that is added from now on, whole, with its id, and uncompressed', async () => {
-    await create('before');
-    const stream = await following({}, { headers: { 'accept-encoding': 'gzip, br' } });
-    const categoryId = 9223372036854775807n;
-    const pets = [
-      { name: 'first', categoryId: `${categoryId}`, status: 'available' },
-      { name: '"\\\n\u2028\ud83d\udc08', categoryId: `${categoryId}`, status: 'sold' },
-    ];
-    const ids: string[] = [];
-    for (const { name, status } of pets) ids.push(await create(name, { categoryId, status }));
-    expect(await stream.until(2)).toEqual(
-      pets.map((pet, at) => ({ event: 'next', id: ids[at], data: { data: { petAdded: { id: ids[at], ...pet } } } })),
-    );
-    const { status, headers } = stream;
-    expect([status, headers['content-type']]).toEqual([200, eventStream]);
-    expect(headers).toMatchObject({
-      'cache-control': 'no-store, no-transform',
-      'x-accel-buffering': 'no',
-      'x-content-type-options': 'nosniff',
-      'content-security-policy': expect.stringContaining("default-src 'none'"),
-      'x-request-id': expect.any(String),
-    });
-    expect(headers).not.toHaveProperty('content-encoding');
-  });
-
   test('works by GET, and has the fields of its selection', async () => {
     // A document with conditions is interpreted, not compiled.
     const query = `subscription S($n: ID, $no: Boolean = true) { ...R }
@@ -66,26 +41,6 @@ describe('a subscription', () => {
     const id = await create('a');
     const [event] = await stream.until(1);
     expect(event?.data).toEqual({ data: { added: { id, __typename: 'Pet' } } });
-  });
-
-  test('waits while the database does not answer, and continues without a gap', async () => {
-    const stream = await following({ after: '0' });
-    await create('before');
-    await stream.until(1);
-    // While reads fail, the stream stays open and sends comments, so that no proxy closes it.
-    await whileReadsFail(store.database, '57P03', async () => {
-      await eventually(async () => (await rest(store, '/v1/pets')).status === 503);
-      const monotonic = performance.now;
-      performance.now = () => monotonic.call(performance) + 10_000;
-      try {
-        await eventually(async () => stream.comments > 0);
-      } finally {
-        performance.now = monotonic;
-      }
-    });
-    await create('after');
-    await stream.until(2);
-    expect(seen(stream)).toEqual(['before', 'after']);
   });
 });
 
@@ -123,20 +78,6 @@ test('a list whose last subscription has ended is not read', async () => {
     for (const name of ['b', 'c', 'd']) await create(name);
   });
   expect(sent.map(({ name }) => name)).toEqual(expect.not.arrayContaining([expect.stringContaining('list_')]));
-});
-
-describe('Last-Event-ID', () => {
-  test('is sent at once; a client that sends it back continues there, not at the position in its document', async () => {
-    const id = await create('a');
-    const stream = await following();
-    await eventually(async () => stream.lastEventId !== undefined);
-    expect([stream.lastEventId, stream.events]).toEqual([id, []]);
-    stream.close();
-    await create('meanwhile');
-    const resumed = await following({ after: '0' }, { headers: { 'last-event-id': id } });
-    await resumed.until(1);
-    expect(seen(resumed)).toEqual(['meanwhile']);
-  });
 });
 
 describe('a client that accepts events', () => {
@@ -186,14 +127,6 @@ describe('a client that accepts events', () => {
     const data = { errors: [{ message: 'The API key is not valid.', extensions }] };
     expect([stream.status, stream.events]).toEqual([200, [{ event: 'next', id: undefined, data }, complete]]);
     expect(stream.headers['www-authenticate']).toBe('Bearer error="invalid_token"');
-  });
-
-  test('gets the headers of a subscription for HEAD, and no subscription stays open', async () => {
-    const path = `/graphql?query=${encodeURIComponent('subscription { petAdded { id } }')}`;
-    const headers = { authorization: `Bearer ${store.key}`, accept: 'text/event-stream' };
-    const head = await send(store.origin, { method: 'HEAD', path, headers });
-    expect([head.status, head.headers['content-type'], head.text]).toEqual([200, eventStream, '']);
-    await eventually(async () => store.app.subscriptions.count === 0);
   });
 });
 
@@ -248,21 +181,6 @@ test('the same operation as events and as multipart at a time has the format of 
   const part = (json: string) => `\r\nContent-Type: application/json\r\n\r\n${json}\r\n--graphql`;
   const parts = `\r\n--graphql${part('{}')}${part(`{"payload":${result}}`)}`;
   expect(streams.map(({ text }) => text)).toEqual([events, parts, events]);
-});
-
-test.each([
-  ['revoked', (id: number) => store.keys.revoke(id)],
-  ['expired', (id: number) => sql(store.database, 'update api_key set expires_at = now() where id = $1', [id])],
-])('a key that is %s ends its subscriptions with the reason, but no others', async (what, end) => {
-  const { id, key } = await store.keys.issue({ name: what, scope: 'read' });
-  const [ended, other] = [await following({}, { key }), await following()];
-  await end(id);
-  expect(await ended.ended).toBe('whole');
-  const error = { message: 'The API key is not valid.', extensions: { code: 'UNAUTHENTICATED', status: 401 } };
-  expect(ended.events).toEqual([{ event: 'next', id: undefined, data: { errors: [error] } }, complete]);
-  await create('after');
-  await other.until(1);
-  expect([seen(other), seen(ended)]).toEqual([['after'], []]);
 });
 
 test('over multipart HTTP a subscription has a part for each animal; queries and errors get JSON', async () => {

@@ -1,8 +1,15 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { openModules } from '../../src/api/module.ts';
+import { defineEntity, p } from '@mikro-orm/core';
+import { MikroORM } from '@mikro-orm/postgresql';
+import { type Module, openModules } from '../../src/api/module.ts';
 import { formats } from '../../src/commands/formats.ts';
 import { importFile } from '../../src/commands/transfer.ts';
+import { StoreError } from '../../src/errors.ts';
+import { PetEntity } from '../../src/modules/pets/pet.entity.ts';
+import { petsModule } from '../../src/modules/pets/pets.module.ts';
+import { columnsOf } from '../../src/records/columns.ts';
+import { LiveList } from '../../src/records/live-list.ts';
 import { Records } from '../../src/records/records.ts';
 import { statementsFor } from '../../src/records/statements.ts';
 import { Table } from '../../src/records/table.ts';
@@ -13,11 +20,14 @@ import { sql } from '../support/database-access.ts';
 import { openStream } from '../support/events.ts';
 import { newFolder } from '../support/folder.ts';
 import { graphqlText } from '../support/graphql.ts';
-import { describe, expect, test } from '../support/jest.ts';
+import { afterAll, beforeAll, describe, expect, test } from '../support/jest.ts';
 import { fieldsForAll } from '../support/resolvers.ts';
 import { rest } from '../support/rest.ts';
-import { storeForAll } from '../support/store.ts';
-import { type Checkup, CheckupEntity } from './checkups/checkup.entity.ts';
+import { type Store, startStore, storeForAll } from '../support/store.ts';
+import { CheckupEntity, type Checkups } from './checkups/checkup.entity.ts';
+import { CheckupResolver } from './checkups/checkup.resolver.ts';
+import { checkupRoutes } from './checkups/checkup.routes.ts';
+import { type Checkup, checkupSchema, type NewCheckup } from './checkups/checkup.schemas.ts';
 import { checkupsModule } from './checkups/checkups.module.ts';
 
 /** A module whose rows refer to another table (docs/add-a-module.md). */
@@ -58,7 +68,7 @@ describeHere('checkups', () => {
   const create = 'mutation ($input: NewCheckup!) { createCheckup(input: $input) { id petId price } }';
 
   const unknown = 9223372036854775807n;
-  const noPet = 'petId must be the id of an existing Pet.';
+  const noPet = 'petId must be the id of one that exists.';
   const refused = { code: 'BAD_USER_INPUT', message: noPet, status: 400 };
 
   test('have a foreign key, and the migration that MikroORM would write', async () => {
@@ -219,10 +229,14 @@ describeHere('checkups', () => {
   });
 
   describe('are changed', () => {
-    const noCheckup = { code: 'NOT_FOUND', message: 'There is no Checkup with this id.', status: 404 };
+    const noCheckup = (id: unknown) => ({
+      code: 'NOT_FOUND',
+      message: `There is no checkup with the id ${id}.`,
+      status: 404,
+    });
     const badInput = (message: string) => ({ code: 'BAD_USER_INPUT', message, status: 400 });
-    const mutation = `mutation ($id: ID!, $version: Int!, $change: CheckupChange!) {
-      changeCheckup(id: $id, version: $version, change: $change) { id reason state note price version } }`;
+    const mutation = `mutation ($id: ID!, $change: CheckupChange!) {
+      changeCheckup(id: $id, change: $change) { id reason state note price version } }`;
     /** A change on one of the APIs: the changed members, or the error as REST has it. */
     const changes = {
       async REST(id: unknown, version: number, change: object): Promise<unknown> {
@@ -231,7 +245,7 @@ describeHere('checkups', () => {
         return others;
       },
       async GraphQL(id: unknown, version: number, change: object): Promise<unknown> {
-        const { data, errors } = await query(mutation, { id: `${id}`, version, change });
+        const { data, errors } = await query(mutation, { id: `${id}`, change: { version, ...change } });
         if (data) return { ...data.changeCheckup, id: Number(data.changeCheckup.id) };
         return { ...errors?.[0]?.extensions, message: errors?.[0]?.message };
       },
@@ -252,7 +266,7 @@ describeHere('checkups', () => {
       test('another version is a conflict that tells the current one, and nothing is changed', async () => {
         const { id } = await add();
         await change(id, 1, { note: 'first' });
-        const message = 'The Checkup has version 2, not 1: read it again.';
+        const message = 'It has version 2, not 1: read it again.';
         const conflict = { code: 'CONFLICT', message, status: 409, version: 2 };
         expect(await change(id, 1, { note: 'second' })).toEqual(conflict);
         expect((await send('GET', `/v1/checkups/${id}`)).json).toMatchObject({ note: 'first', version: 2 });
@@ -262,15 +276,23 @@ describeHere('checkups', () => {
         const { id } = await add();
         const results = await Promise.all(Array.from({ length: 12 }, (_, at) => change(id, 1, { note: `${at}` })));
         expect(results.filter((one) => (one as { code?: string }).code === undefined)).toHaveLength(1);
-        const message = 'The Checkup has version 2, not 1: read it again.';
+        const message = 'It has version 2, not 1: read it again.';
         const conflicts = results.filter((one) => (one as { code?: string }).code !== undefined);
         expect(conflicts).toEqual(Array(11).fill({ code: 'CONFLICT', message, status: 409, version: 2 }));
       });
 
       test('there is no such checkup', async () => {
         for (const id of ['9223372036854775807', '-9223372036854775808', 'x', '9223372036854775808']) {
-          expect(await change(id, 1, { note: 'x' })).toEqual(noCheckup);
+          expect(await change(id, 1, { note: 'x' })).toEqual(noCheckup(id));
+          expect((await send('GET', `/v1/checkups/${id}`)).json).toEqual(noCheckup(id));
         }
+      });
+
+      test('version 1 follows the greatest one', async () => {
+        const { id } = await add();
+        await sql(store.database, `update checkup set version = 2147483647 where id = ${id}`);
+        expect(await change(id, 2147483647, { note: 'x' })).toMatchObject({ note: 'x', version: 1 });
+        expect(await change(id, 1, { note: 'y' })).toMatchObject({ note: 'y', version: 2 });
       });
 
       test('an empty change, null in a member that cannot be null, and invalid members are refused', async () => {
@@ -287,7 +309,7 @@ describeHere('checkups', () => {
       const patch = async (json: object) => (await send('PATCH', `/v1/checkups/${id}`, json)).json;
       expect(await patch({ version: 1, petId: bello, note: 'x' })).toEqual(badInput('petId cannot be changed.'));
       expect(await patch({ note: 'x' })).toEqual(badInput('version is required.'));
-      const { errors } = await query(mutation, { id, version: 1, change: { petId: bello } });
+      const { errors } = await query(mutation, { id, change: { version: 1, petId: bello } });
       expect(errors?.[0]?.extensions).toEqual({ code: 'BAD_USER_INPUT', status: 400 });
     });
 
@@ -329,24 +351,29 @@ describeHere('checkups', () => {
       const [one, other] = [await add(), await add()];
       const conflict = {
         code: 'CONFLICT',
-        message: 'The Checkup has version 1, not 2: read it again.',
+        message: 'It has version 1, not 2: read it again.',
         status: 409,
         version: 1,
       };
       expect((await send('DELETE', `/v1/checkups/${one.id}?version=2`)).json).toEqual(conflict);
       expect((await send('DELETE', `/v1/checkups/${one.id}?version=1`)).status).toBe(204);
-      expect((await send('DELETE', `/v1/checkups/${one.id}`)).json).toEqual(noCheckup);
-      expect((await send('DELETE', '/v1/checkups/x')).json).toEqual(noCheckup);
+      expect((await send('DELETE', `/v1/checkups/${one.id}`)).json).toEqual(noCheckup(one.id));
+      expect((await send('DELETE', '/v1/checkups/x')).json).toEqual(noCheckup('x'));
       const remove = (version?: number) =>
         query('mutation ($id: ID!, $v: Int) { removeCheckup(id: $id, version: $v) }', {
           id: `${other.id}`,
           v: version,
         });
+      const invalid = badInput('version must be an integer between 1 and 2147483647.');
+      expect((await send('DELETE', `/v1/checkups/${other.id}?version=-5`)).json).toEqual(invalid);
+      expect((await remove(-5)).errors).toMatchObject([
+        { message: invalid.message, extensions: { code: invalid.code } },
+      ]);
       const { message, ...extensions } = conflict;
       expect((await remove(2)).errors).toMatchObject([{ message, extensions }]);
       expect((await remove()).data).toEqual({ removeCheckup: true });
       expect((await remove()).errors).toMatchObject([
-        { message: noCheckup.message, extensions: { code: 'NOT_FOUND' } },
+        { message: noCheckup(other.id).message, extensions: { code: 'NOT_FOUND' } },
       ]);
     });
 
@@ -354,7 +381,7 @@ describeHere('checkups', () => {
       await sql(store.database, 'create table bill (checkup_id bigint references checkup (id))');
       const { id } = await add();
       await sql(store.database, `insert into bill values (${id})`);
-      const message = 'The Checkup cannot be removed, because others refer to it.';
+      const message = 'It cannot be removed, because others refer to it.';
       const refusal = { code: 'CONFLICT', message, status: 409 };
       expect((await send('DELETE', `/v1/checkups/${id}`)).json).toEqual(refusal);
       await sql(store.database, 'drop table bill');
@@ -364,7 +391,7 @@ describeHere('checkups', () => {
     test('a second row with the key of a unique index is a conflict', async () => {
       await sql(store.database, 'create unique index once on checkup (pet_id, reason) where reason = $$unique$$');
       const { id } = await add({ reason: 'unique' });
-      const message = 'Another Checkup has this petId and reason.';
+      const message = 'Another one has this petId and reason.';
       const refusal = { code: 'CONFLICT', message, status: 409 };
       expect(await add({ reason: 'unique' })).toEqual(refusal);
       const { id: other } = await add();
@@ -448,5 +475,70 @@ describeHere('checkups', () => {
       const { errors } = await query(create, { input: { petId: `${rex}`, reason: 'price', price } });
       expect(errors).toMatchObject([{ message, extensions: { code: 'BAD_USER_INPUT', status: 400 } }]);
     });
+  });
+
+  describe('with a rule', () => {
+    let isOpen = true;
+    const check = async ({ price }: Partial<NewCheckup>) => {
+      if (!isOpen && price) throw new StoreError('BAD_USER_INPUT', 'The till is closed.');
+    };
+    const open: Module['open'] = ({ database, serviceOf }) => {
+      const checkups: Checkups = new Records(database, CheckupEntity, { filters: ['petId', 'state'], check });
+      const resolver = new CheckupResolver(checkups, new LiveList(checkups), serviceOf(petsModule));
+      return { routes: (app) => checkupRoutes(app, checkups), resolvers: [resolver] };
+    };
+    let ruled: Store;
+    beforeAll(async () => {
+      ruled = await startStore({}, { more: [{ ...checkupsModule, open }] });
+    });
+    afterAll(() => ruled.close());
+
+    test('it holds for creations and changes on both APIs, and a replay is answered as at first', async () => {
+      const ask = (method: string, path: string, json?: object, headers = {}) =>
+        rest(ruled, path, { method, json, headers });
+      const { json: pet } = await ask('POST', '/v1/pets', { name: 'Rex', categoryId: 1 });
+      const input = { petId: pet.id, reason: 'vaccination', price: '1.00' };
+      const create = 'mutation ($input: NewCheckup!) { createCheckup(input: $input) { id price } }';
+      const createBy = (headers = {}) =>
+        graphqlText(ruled, { query: create, variables: { input } }, ruled.key, headers as Record<string, string>);
+      const [key, other] = [{ 'idempotency-key': 'first' }, { 'idempotency-key': 'second' }];
+      isOpen = true;
+      const first = await ask('POST', '/v1/checkups', input, key);
+      expect(first.status).toBe(201);
+      isOpen = false;
+      const message = 'The till is closed.';
+      const refusal = { code: 'BAD_USER_INPUT', message, status: 400 };
+      const replayed = await ask('POST', '/v1/checkups', input, key);
+      expect([replayed.text, replayed.headers['idempotent-replayed']]).toEqual([first.text, 'true']);
+      expect((await createBy(key)).data).toEqual({ createCheckup: { id: `${first.json.id}`, price: '1.00' } });
+      const reused = await ask('POST', '/v1/checkups', { ...input, price: '2.00' }, key);
+      expect(reused.json.code).toBe('IDEMPOTENCY_KEY_REUSED');
+      for (const headers of [{}, other]) {
+        expect((await ask('POST', '/v1/checkups', input, headers)).json).toEqual(refusal);
+        expect((await createBy(headers)).errors).toMatchObject([{ message, extensions: { code: refusal.code } }]);
+      }
+      const path = `/v1/checkups/${first.json.id}`;
+      expect((await ask('PATCH', path, { version: 1, price: '3.00' })).json).toEqual(refusal);
+      const change = `mutation { changeCheckup(id: "${first.json.id}", change: { version: 1, price: "3.00" }) { id } }`;
+      expect((await graphqlText(ruled, { query: change })).errors).toMatchObject([{ message }]);
+      expect((await ask('PATCH', path, { version: 1, note: 'unpaid' })).json).toMatchObject({ note: 'unpaid' });
+      expect((await ask('GET', '/v1/checkups')).json).toHaveLength(1);
+      isOpen = true;
+      expect((await ask('POST', '/v1/checkups', input, other)).status).toBe(201);
+    });
+  });
+
+  test('a relation without an index keeps the service from starting', () => {
+    const properties = { ...columnsOf(checkupSchema), petId: () => p.manyToOne(PetEntity).mapToPk() };
+    const bare = defineEntity({
+      name: 'Bare',
+      tableName: 'bare',
+      properties,
+      indexes: [{ properties: ['state', 'id'] }],
+    });
+    const orm = new MikroORM({ entities: [PetEntity, bare], dbName: 'none' });
+    expect(() => new Table(orm.getMetadata(bare))).toThrow(
+      "bare.petId needs an index that begins with it: ['petId', 'id'].",
+    );
   });
 });

@@ -1,13 +1,12 @@
 import { defineEntity, p } from '@mikro-orm/core';
-import { Field, FieldResolver, Mutation, ObjectType, Query, Resolver } from 'type-graphql';
+import { Arg, Field, FieldResolver, Int, Mutation, ObjectType, Query, Resolver } from 'type-graphql';
 import { type TSchema, Type } from 'typebox';
 import { ID } from '../../src/api/graphql/types.ts';
-import type { Routes } from '../../src/api/http/bodies.ts';
+import type { Routes } from '../../src/api/http/routes.ts';
 import type { Module } from '../../src/api/module.ts';
 import { pageOf, success } from '../../src/api/rest/documented-responses.ts';
 import { contracts } from '../../src/commands/contracts.ts';
-import type { Pet } from '../../src/modules/pets/pet.entity.ts';
-import type { NewPet } from '../../src/modules/pets/pet.schemas.ts';
+import type { NewPet, Pet } from '../../src/modules/pets/pet.schemas.ts';
 import type { PetService } from '../../src/modules/pets/pet.service.ts';
 import { petsModule } from '../../src/modules/pets/pets.module.ts';
 import type { Records } from '../../src/records/records.ts';
@@ -116,6 +115,25 @@ describe('the service does not start', () => {
     await expect(open({ resolvers })).rejects.toThrow(message);
   });
 
+  test('with an argument or a field without a type', () => {
+    const message = (what: string) => new RegExp(`You need to provide explicit type for ${what}`);
+    expect(() => {
+      class Wrong {
+        @Query(() => Boolean)
+        thing(@Arg('id') id: string): boolean {
+          return id === '';
+        }
+      }
+      return Wrong;
+    }).toThrow(message("argument named 'id' of 'thing'"));
+    expect(() => {
+      class WrongType {
+        @Field() readonly id!: string;
+      }
+      return WrongType;
+    }).toThrow(message("'id' of 'WrongType' class"));
+  });
+
   test('with a table that no migration creates', async () => {
     const properties = { id: p.bigint('bigint').primary().autoincrement() };
     const forgotten = defineEntity({ name: 'Forgotten', tableName: 'forgotten', properties });
@@ -125,7 +143,7 @@ describe('the service does not start', () => {
   });
 
   test('with a decimal that has more digits in the API than in the table', async () => {
-    const price = decimalSchema(38, 3, { description: 'What it costs.' });
+    const price = nullable(decimalSchema(38, 3, { description: 'What it costs.' }));
     const item = Type.Object({ ...checkupSchema.properties, price }, { $id: 'Checkup' });
     @Resolver()
     class CheckupOnly {
@@ -141,7 +159,7 @@ describe('the service does not start', () => {
     );
   });
 
-  test('with a column that only one of the APIs shows', async () => {
+  test('with a column that only one of the APIs shows, or that has different types', async () => {
     @ObjectType('Toy')
     class Part {
       @Field(() => ID) readonly id!: Int64;
@@ -159,10 +177,17 @@ describe('the service does not start', () => {
       return open({ routes, resolvers: [new ToyOnly()] }, [ToyEntity]);
     };
     await expect(show(Type.Omit(toySchema, ['note'], { $id: 'Toy' }), ToyType)).rejects.toThrow(
-      'Toy.note is in the GraphQL type Toy, and not in the REST schema Toy.',
+      'Toy.note is absent in the REST schema Toy, and String in the GraphQL type.',
     );
     await expect(show(toySchema, Part)).rejects.toThrow(
-      'Toy.name is in the REST schema Toy, and not in the GraphQL type Toy.',
+      'Toy.name is String! in the REST schema Toy, and absent in the GraphQL type.',
+    );
+    @ObjectType('Toy')
+    class Other extends Part {
+      @Field(() => Int) readonly name!: number;
+    }
+    await expect(show(Type.Pick(toySchema, ['id', 'name'], { $id: 'Toy' }), Other)).rejects.toThrow(
+      'Toy.name is String! in the REST schema Toy, and Int! in the GraphQL type.',
     );
     // A column that neither API shows is allowed.
     expect(await show(Type.Pick(toySchema, ['id'], { $id: 'Toy' }), Part)).toBeDefined();
@@ -215,9 +240,11 @@ describe('a module that declares', () => {
     }
   });
 
-  test('no body for a removal: its handler gets no body, because none was validated; CORS allows its method', async () => {
-    for (const json of [undefined, { name: 'Rex' }]) {
-      expect((await remove({ json })).json).toEqual({ seen: '{}' });
+  test('no body for a removal: a request with one is refused, and CORS allows its method', async () => {
+    expect((await remove({})).json).toEqual({ seen: '{}' });
+    const message = 'This operation takes no body.';
+    for (const json of [{ name: 'Rex' }, {}, 0]) {
+      expect((await remove({ json })).json).toEqual({ code: 'BAD_USER_INPUT', status: 400, message });
     }
     const headers = { origin: 'https://shop.example', 'access-control-request-method': 'DELETE' };
     const preflight = await send(store.origin, { method: 'OPTIONS', path: '/v1/things', headers });

@@ -5,7 +5,7 @@ import { ListArgs } from '../../src/api/graphql/types.ts';
 import type { Module } from '../../src/api/module.ts';
 import { buildApp } from '../../src/app.ts';
 import { loadConfig } from '../../src/config/config.ts';
-import { petQuerySchema } from '../../src/modules/pets/pet.schemas.ts';
+import { type Pet, petQuerySchema } from '../../src/modules/pets/pet.schemas.ts';
 import { PetService } from '../../src/modules/pets/pet.service.ts';
 import { PetType } from '../../src/modules/pets/pet.types.ts';
 import { Log } from '../../src/runtime/log/log.ts';
@@ -28,12 +28,12 @@ class FriendsResolver {
   constructor(private readonly service: PetService) {}
 
   @FieldResolver(() => [PetType])
-  async friends(@Args(() => ListArgs) args: ListArgs, @Ctx() { call }: GraphQLContext): Promise<readonly PetType[]> {
+  async friends(@Args(() => ListArgs) args: ListArgs, @Ctx() { call }: GraphQLContext): Promise<readonly Pet[]> {
     return (await this.service.list(queryOf({ ...args }), call)).items;
   }
 
   @FieldResolver(() => PetType, { nullable: true })
-  friend(@Root() pet: PetType, @Ctx() { call }: GraphQLContext): Promise<PetType | null> {
+  friend(@Root() pet: Pet, @Ctx() { call }: GraphQLContext): Promise<Pet | null> {
     return this.service.find(pet.id, call);
   }
 

@@ -1,5 +1,5 @@
 import { type Context, type Module, openModules } from '../../src/api/module.ts';
-import { configurationPage } from '../../src/commands/configuration-page.ts';
+import { configurationPage } from '../../src/commands/contracts.ts';
 import { flag } from '../../src/config/variables.ts';
 import { modules } from '../../src/modules/modules.ts';
 import type { PetService } from '../../src/modules/pets/pet.service.ts';

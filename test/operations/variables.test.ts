@@ -1,5 +1,4 @@
 import {
-  ConfigError,
   flag,
   logLevel,
   port,
@@ -54,7 +53,7 @@ test('one error lists every mistake, and quotes no secret', () => {
   const env = { PORT: '0', SAMPLE: '2', VERBOSE: 'yes', KEY: 'hunter2', READ_URLS: 'mysql://u:hunter2@a/s' };
   const check = (isSet: (name: keyof typeof variables) => boolean) => (isSet('KEY') ? ['KEY needs a lock'] : []);
   expect(() => readVariables(variables, env, check)).toThrow(
-    new ConfigError(`Configuration error:
+    new Error(`Configuration error:
   PORT must be a whole number between 1 and 65535, not "0"
   SAMPLE must be a number between 0 and 1, not "2"
   VERBOSE must be true or false, not "yes"

@@ -53,15 +53,16 @@ test('from /guide on, without a key, every link leads to a page, a picture or a 
   );
 });
 
-test('a guide may show only its styles and pictures, and is revalidated', async () => {
+test('a guide may show only its styles and pictures and run its own script, and is revalidated', async () => {
   const { headers, text } = await get('/guide/errors');
   expect(headers).toMatchObject({
     'content-type': 'text/html; charset=utf-8',
     'cache-control': 'no-cache',
     'content-security-policy':
-      "default-src 'none';style-src 'self';img-src 'self';base-uri 'none';form-action 'none';frame-ancestors 'none'",
+      "default-src 'none';script-src 'self';style-src 'self';img-src 'self';base-uri 'none';form-action 'none';frame-ancestors 'none'",
   });
-  expect(text).not.toMatch(/<script|<style|style="| on\w+="/);
+  expect(text.match(/<script[^>]*>/g)).toEqual(['<script type="module" src="../docs/static/guide.js">']);
+  expect(text).not.toMatch(/<style|style="| on\w+="/);
   const again = await send(store.origin, { path: '/guide/errors', headers: { 'if-none-match': `${headers.etag}` } });
   expect([again.status, again.text]).toEqual([304, '']);
 });
@@ -73,8 +74,21 @@ test('a guide has the headings and code of its Markdown; diagrams are text; file
   const develop = (await get('/guide/develop')).text;
   expect(develop).toContain('pet.routes.ts → pet.service.ts\n');
   expect(develop).toContain('batches.ts → database.ts → postgres-server.ts → PostgreSQL</code>');
+  expect(develop).toContain('commands/\n  → modules/: pets, orders\n  → api/: http');
   expect(develop).toContain('<span title="src/errors.ts">src/errors.ts</span>');
   expect(develop).not.toMatch(/flowchart|\]\(/);
+});
+
+test('/guide begins with the guides, by their titles; a page lists its chapters; the contracts are those that are served', async () => {
+  const home = (await get('/guide')).text;
+  expect(home.indexOf('<h2 id="guides">')).toBeLessThan(home.indexOf('<h2 id="run">'));
+  expect(home.match(/<h2 id="guides">/g)).toHaveLength(1);
+  expect(home).toContain('<li><a href="guide/tour">Five minutes</a></li>');
+  const errors = (await get('/guide/errors')).text;
+  expect(errors).toContain('<li><a href="#bad_user_input">BAD_USER_INPUT</a></li>');
+  const restGuide = (await get('/guide/rest')).text;
+  expect(restGuide).toContain('<a href="../v1/openapi.json">schema/openapi.json</a>');
+  expect((await get('/guide/develop')).text).toContain('<li><a href="#where-to-look">Where to look</a></li>');
 });
 
 test('a guide that does not exist is an unknown path', async () => {

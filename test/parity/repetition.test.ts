@@ -53,8 +53,8 @@ describe.each(creators)('through $name', ({ create }) => {
       database.queues.some(({ operation, waiting }) => operation === 'insert' && waiting === 2);
     let isAhead = false;
     database.rows = async (statement, values) => {
-      if (statement.name === 'find_pet') throw late();
-      if (statement.name === 'insert_pet') {
+      if (statement.name === 'find_one_pet') throw late();
+      if (statement.name === 'insert_one_pet') {
         isAhead = true;
         await eventually(isBehind);
       }

@@ -2,7 +2,7 @@ import { mock } from 'node:test';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import fastify from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
-import { acceptance } from '../../src/api/http/connections.ts';
+import { acceptance } from '../../src/api/http/overload.ts';
 import { afterEach, expect, test } from '../support/jest.ts';
 
 /** Whether requests wait while clients connect. */

@@ -7,6 +7,7 @@ import { sql } from '../support/database-access.ts';
 import { send } from '../support/http.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { eventually } from '../support/process.ts';
+import { audience, providerForAll } from '../support/provider.ts';
 import { fieldsForAll } from '../support/resolvers.ts';
 import { rest } from '../support/rest.ts';
 import { onNode, type Store, storeForAll } from '../support/store.ts';
@@ -147,7 +148,10 @@ describe('the tools', () => {
       outputSchema: { properties: { id, categoryId: id, status: { enum: ['available', 'pending', 'sold'] } } },
       annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false },
     });
-    expect(JSON.stringify(tools)).not.toMatch(/\$ref|\$id|"int64"|examples/);
+    expect(list.description).toBe('List animals');
+    const { id: own } = create.outputSchema.properties;
+    expect(own.description).toBe('Unique identifier, assigned by the service on creation. An integer as text.');
+    expect(JSON.stringify(tools)).not.toMatch(/\$ref|\$id|"int64"|examples|JSON\.parse|GraphQL|Link:|201/);
   });
 
   test('create and list, exact to the last digit, also from a JSON number; an argument that is null is absent', async () => {
@@ -243,11 +247,26 @@ describe('a request', () => {
     expect(await post(store, body, headers)).toMatchObject({ status, json: { code, status } });
   });
 
-  test('of a page is refused, unless CORS_ORIGINS names its origin', async () => {
-    const from = (origin: string) => post(store, { jsonrpc: '2.0', id: 1, method: 'ping' }, { origin });
-    for (const origin of [store.origin, 'null', 'https://shop.example.evil.example']) {
-      const json = { code: 'FORBIDDEN', message: 'This Origin is not allowed.', status: 403 };
-      expect(await from(origin)).toMatchObject({ status: 403, json });
+  test('of a page is refused, unless CORS_ORIGINS names its origin, or page and service are of this machine', async () => {
+    const from = (origin: string, host = 'store.example') =>
+      post(store, { jsonrpc: '2.0', id: 1, method: 'ping' }, { origin, host });
+    const message = 'This Origin is not allowed. CORS_ORIGINS lists those that are.';
+    const { host } = new URL(store.origin);
+    for (const [origin, at] of [
+      ['null', host],
+      ['https://shop.example.evil.example', host],
+      ['http://localhost.evil.example', host],
+      ['http://127.0.0.1.evil.example:80', host],
+      // DNS rebinding: the name of the page is resolved to this machine.
+      ['http://evil.example', 'evil.example'],
+      ['http://localhost:3000', 'evil.example'],
+      ['http://localhost:3000', 'localhost.evil.example'],
+    ]) {
+      const json = { code: 'FORBIDDEN', message, status: 403 };
+      expect(await from(`${origin}`, at)).toMatchObject({ status: 403, json });
+    }
+    for (const origin of [store.origin, 'http://localhost:3000', 'https://[::1]']) {
+      for (const at of [host, 'localhost', '[::1]:4000']) expect((await from(origin, at)).status).toBe(200);
     }
     const allowed = await from('https://shop.example');
     expect([allowed.status, allowed.headers['access-control-allow-origin']]).toEqual([200, 'https://shop.example']);
@@ -257,6 +276,77 @@ describe('a request', () => {
     const response = await rest(store, '/mcp');
     expect([response.status, response.headers.allow]).toEqual([405, 'OPTIONS, POST']);
     await onNode(store, {}, async (node) => expect((await rpc('ping', undefined, node)).status).toBe(404));
+  });
+});
+
+describe('with an identity provider', () => {
+  const provider = providerForAll();
+  const metadata = '/.well-known/oauth-protected-resource';
+  const ping = { jsonrpc: '2.0', id: 1, method: 'ping' };
+  const challenged = async (node: Target, headers: Record<string, string> = {}) => {
+    const { status, headers: answered } = await post(node, ping, headers);
+    return [status, answered['www-authenticate']];
+  };
+
+  test('a client of /mcp is led to it (RFC 9728), by the address that the client uses', async () => {
+    const env = { ...provider.env, MCP: 'true', TRUST_PROXY: '1' };
+    await onNode(store, env, async (node) => {
+      const about = {
+        resource: audience,
+        authorization_servers: [provider.issuer],
+        scopes_supported: ['pets:read', 'pets:write'],
+        bearer_methods_supported: ['header'],
+      };
+      for (const path of [metadata, `${metadata}/mcp`]) {
+        const { status, headers, text } = await send(node.origin, { path });
+        expect([status, headers['content-type'], JSON.parse(text)]).toEqual([
+          200,
+          'application/json; charset=utf-8',
+          about,
+        ]);
+      }
+      const address = `resource_metadata="${node.origin}${metadata}"`;
+      expect(await challenged(node, { authorization: '' })).toEqual([401, `Bearer ${address}`]);
+      const invalid = [401, `Bearer error="invalid_token", ${address}`];
+      expect(await challenged(node, { authorization: 'Bearer wrong' })).toEqual(invalid);
+      const other = `Bearer ${provider.token({ aud: 'https://other.example' })}`;
+      expect(await challenged(node, { authorization: other })).toEqual(invalid);
+      const proxied = {
+        'x-forwarded-for': '192.0.2.1',
+        'x-forwarded-proto': 'https',
+        'x-forwarded-host': 'a.example',
+        'x-forwarded-prefix': '/store',
+      };
+      expect(await challenged(node, { authorization: '', ...proxied })).toEqual([
+        401,
+        `Bearer resource_metadata="https://a.example/store${metadata}"`,
+      ]);
+      const noScope = `Bearer ${provider.token({ scope: 'openid' })}`;
+      expect(await challenged(node, { authorization: noScope })).toEqual([
+        403,
+        `Bearer error="insufficient_scope", scope="pets:read", ${address}`,
+      ]);
+      expect(await challenged(node, { authorization: `Bearer ${provider.token()}` })).toEqual([200, undefined]);
+      // REST has no such clients.
+      const { headers } = await send(node.origin, { path: '/v1/pets' });
+      expect(headers['www-authenticate']).toBe('Bearer');
+    });
+  });
+
+  test('whose audience is no address, the resource is that of /mcp', async () => {
+    const env = { ...provider.env, JWT_AUDIENCE: 'animal-store', MCP: 'true' };
+    await onNode(store, env, async (node) => {
+      const { text } = await send(node.origin, { path: metadata });
+      expect(JSON.parse(text).resource).toBe(`${node.origin}/mcp`);
+    });
+  });
+
+  test('and without assistants, or without one, no client is led anywhere', async () => {
+    await onNode(store, provider.env, async (node) => {
+      expect((await send(node.origin, { path: metadata })).status).toBe(401);
+    });
+    expect((await send(store.origin, { path: metadata })).status).toBe(401);
+    expect(await challenged(store, { authorization: '' })).toEqual([401, 'Bearer']);
   });
 });
 
@@ -305,12 +395,12 @@ describe('a request', () => {
     const change = { checkupId: checkup.id, version: 1, state: 'done', note: 'fine' };
     const changed = { ...checkup, state: 'done', note: 'fine', version: 2 };
     expect((await call('change_checkup', change, more)).structuredContent).toEqual(changed);
-    const conflict = failure('CONFLICT: The Checkup has version 2, not 1: read it again.');
+    const conflict = failure('CONFLICT: It has version 2, not 1: read it again.');
     expect(await call('change_checkup', change, more)).toEqual(conflict);
     expect(await call('remove_checkup', { checkupId: checkup.id }, more)).toEqual({
       content: [{ type: 'text', text: expect.any(String) }],
     });
-    const gone = failure('NOT_FOUND: There is no Checkup with this id.');
+    const gone = failure(`NOT_FOUND: There is no checkup with the id ${checkup.id}.`);
     expect(await call('remove_checkup', { checkupId: checkup.id }, more)).toEqual(gone);
     // `..` would be the path of another operation.
     expect(await call('remove_checkup', { checkupId: '..' }, more)).toMatchObject({ isError: true });

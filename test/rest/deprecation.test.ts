@@ -4,11 +4,13 @@ import { late, outcomeUnknown } from '../../src/database/postgres-errors.ts';
 import { sql, whileReadsFail } from '../support/database-access.ts';
 import type { HttpResponse } from '../support/http.ts';
 import { expect, test } from '../support/jest.ts';
+import { providerForAll } from '../support/provider.ts';
 import { rest } from '../support/rest.ts';
 import { onNode, type Store, storeForAll } from '../support/store.ts';
 
 /** The responses of getPet announce its removal. Calls of getPet, and no others, are counted. */
 
+const provider = providerForAll();
 let rex: { id: number };
 const store = storeForAll({}, async () => {
   rex = (await rest(store, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: 1 } })).json;
@@ -25,6 +27,7 @@ const responsesByStatus: Record<string, (path: string) => Promise<{ origin: stri
   // Without a valid Host, no header can name the service's address.
   400: async (path) => ({ ...(await fetchPet(store, path, { host: 'a b' })), origin: 'http://localhost' }),
   401: (path) => fetchPet({ ...store, key: 'x' }, path),
+  403: (path) => onNode(store, provider.env, (node) => fetchPet({ ...node, key: provider.token({ scope: '' }) }, path)),
   404: () => fetchPet(store, '/v1/pets/0'),
   429: (path) =>
     onNode(store, { QUOTA_PER_MINUTE: '1' }, async (node) => {

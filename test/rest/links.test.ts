@@ -46,7 +46,7 @@ describe('a host', () => {
 
   test('that is missing is refused also by a process that has written no link yet', async () => {
     // Another instance of the module, as a new process has it.
-    const { isHost } = await import(`${import.meta.resolve('../../src/api/http/addresses.js')}?new`);
+    const { isHost } = await import(`${import.meta.resolve('../../src/api/http/server.js')}?new`);
     expect([' ', '', 'shop.example'].map(isHost)).toEqual([false, true, true]);
   });
 

@@ -4,6 +4,7 @@ import formats from 'ajv-formats';
 import fc from 'fast-check';
 import { toOpenApi30 } from '../../src/api/rest/openapi-3.0.ts';
 import { cases } from '../support/cases.ts';
+import { send } from '../support/http.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { onNode, storeForAll } from '../support/store.ts';
@@ -14,13 +15,40 @@ const operations = Object.values<any>(committed.paths).flatMap((path) => Object.
 const store = storeForAll();
 
 describe('the OpenAPI document', () => {
-  test.each([
+  const documents = [
     ['openapi.json', committed],
     ['openapi-3.0.json', toOpenApi30(committed)],
-  ])('is served without a key as it is committed, also converted to 3.0: %s', async (name, expected) => {
-    const response = await fetch(`${store.origin}/v1/${name}`);
-    expect(response.headers.get('content-type')).toMatch(/^application\/json/);
-    expect(await response.json()).toEqual(expected);
+  ];
+  test.each(documents)(
+    'is served without a key as it is committed, also converted to 3.0: %s',
+    async (name, expected) => {
+      const response = await fetch(`${store.origin}/v1/${name}`);
+      expect(response.headers.get('content-type')).toMatch(/^application\/json/);
+      const servers = [{ url: `${store.origin}/v1`, description: 'This service' }];
+      expect(await response.json()).toEqual({ ...expected, servers });
+    },
+  );
+
+  test.each(documents)('names the address that was asked, with an entity tag of its own: %s', async (name) => {
+    const read = async (headers: Record<string, string>) => {
+      const { status, headers: received, text } = await send(store.origin, { path: `/v1/${name}`, headers });
+      const address = status === 200 ? JSON.parse(text).servers[0].url : undefined;
+      return { status, tag: `${received.etag}`, address };
+    };
+    const one = await read({ host: 'one.example' });
+    const other = await read({ host: 'other.example:8443' });
+    expect([one.address, other.address]).toEqual(['http://one.example/v1', 'http://other.example:8443/v1']);
+    expect(one.tag).not.toBe(other.tag);
+    expect(await read({ host: 'one.example', 'if-none-match': one.tag })).toMatchObject({ status: 304 });
+    const ofOther = { host: 'one.example', 'if-none-match': other.tag };
+    expect(await read(ofOther)).toEqual({ status: 200, tag: one.tag, address: one.address });
+    const forwarded = { 'x-forwarded-for': '192.0.2.1', 'x-forwarded-host': 'a.example', 'x-forwarded-proto': 'https' };
+    expect((await read({ host: 'one.example', ...forwarded })).address).toBe('http://one.example/v1');
+    await onNode(store, { TRUST_PROXY: '127.0.0.1' }, async ({ origin }) => {
+      const headers = { ...forwarded, 'x-forwarded-prefix': '/store' };
+      const { text } = await send(origin, { path: `/v1/${name}`, headers });
+      expect(JSON.parse(text).servers[0].url).toBe('https://a.example/store/v1');
+    });
   });
 
   test('has the operations, schemas and tags of the interface, under the major version', () => {
@@ -36,7 +64,9 @@ describe('the OpenAPI document', () => {
     expect(committed.tags.map(({ name }: { name: string }) => name).sort()).toEqual(['Pets', 'Store']);
     expect(committed.info.version).toBe('1.0.0');
     expect(committed.paths['/pets/{petId}'].get.description).toContain('5 December 2030');
-    for (const { url } of committed.servers) expect(url).toMatch(/\/v1$/);
+    // The specification's notation: its path ends with the major version.
+    const { url, variables } = committed.servers[0];
+    expect([url, variables.base_url.default]).toEqual(['{base_url}', expect.stringMatching(/\/v1$/)]);
   });
 
   test('keeps what the interface states, also where a change would break no client', async () => {

@@ -2,6 +2,7 @@ import { type ClientRequest, type IncomingHttpHeaders, request } from 'node:http
 import { print } from 'graphql';
 import { PetAddedDocument, type PetAddedSubscriptionVariables } from './generated/graphql.ts';
 import { fromJson, toJson } from './http.ts';
+import { expect } from './jest.ts';
 import { eventually } from './process.ts';
 import type { Store } from './store.ts';
 
@@ -91,9 +92,9 @@ function take(stream: Stream, block: string): void {
     else fields.set(name, value);
   }
   stream.lastEventId = fields.get('id') ?? stream.lastEventId;
-  const event = fields.get('event');
-  if (event === undefined) return;
   const data = fields.get('data');
+  const event = fields.get('event') ?? (data && 'message');
+  if (event === undefined) return;
   stream.events.push({ event, id: fields.get('id'), data: data ? fromJson(data) : data });
 }
 
@@ -106,7 +107,68 @@ export function follow(
   return openStream(store, { ...more, body: { query: print(PetAddedDocument), variables } });
 }
 
+/** Follows the list of animals through REST. */
+function followList(
+  store: Client,
+  variables: PetAddedSubscriptionVariables = {},
+  more: Omit<StreamRequest, 'body'> = {},
+): Promise<Stream> {
+  const query = Object.entries(variables).map(([name, value]) => `${name}=${value}`);
+  return openStream(store, { method: 'GET', path: `/v1/pets?${query.join('&')}`, ...more });
+}
+
+interface Failure {
+  code: string;
+  message: string;
+  status: number;
+}
+
+/** The live list in both APIs. */
+export interface LiveApi {
+  api: 'GraphQL' | 'REST';
+  follow: typeof follow;
+  /** The event of an animal, and those of a failure that ends the stream. */
+  petEvent(pet: { id: number | bigint; categoryId: number | bigint }): SeenEvent;
+  end(failure: Failure): SeenEvent[];
+  /** The failure of a stream that was not opened. */
+  failureIn(stream: Stream): Failure;
+}
+
+export const liveApis: LiveApi[] = [
+  {
+    api: 'GraphQL',
+    follow,
+    petEvent(pet) {
+      const { id, categoryId } = pet;
+      return {
+        event: 'next',
+        id: `${id}`,
+        data: { data: { petAdded: { ...pet, id: `${id}`, categoryId: `${categoryId}` } } },
+      };
+    },
+    end: ({ message, ...extensions }) => [
+      {
+        event: 'next',
+        id: undefined,
+        data: { errors: [{ message, extensions: expect.objectContaining(extensions) }] },
+      },
+      { event: 'complete', id: undefined, data: '' },
+    ],
+    failureIn({ text }) {
+      const { message, extensions } = JSON.parse(text).errors[0];
+      return { message, code: extensions.code, status: extensions.status };
+    },
+  },
+  {
+    api: 'REST',
+    follow: followList,
+    petEvent: (pet) => ({ event: 'message', id: `${pet.id}`, data: pet }),
+    end: (failure) => [{ event: 'error', id: undefined, data: failure }],
+    failureIn: ({ text }) => JSON.parse(text),
+  },
+];
+
 /** One member of each animal that a stream has delivered. */
 export function seen(stream: Pick<Stream, 'events'>, member = 'name'): unknown[] {
-  return stream.events.flatMap(({ data }) => data?.data?.petAdded?.[member] ?? []);
+  return stream.events.flatMap(({ data }) => data?.data?.petAdded?.[member] ?? data?.[member] ?? []);
 }

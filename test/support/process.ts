@@ -50,9 +50,9 @@ export const bootstrapKey = 'a-key-for-these-tests-and-no-others';
 
 const running = new Set<ChildProcess>();
 
-/** Runs a built program with this environment only. @param stdout a file to print to instead of to `output` */
+/** Runs a program from the bundle, as it is shipped, with this environment only. @param stdout a file to print to instead of to `output` */
 export function run(program: 'main' | 'cli', args: string[], env: Env, stdout: 'pipe' | number = 'pipe'): Running {
-  return runFile(resolve(`dist/src/${program}.js`), args, env, stdout);
+  return runFile(resolve(`dist/bundle/${program}.js`), args, env, stdout);
 }
 
 /** Like `run`, for any JavaScript file. */
@@ -120,7 +120,7 @@ export interface StartOptions {
 /** Starts `main.js` on a free port and waits until it is ready. @throws Error with its output when it ends instead. */
 export async function startServer(
   env: Env,
-  { until = '/readyz', stdout, file = resolve('dist/src/main.js'), openFiles }: StartOptions = {},
+  { until = '/readyz', stdout, file = resolve('dist/bundle/main.js'), openFiles }: StartOptions = {},
 ): Promise<ServerProcess> {
   const port = env.PORT ?? (await freePort());
   const server = runFile(file, [], { PORT: `${port}`, ...env }, stdout, openFiles);

@@ -1,6 +1,5 @@
 import cluster from 'node:cluster';
-import { ClusterMetrics } from '../../src/runtime/telemetry/cluster-metrics.ts';
-import { Metrics, type Reading } from '../../src/runtime/telemetry/metrics.ts';
+import { ClusterMetrics, Metrics, type Reading } from '../../src/runtime/telemetry/metrics.ts';
 import { measureProcess } from '../../src/runtime/telemetry/process-metrics.ts';
 import { afterEach, expect, test } from '../support/jest.ts';
 

@@ -5,9 +5,9 @@ import { text } from 'node:stream/consumers';
 import { ROOT_CONTEXT, SpanKind, TraceFlags, trace } from '@opentelemetry/api';
 import { loggingErrorHandler, setGlobalErrorHandler } from '@opentelemetry/core';
 import { SamplingDecision } from '@opentelemetry/sdk-trace';
-import { releasedVersion } from '../../src/config/version.ts';
-import { isTraced } from '../../src/runtime/telemetry/is-traced.ts';
-import { openTracing, samplerFromEnv } from '../../src/runtime/telemetry/tracing.ts';
+import { releasedVersion } from '../../src/config/config.ts';
+import { isTraced } from '../../src/runtime/telemetry/telemetry.ts';
+import { openTracing, samplerFromEnv } from '../../src/runtime/telemetry/traces.ts';
 import { expect, test } from '../support/jest.ts';
 
 const remote = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331' };

@@ -2,6 +2,7 @@ import { dataOf, readAs } from './answer.ts';
 import { readIds, writeGraphQL } from './json.ts';
 import { type Int64, int64, isPet, type Pet, type PetStatus } from './pet.ts';
 import type { Attempts } from './retry.ts';
+import { StoreError } from './store-error.ts';
 import type { CallOptions, Transport } from './transport.ts';
 
 export interface AddedOptions {
@@ -44,8 +45,11 @@ export async function* added(
         } else if (id) last ??= BigInt(id);
       }
     } catch (error) {
+      // The connection of a token that has expired is one that broke: the next has another token.
+      const hasExpired = !attempts && transport.renewsKey && (error as StoreError).code === 'UNAUTHENTICATED';
+      const cause = hasExpired ? new StoreError('NETWORK_ERROR', 'The token has expired.', { cause: error }) : error;
       attempts ??= transport.attempts(options, Number.POSITIVE_INFINITY);
-      await attempts.next(error, signal);
+      await attempts.next(cause, signal);
     }
   }
 }

@@ -1,9 +1,21 @@
 import { type AddedOptions, added } from './added.ts';
 import { type Answer, dataOf, readAs } from './answer.ts';
-import type { paths } from './generated/openapi.ts';
 import { readRest, requireExactJson, writeGraphQL, writeRest } from './json.ts';
 import { nextAfter } from './link.ts';
-import { type Id, type IdType, type Int64, idAs, int64, isPet, isPets, type NewPet, type Pet, withIds } from './pet.ts';
+import {
+  type Id,
+  type IdType,
+  type Int64,
+  idAs,
+  int64,
+  isPet,
+  isPets,
+  type NewPet,
+  type Pet,
+  type PetStatus,
+  withIds,
+} from './pet.ts';
+import { unexpected } from './store-error.ts';
 import { type CallOptions, succeeded, Transport, type TransportOptions } from './transport.ts';
 import { type Following, type TypedDocument, textOf } from './typed-document.ts';
 
@@ -20,11 +32,22 @@ export interface WriteOptions extends CallOptions {
   idempotencyKey?: string | undefined;
 }
 
-type ListQuery = NonNullable<paths['/pets']['get']['parameters']['query']>;
+export interface CountOptions {
+  /** Only animals with this status. */
+  status?: PetStatus | undefined;
+}
 
-export interface PageOptions extends Omit<ListQuery, 'after'> {
+export interface PageOptions extends CountOptions {
+  /** Size of the page. */
+  limit?: number | undefined;
   /** Only animals after this id: the last one seen. */
   after?: Int64 | undefined;
+}
+
+export interface Count {
+  total: number;
+  /** False for an estimate: the service counts up to 100,000 animals. */
+  isExact: boolean;
 }
 
 export interface Page<Ids extends IdType = 'bigint'> {
@@ -60,6 +83,13 @@ export class AnimalStore<Ids extends IdType = 'bigint'> {
       (answer) => this.#pageOf(answer, seen),
       options,
     );
+  }
+
+  /** Counts the animals, exactly up to 100,000. */
+  async count({ status }: CountOptions = {}, options?: CallOptions): Promise<Count> {
+    const query = new URLSearchParams({ limit: '1', ...(status !== undefined && { status }) });
+    const request = { path: `v1/pets?${query}`, headers: { prefer: 'count=exact' } };
+    return this.#transport.send(request, countOf, options);
   }
 
   /** Iterates over all animals, and reads pages as needed. `limit` is the size of a page, by default 100. */
@@ -122,6 +152,13 @@ export class AnimalStore<Ids extends IdType = 'bigint'> {
     const next = idAs(this.#ids, nextAfter(answer, after)) as Page<Ids>['next'];
     return { items: pets.map((pet) => withIds(this.#ids, pet)), next };
   }
+}
+
+function countOf(answer: Answer): Count {
+  const { status, headers } = succeeded(answer);
+  const text = headers.get('x-total-count') ?? '';
+  if (!/^\d+$/.test(text)) throw unexpected('The answer has no number of animals.', status);
+  return { total: Number(text), isExact: headers.get('preference-applied') === 'count=exact' };
 }
 
 /** Not `crypto.randomUUID`, which browsers offer only over HTTPS. */

@@ -2,6 +2,8 @@ export type { AddedOptions } from './added.ts';
 export {
   AnimalStore,
   type AnimalStoreOptions,
+  type Count,
+  type CountOptions,
   type Page,
   type PageOptions,
   type WriteOptions,

@@ -26,7 +26,7 @@ export type Int64 = bigint | number | string;
 type Input = components['schemas']['NewPet'];
 
 /** An animal to be added; `status` is `available` when omitted. */
-export type NewPet = Omit<Input, 'categoryId' | 'status'> & { categoryId: Int64 } & Partial<Pick<Input, 'status'>>;
+export type NewPet = Omit<Input, 'categoryId' | 'status'> & { categoryId: Int64; status?: PetStatus | undefined };
 
 /** @throws RangeError for a number that is not a safe integer, and text that is not digits */
 export function int64(name: string, value: Int64): bigint {

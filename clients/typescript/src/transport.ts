@@ -5,8 +5,8 @@ import { StoreError, unexpected } from './store-error.ts';
 export interface TransportOptions {
   /** The address of the service, without `/v1`: `http://127.0.0.1:4000`. In a browser it may be relative. */
   url: string | URL;
-  /** An API key of the service. */
-  key: string;
+  /** An API key of the service; or a function that returns a key or token, and is called for each attempt. */
+  key: string | (() => string | Promise<string>);
   /** Maximum number of retries of a request; 4 by default. */
   retries?: number | undefined;
   /** Time limit (ms) of a call with all attempts and pauses; 60,000 by default. */
@@ -36,7 +36,7 @@ export interface StoreRequest {
 /** Sends requests with the key to the service only, and retries them within limits. */
 export class Transport {
   readonly #base: URL;
-  readonly #key: string;
+  readonly #key: TransportOptions['key'];
   readonly #retries: number;
   readonly #timeoutMs: number;
   readonly #attemptTimeoutMs: number;
@@ -44,14 +44,17 @@ export class Transport {
 
   constructor({ url, key, retries = 4, timeoutMs = 60_000, attemptTimeoutMs = 30_000, fetch }: TransportOptions) {
     this.#base = baseOf(url);
-    // The error message of `fetch` would contain the key.
-    if (!/^[\x21-\x7e]+$/.test(key)) throw new TypeError('The key must be visible ASCII characters, without spaces.');
-    this.#key = key;
+    this.#key = typeof key === 'string' ? checked(key) : key;
     this.#retries = retries;
     this.#timeoutMs = timeoutMs;
     this.#attemptTimeoutMs = attemptTimeoutMs;
     // Browsers require the global object as `this`. The late look-up lets instrumentation replace it.
     this.#fetch = fetch ?? ((input, init) => globalThis.fetch(input, init));
+  }
+
+  /** Whether a refused key may be followed by a valid one. */
+  get renewsKey(): boolean {
+    return typeof this.#key === 'function';
   }
 
   /** Creates the attempts of a call. @param most maximum number of retries */
@@ -111,16 +114,33 @@ export class Transport {
 
   #fetched({ path, headers, body }: StoreRequest): (ending: AbortSignal) => Promise<Response> {
     // Created here, because `fetch` reports an invalid header like a network error.
-    const sent = new Headers({ ...headers, authorization: `Bearer ${this.#key}` });
-    return (signal) =>
-      this.#fetch(new URL(path, this.#base), {
+    const sent = new Headers(headers);
+    return async (signal) => {
+      sent.set('authorization', `Bearer ${await this.#currentKey()}`);
+      return this.#fetch(new URL(path, this.#base), {
         method: body === undefined ? 'GET' : 'POST',
         headers: sent,
         body: body ?? null,
         signal,
         redirect: 'manual',
       });
+    };
   }
+
+  async #currentKey(): Promise<string> {
+    if (typeof this.#key === 'string') return this.#key;
+    try {
+      return checked(await this.#key());
+    } catch (cause) {
+      throw new StoreError('NETWORK_ERROR', 'The function for the key has failed.', { cause });
+    }
+  }
+}
+
+/** @throws TypeError for an impossible key, because the error message of `fetch` would contain it */
+function checked(key: string): string {
+  if (/^[\x21-\x7e]+$/.test(key)) return key;
+  throw new TypeError('The key must be visible ASCII characters, without spaces.');
 }
 
 /** One request. It ends when the caller aborts, or when a step takes too long. */

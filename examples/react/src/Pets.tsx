@@ -3,6 +3,8 @@ import { useState } from 'react';
 import { Failure } from './Failure.tsx';
 import type { PetStatus } from './generated/graphql.ts';
 import { graphql } from './generated/index.ts';
+import { hasLogin } from './login.ts';
+import { NewAnimals } from './NewAnimals.tsx';
 import { NewPetForm } from './NewPetForm.tsx';
 import { PetRow } from './PetRow.tsx';
 import { StatusFilter } from './StatusFilter.tsx';
@@ -34,6 +36,9 @@ export function Pets() {
     notifyOnNetworkStatusChange: true,
   });
   const { edges = [], pageInfo } = data?.petsConnection ?? {};
+  /** The last animal of the first complete list: the live list begins behind it. */
+  const [start, setStart] = useState<string>();
+  if (hasLogin && start === undefined && pageInfo?.hasNextPage === false) setStart(pageInfo.endCursor ?? '0');
 
   /** Reads the animals after the last one: the next page, or new animals. */
   async function more() {
@@ -43,6 +48,7 @@ export function Pets() {
 
   return (
     <>
+      {start && <NewAnimals after={start} />}
       <NewPetForm onCreated={() => pageInfo?.hasNextPage || more()} />
       <section className="card" aria-label="The list" aria-busy={loading}>
         <StatusFilter status={status} onStatus={setStatus} />

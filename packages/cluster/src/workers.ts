@@ -107,13 +107,6 @@ const pauses = { shortest: 100, longest: 10_000, forgottenAfter: 60_000 };
 /** These take about ten seconds. */
 const maxFailedStarts = 6;
 
-/** How a process ended. */
-interface End {
-  workerPid: number | undefined;
-  exitCode: number | null;
-  signal: string | null;
-}
-
 /** Keeps one worker running: restarts its process after a crash. */
 class WorkerSlot {
   isUp = false;
@@ -146,7 +139,7 @@ class WorkerSlot {
     if (child.stdout) relayLines(child.stdout, output);
     this.#ended = new Promise((done) => {
       // `close` follows `exit`, when all output has been read.
-      child.once('close', (exitCode, signal) => done(this.#end({ workerPid: child.pid, exitCode, signal })));
+      child.once('close', (exitCode, signal) => done(this.#end(exitCode, signal)));
     });
     // Registered after the listener above, so that this worker no longer counts as up.
     handOver(worker, () => this.workers.canServe);
@@ -197,9 +190,9 @@ class WorkerSlot {
     this.workers.changed(address);
   }
 
-  #end(end: End): boolean {
+  #end(exitCode: number | null, signal: string | null): boolean {
     const { log } = this.workers.options;
-    const fields = { worker: this.number, ...end };
+    const fields = { worker: this.number, workerPid: this.#worker?.process.pid, exitCode, signal };
     const wasUp = this.isUp;
     this.#worker = undefined;
     this.isUp = false;
@@ -207,12 +200,16 @@ class WorkerSlot {
     clearTimeout(this.#timer);
     if (this.#isStopping) {
       log.info(fields, 'worker ended');
-      return !wasUp || end.exitCode === 0;
+      return !wasUp || exitCode === 0;
     }
     if (!wasUp) this.#failedStarts += 1;
     if (!this.#hasBeenUp || this.#failedStarts >= maxFailedStarts) {
       log.fatal(fields, 'worker died and will not be restarted');
-      this.workers.giveUp(this.#reason(end));
+      const cause = signal ? `signal ${signal}` : `exit code ${exitCode}`;
+      const times = this.#hasBeenUp ? `${maxFailedStarts} times in a row, the last time` : 'at the start';
+      const reason = `Worker ${this.number} ended before it could serve, ${times}: ${cause}.`;
+      // A worker that exits at its start has printed the reason.
+      this.workers.giveUp(!this.#hasBeenUp && exitCode ? undefined : reason);
     } else {
       log.error({ ...fields, restartInMs: this.#pause }, 'worker died');
       this.#timer = setTimeout(() => this.start(), this.#pause);
@@ -220,14 +217,6 @@ class WorkerSlot {
     }
     this.workers.changed();
     return true;
-  }
-
-  #reason({ exitCode, signal }: End): string | undefined {
-    // The worker has printed the reason.
-    if (!this.#hasBeenUp && exitCode) return undefined;
-    const cause = signal ? `signal ${signal}` : `exit code ${exitCode}`;
-    const times = this.#hasBeenUp ? `${maxFailedStarts} times in a row, the last time` : 'at the start';
-    return `Worker ${this.number} ended before it could serve, ${times}: ${cause}.`;
   }
 }
 

@@ -1,7 +1,7 @@
+import { hash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { multipart, type StreamFormat, serverSentEvents } from './format.ts';
-import { RequestError } from './request-error.ts';
-import { type DocumentParameters, type TrustedDocuments, trustedDocument } from './trusted-documents.ts';
+import type { TrustedDocuments } from './trusted-documents.ts';
 
 // A request of GraphQL over HTTP: what its client accepts, its parameters, and the status of its response.
 
@@ -69,9 +69,30 @@ export function statusOf({ data, errors, status = 200, failedAt = 'operation' }:
 }
 
 /** The parameters of a request. Null and empty ones are absent. */
-export interface RequestParameters extends DocumentParameters {
+export interface RequestParameters {
+  query?: string | undefined;
+  documentId?: unknown;
   operationName?: string | undefined;
   variables?: Record<string, unknown> | undefined;
+  extensions?: Record<string, unknown> | undefined;
+}
+
+/** A request that is refused before there is a document. */
+export class RequestError extends Error {
+  override readonly name = 'RequestError';
+
+  /** @param isUnprocessable true for JSON that is not a GraphQL over HTTP request: 422 rather than 400 */
+  constructor(
+    readonly code:
+      | 'BAD_USER_INPUT'
+      | 'UNSUPPORTED_MEDIA_TYPE'
+      | 'PERSISTED_QUERY_NOT_SUPPORTED'
+      | 'OPERATION_NOT_TRUSTED',
+    message: string,
+    readonly isUnprocessable = false,
+  ) {
+    super(message);
+  }
 }
 
 const malformed = (message: string) => new RequestError('BAD_USER_INPUT', message, true);
@@ -117,6 +138,25 @@ export function parametersOf(
   const message = `No documents are registered here (${setting}): send the text as \`query\`.`;
   throw new RequestError('PERSISTED_QUERY_NOT_SUPPORTED', message, true);
 }
+
+/**
+ * Finds the trusted document that a request names: by hash (`documentId`, with or without `sha256:`, or
+ * `extensions.persistedQuery.sha256Hash` as Apollo's clients send it), or as its exact text. A text and a `documentId`
+ * must be the same document.
+ *
+ * @throws RequestError OPERATION_NOT_TRUSTED
+ */
+function trustedDocument(trusted: TrustedDocuments, { query, documentId, extensions }: RequestParameters): string {
+  const { sha256Hash } = (extensions?.persistedQuery ?? {}) as { sha256Hash?: unknown };
+  const document = trusted.get(query === undefined ? (documentId ?? sha256Hash) : hash('sha256', query));
+  if (document === undefined) throw notTrusted('Only operations that were registered beforehand are run here.');
+  if (query !== undefined && documentId !== undefined && trusted.get(documentId) !== document) {
+    throw notTrusted('`query` and `documentId` are different documents: send one of them.');
+  }
+  return document;
+}
+
+const notTrusted = (message: string) => new RequestError('OPERATION_NOT_TRUSTED', message);
 
 const isString = (value: unknown): value is string => typeof value === 'string';
 const isObject = (value: unknown): value is Record<string, unknown> =>

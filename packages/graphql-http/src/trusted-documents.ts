@@ -1,13 +1,5 @@
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { RequestError } from './request-error.ts';
-
-/** The parameters of a request that name its document. */
-export interface DocumentParameters {
-  query?: string | undefined;
-  documentId?: unknown;
-  extensions?: Record<string, unknown> | undefined;
-}
 
 /** The documents that may run, by hash. */
 export type TrustedDocuments = ReadonlyMap<unknown, string>;
@@ -52,25 +44,3 @@ function manifestIn(path: string, file: string): object {
 function noManifest(file: string): Error {
   return new Error(`${file} is not a manifest: a JSON object of hash -> document.`);
 }
-
-/**
- * Finds the trusted document that a request names: by hash (`documentId`, with or without `sha256:`, or
- * `extensions.persistedQuery.sha256Hash` as Apollo's clients send it), or as its exact text. A text and a `documentId`
- * must be the same document.
- *
- * @throws RequestError OPERATION_NOT_TRUSTED
- */
-export function trustedDocument(
-  trusted: TrustedDocuments,
-  { query, documentId, extensions }: DocumentParameters,
-): string {
-  const { sha256Hash } = (extensions?.persistedQuery ?? {}) as { sha256Hash?: unknown };
-  const document = trusted.get(query === undefined ? (documentId ?? sha256Hash) : hash('sha256', query));
-  if (document === undefined) throw notTrusted('Only operations that were registered beforehand are run here.');
-  if (query !== undefined && documentId !== undefined && trusted.get(documentId) !== document) {
-    throw notTrusted('`query` and `documentId` are different documents: send one of them.');
-  }
-  return document;
-}
-
-const notTrusted = (message: string) => new RequestError('OPERATION_NOT_TRUSTED', message);

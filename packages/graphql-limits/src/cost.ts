@@ -4,7 +4,6 @@ import {
   GraphQLError,
   type GraphQLField,
   type GraphQLNamedType,
-  type GraphQLObjectType,
   type GraphQLSchema,
   getNamedType,
   getNullableType,
@@ -67,21 +66,16 @@ function countsItems(field: Field): boolean {
  * @throws Error for a list with a resolver but without pages or `complexity`, which would have no limit
  */
 export function assertCosts(schema: GraphQLSchema): void {
-  for (const [owner, field] of fieldsOf(schema)) {
-    if (!field.resolve) continue;
-    field.extensions = { ...field.extensions, isRead: true };
-    if (isList(field) && !isPaged(field) && field.extensions.complexity === undefined) {
-      throw new Error(`${owner.name}.${field.name} must say what it costs (complexity).`);
+  for (const owner of Object.values(schema.getTypeMap())) {
+    if (!isObjectType(owner) || owner.name.startsWith('__')) continue;
+    for (const field of Object.values(owner.getFields())) {
+      if (!field.resolve) continue;
+      field.extensions = { ...field.extensions, isRead: true };
+      if (isList(field) && !isPaged(field) && field.extensions.complexity === undefined) {
+        throw new Error(`${owner.name}.${field.name} must say what it costs (complexity).`);
+      }
     }
   }
-}
-
-/** The fields of all object types, except those of introspection. */
-function fieldsOf(schema: GraphQLSchema): Array<[GraphQLObjectType, Field]> {
-  const owners = Object.values(schema.getTypeMap()).filter(isObjectType);
-  return owners
-    .filter(({ name }) => !name.startsWith('__'))
-    .flatMap((owner) => Object.values(owner.getFields()).map((field): [GraphQLObjectType, Field] => [owner, field]));
 }
 
 /** The cost estimate of an operation. */
@@ -161,7 +155,10 @@ export function estimateOf(
   ]);
   const estimate = (variables: Values) => {
     const cost = introspection + sumOf(costs, variables, true);
-    if (cost > maxCost) throw tooCostly(node, cost, maxCost);
+    if (cost > maxCost) {
+      const message = `The operation may cost too much: ${cost}, at most ${maxCost}. Ask for fewer fields or smaller pages.`;
+      throw new GraphQLError(message, { nodes: node, extensions: { code: 'QUERY_TOO_COSTLY' } });
+    }
     const fixed = hasSurplus ? cost - sumOf(costs, variables, false) : introspection;
     return { cost, fixed, rootFields: costs.length, isNested };
   };
@@ -180,9 +177,4 @@ function argumentsOf(node: FieldNode, { args }: Field, variables: Values): Value
     if (given !== undefined) values[name.value] = given;
   }
   return values;
-}
-
-function tooCostly(operation: OperationDefinitionNode, found: number, maxCost: number): GraphQLError {
-  const message = `The operation may cost too much: ${found}, at most ${maxCost}. Ask for fewer fields or smaller pages.`;
-  return new GraphQLError(message, { nodes: operation, extensions: { code: 'QUERY_TOO_COSTLY' } });
 }

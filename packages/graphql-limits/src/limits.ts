@@ -5,7 +5,6 @@ import {
   type FragmentDefinitionNode,
   GraphQLError,
   Kind,
-  type OperationDefinitionNode,
   OperationTypeNode,
   type SelectionNode,
   type SelectionSetNode,
@@ -94,12 +93,7 @@ function* selectionsIn(
   }
 }
 
-/** The root fields of an operation, also those in fragments. */
-export function rootFieldsOf(document: DocumentNode, { selectionSet }: OperationDefinitionNode): FieldNode[] {
-  return fieldsIn(selectionSet, fragmentsOf(document));
-}
-
-/** The fields of one level. */
+/** The fields of one level, also those in fragments. */
 export function fieldsIn(selections: SelectionSetNode, fragments: Fragments): FieldNode[] {
   return [...selectionsIn(selections, fragments)].filter((node) => node.kind === Kind.FIELD);
 }

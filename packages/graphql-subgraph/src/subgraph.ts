@@ -1,16 +1,11 @@
 import {
+  extendSchema,
   GraphQLError,
   type GraphQLFieldResolver,
-  GraphQLList,
-  GraphQLNonNull,
-  GraphQLObjectType,
-  type GraphQLResolveInfo,
-  GraphQLScalarType,
-  GraphQLSchema,
-  GraphQLString,
-  GraphQLUnionType,
+  type GraphQLSchema,
   isObjectType,
   Kind,
+  parse,
   printSchema,
   type ValueNode,
   valueFromASTUntyped,
@@ -25,11 +20,6 @@ export interface SubgraphOptions<Context extends object> {
   introspection: boolean;
   /** Maximum number of representations of a field, and of look-ups of a request at a time. */
   maxRepresentations: number;
-  /** Runs the look-ups of a field, for example to charge them. */
-  run: (
-    call: { root: unknown; args: Record<string, unknown>; context: Context; info: GraphQLResolveInfo },
-    work: () => Promise<unknown>,
-  ) => Promise<unknown>;
   /** Creates the error about one representation, or about too many. */
   refuse: (message: string) => Error;
 }
@@ -46,53 +36,40 @@ export function subgraph<Context extends object>(
   schema: GraphQLSchema,
   options: SubgraphOptions<Context>,
 ): GraphQLSchema {
-  const { query, types, ...others } = schema.toConfig();
-  if (!query) throw new Error('A subgraph needs queries.');
   const names = Object.keys(options.references);
-  const entities = names.map((name) => {
+  for (const name of names) {
     const type = schema.getType(name);
-    if (isObjectType(type) && type.getFields().id) return type;
+    if (isObjectType(type) && type.getFields().id) continue;
     throw new Error(`References name ${name}, and there is no GraphQL type of this name with an id.`);
-  });
+  }
+  const root = schema.getQueryType()?.name;
+  const service = `type _Service { sdl: String! } extend type ${root} { _service: _Service! }`;
+  const entities = `scalar _Any
+    union _Entity = ${names.join(' | ')}
+    extend type ${root} { _entities(representations: [_Any!]!): [_Entity]! }`;
+  const added = [options.introspection ? service : '', names.length > 0 ? entities : ''].join('\n');
+  if (!added.trim()) return schema;
+  const extended = extendSchema(schema, parse(added));
+  const { _service, _entities } = extended.getQueryType()?.getFields() ?? {};
   const sdl = sdlOf(schema, names, options.shareable);
-  const Service = new GraphQLObjectType({
-    name: '_Service',
-    fields: { sdl: { type: new GraphQLNonNull(GraphQLString) } },
+  if (_service) _service.resolve = () => ({ sdl });
+  if (!_entities) return extended;
+  Object.assign(_entities, {
+    extensions: { complexity: entitiesCost(options) },
+    resolve: entitiesResolver(options),
   });
-  const Entity = new GraphQLUnionType({
-    name: '_Entity',
-    types: entities,
-    resolveType: ({ __typename }) => __typename,
-  });
-  const { fields, ...root } = query.toConfig();
-  const Query = new GraphQLObjectType<unknown, Context>({
-    ...root,
-    fields: {
-      ...fields,
-      ...(options.introspection && { _service: { type: new GraphQLNonNull(Service), resolve: () => ({ sdl }) } }),
-      ...(entities.length > 0 && {
-        _entities: {
-          type: nonNullList(Entity),
-          args: { representations: { type: nonNullList(new GraphQLNonNull(Any)) } },
-          extensions: { complexity: entitiesCost(options) },
-          resolve: entitiesResolver(options),
-        },
-      }),
-    },
-  });
-  return new GraphQLSchema({ ...others, query: Query, types: types.filter((type) => type !== query) });
+  Object.assign(extended.getType('_Entity') as object, { resolveType: typeOf });
+  Object.assign(extended.getType('_Any') as object, { parseValue: representationOf, parseLiteral });
+  return extended;
 }
 
-function nonNullList<Type extends GraphQLUnionType | GraphQLNonNull<GraphQLScalarType>>(type: Type) {
-  return new GraphQLNonNull(new GraphQLList(type));
-}
+const typeOf = ({ __typename }: Representation) => __typename;
 
 /** In messages, because aliases repeat a name that is as long as a body. */
 const longestName = 100;
 
 function entitiesResolver<Context extends object>({
   references,
-  run,
   refuse,
 }: SubgraphOptions<Context>): GraphQLFieldResolver<unknown, Context> {
   /** @returns an error for one representation, so that the others are answered */
@@ -122,14 +99,13 @@ function entitiesResolver<Context extends object>({
 
   /** The look-ups of each request, of which one is in progress. */
   const lookups = new WeakMap<Context, Promise<unknown>>();
-  return (root, args, context, info) =>
-    run({ root, args, context, info }, () => {
-      // A page at a time, also of several fields, because other requests wait in the same queue.
-      const find = () => findAll(args.representations, context);
-      const found = lookups.get(context)?.then(find) ?? find();
-      lookups.set(context, found);
-      return found;
-    });
+  return (_root, { representations }, context) => {
+    // A page at a time, also of several fields, because other requests wait in the same queue.
+    const find = () => findAll(representations, context);
+    const found = lookups.get(context)?.then(find) ?? find();
+    lookups.set(context, found);
+    return found;
+  };
 }
 
 const isId = (id: unknown) => typeof id === 'string' || typeof id === 'bigint' || Number.isSafeInteger(id);
@@ -144,19 +120,16 @@ function entitiesCost({ maxRepresentations, refuse }: Pick<SubgraphOptions<never
   };
 }
 
-const Any = new GraphQLScalarType<Representation, unknown>({
-  name: '_Any',
-  parseValue: representationOf,
-  parseLiteral: (node, variables) => {
-    if (node.kind !== Kind.OBJECT) return representationOf(undefined);
-    return representationOf(
-      Object.fromEntries(node.fields.map(({ name, value }) => [name.value, exactly(value, variables)])),
-    );
-  },
-});
+type Variables = Parameters<typeof valueFromASTUntyped>[1];
+
+function parseLiteral(node: ValueNode, variables: Variables): Representation {
+  if (node.kind !== Kind.OBJECT) return representationOf(undefined);
+  const members = node.fields.map(({ name, value }) => [name.value, exactly(value, variables)]);
+  return representationOf(Object.fromEntries(members));
+}
 
 /** The digits of an integer. As a JavaScript number it would lose some. */
-function exactly(node: ValueNode, variables: Parameters<typeof valueFromASTUntyped>[1]): unknown {
+function exactly(node: ValueNode, variables: Variables): unknown {
   return node.kind === Kind.INT ? node.value : valueFromASTUntyped(node, variables);
 }
 

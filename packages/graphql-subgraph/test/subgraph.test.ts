@@ -10,7 +10,6 @@ function subgraphWith(options: Partial<SubgraphOptions<object>> = {}) {
     shareable: ['PageInfo'],
     introspection: true,
     maxRepresentations: 5,
-    run: (_, work) => work(),
     refuse: (message) => new Error(message),
     ...options,
   });

@@ -22,6 +22,9 @@ export interface OpenApiMcpOptions extends Service {
   isListed(operation: Operation, request: FastifyRequest): boolean;
 }
 
+/** An origin or a host. */
+const loopback = /^(?:https?:\/\/)?(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
+
 interface Message {
   /** Absent in a notification. */
   id?: string | number;
@@ -58,9 +61,11 @@ export async function openApiMcp(app: FastifyInstance, options: OpenApiMcpOption
     url: '/mcp',
     schema: { hide: true } as FastifySchema,
     config,
-    async onRequest({ headers: { origin } }) {
-      // Required against DNS rebinding, by which a page's origin would equal the host (Streamable HTTP, section 1).
-      if (origin !== undefined && !origins.includes(origin)) throw refuse(403, 'This Origin is not allowed.');
+    async onRequest({ headers: { origin, host = '' } }) {
+      // Required against DNS rebinding, by which a page's origin would equal the host (Streamable HTTP, section 1). The
+      // host would then be the page's own name, not that of this machine.
+      const isOwn = loopback.test(host) && loopback.test(`${origin}`);
+      if (origin !== undefined && !isOwn && !origins.includes(origin)) throw refuse(403, 'This Origin is not allowed.');
     },
     async handler(request, reply) {
       const { body } = request;
@@ -84,7 +89,14 @@ export async function openApiMcp(app: FastifyInstance, options: OpenApiMcpOption
         ? { ...result, resultType: 'complete', _meta: { 'io.modelcontextprotocol/serverInfo': serverInfo } }
         : result,
     });
-    if (method === 'tools/call') return call(params, request, complete);
+    if (method === 'tools/call') {
+      const { name, arguments: args = {} } = params;
+      const tool = tools.get(name as string);
+      if (!tool) return failed(-32602, 'There is no tool with this name.');
+      return isRecord(args)
+        ? complete(await tool.call(args, request))
+        : failed(-32602, 'The arguments must be an object.');
+    }
     if (method === 'tools/list') {
       const listed = [...tools.values()].filter(({ operation }) => isListed(operation, request));
       return complete({ tools: listed.map(({ definition }) => definition), ...(isModern && cacheable) });
@@ -97,17 +109,6 @@ export async function openApiMcp(app: FastifyInstance, options: OpenApiMcpOption
       return complete({ protocolVersion, ...about });
     }
     return failed(-32601, 'There is no such method.', isModern ? 404 : 200);
-  }
-
-  async function call(
-    { name, arguments: args = {} }: Record<string, unknown>,
-    request: FastifyRequest,
-    complete: (result: object) => Outcome,
-  ): Promise<Outcome> {
-    const tool = tools.get(name as string);
-    if (!tool) return failed(-32602, 'There is no tool with this name.');
-    if (!isRecord(args)) return failed(-32602, 'The arguments must be an object.');
-    return complete(await tool.call(args, request));
   }
 }
 

@@ -100,7 +100,7 @@ const passedOn = /^(?:authorization|host|user-agent|traceparent|x-forwarded-\w+)
 
 function toolOf(method: string, path: string, operation: Operation, service: Service): Tool {
   const { refuse, describe, stringify } = service;
-  const { operationId, summary, description = summary, parameters = [], requestBody, responses } = operation;
+  const { operationId, description, summary = description, parameters = [], requestBody, responses } = operation;
   const given = parameters.filter((parameter) => parameter.in !== 'header');
   const body = requestBody?.content?.['application/json'].schema;
   const success = successOf(responses);
@@ -171,7 +171,8 @@ function toolOf(method: string, path: string, operation: Operation, service: Ser
   const definition = {
     name: operationId.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
     title: summary,
-    description,
+    // The description is about HTTP.
+    description: summary,
     inputSchema: textIdsIn({ type: 'object', properties, required }),
     ...(output && { outputSchema: textIdsIn(output) }),
     annotations: {
@@ -204,7 +205,9 @@ function textIdsIn(part: unknown): unknown {
   const { format, type, description = '' } = part;
   if (format === 'int64') {
     const asText = Array.isArray(type) ? ['string', 'null'] : 'string';
-    return { type: asText, pattern: '^-?\\d+$', description: `${description} Here as text.` };
+    // What follows the first sentence is about JSON numbers.
+    const [about] = `${description}`.split(/(?<=\.) /);
+    return { type: asText, pattern: '^-?\\d+$', description: `${about} An integer as text.`.trim() };
   }
   return Object.fromEntries(Object.entries(part).map(([name, value]) => [name, textIdsIn(value)]));
 }

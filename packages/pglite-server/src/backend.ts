@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import type { PGlite } from '@electric-sql/pglite';
 import { BackendConnection } from './connection.ts';
@@ -33,10 +34,8 @@ export class SharedBackend {
     this.#server = createServer((socket) => this.#accept(socket));
   }
 
-  listen(path: string): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#server.once('error', reject).listen(path, resolve);
-    });
+  async listen(path: string): Promise<void> {
+    await once(this.#server.listen(path), 'listening');
   }
 
   /** After this, nothing reaches the engine. */

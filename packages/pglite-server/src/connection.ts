@@ -76,38 +76,33 @@ export class BackendConnection {
   #examine(type: string, body: Buffer): void {
     const [first = '', second = ''] = body.toString('latin1').split('\0', 2);
     const sql = type === 'P' ? second : first;
-    this.isOver = isCopyIn(sql);
-    this.hasSettings ||= changesSession(sql);
+    this.isOver = contains(copyIn, sql);
+    this.hasSettings ||= contains(sessionChange, sql);
   }
 }
 
 /**
- * True when the text contains a COPY FROM STDIN. PGlite would look for the rows in the message itself, and terminate
+ * True when the text contains such a statement outside of strings, quoted names and comments.
+ *
+ * @param sql bytes as latin1 characters are sufficient
+ */
+function contains({ hint, statement }: { hint: RegExp; statement: RegExp }, sql: string): boolean {
+  if (!hint.test(sql)) return false;
+  const statements = sql.replace(tokens, (_token, word?: string) => word ?? ' ');
+  // Nested comments are not parsed; they may hide such a statement.
+  return statement.test(statements) || statements.includes('/*');
+}
+
+/**
+ * COPY FROM STDIN: PGlite would look for the rows in the message itself, and terminate
  * (https://github.com/electric-sql/pglite/pull/1028).
  */
-function isCopyIn(sql: string): boolean {
-  if (!mayBeCopyIn.test(sql)) return false;
-  const statements = withoutText(sql);
-  // Nested comments are not parsed; assume a COPY FROM STDIN.
-  return copyIn.test(statements) || statements.includes('/*');
-}
-
-/** True when the text may change what later statements of the same session see: settings, temporary tables. */
-function changesSession(sql: string): boolean {
-  if (!mayChangeSession.test(sql)) return false;
-  const statements = withoutText(sql);
-  return sessionChange.test(statements) || statements.includes('/*');
-}
-
-/** Statements without strings, quoted names and comments. @param sql bytes as latin1 characters are sufficient */
-function withoutText(sql: string): string {
-  return sql.replace(tokens, (_token, word?: string) => word ?? ' ');
-}
-
-const mayBeCopyIn = /\bcopy\b.*\bstdin\b/is;
-const copyIn = /\bcopy\b.*\bfrom\s+stdin\b/is;
-const mayChangeSession = /\b(?:set|reset|set_config|temp|temporary|prepare|listen|load|do|call)\b/i;
-const sessionChange = /(?:^|;)\s*(?:set|reset|prepare|listen|load|do|call)\b|\b(?:set_config|temp|temporary)\b/i;
+const copyIn = { hint: /\bcopy\b.*\bstdin\b/is, statement: /\bcopy\b.*\bfrom\s+stdin\b/is };
+/** What may change what later statements of the same session see: settings, temporary tables. */
+const sessionChange = {
+  hint: /\b(?:set|reset|set_config|temp|temporary|prepare|listen|load|do|call)\b/i,
+  statement: /(?:^|;)\s*(?:set|reset|prepare|listen|load|do|call)\b|\b(?:set_config|temp|temporary)\b/i,
+};
 // Words, because they may contain a dollar sign; and text that only looks like a statement: strings, quoted names,
 // comments. A doubled quote ends one string and starts the next.
 const tokens =

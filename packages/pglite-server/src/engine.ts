@@ -20,18 +20,17 @@ export async function openEngine(folder: string, prepared?: string): Promise<PGl
   // V8's optimising compiler takes 600 MB for one function of the engine (apparently PostgreSQL's interpreter of
   // expressions), without a measurable gain. Its baseline compiler is enough.
   for (const flag of ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering']) setFlagsFromString(flag);
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  chmodSync(folder, 0o700);
   const marker = `${folder}.unfinished`;
   // A process that was killed while unpacking leaves an incomplete folder.
-  if (existsSync(marker)) rmSync(folder, { recursive: true });
+  if (existsSync(marker)) rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  chmodSync(folder, 0o700);
   const versionFile = join(folder, 'PG_VERSION');
   if (existsSync(versionFile)) return openExisting(folder, readFileSync(versionFile, 'utf8').trim());
-  if (existsSync(folder) && readdirSync(folder).length > 0) {
+  if (readdirSync(folder).length > 0) {
     throw new Error(`${folder} is not empty, and holds no database (PG_VERSION is missing).`);
   }
   writeFileSync(marker, '');
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
   const engine = await createIn(folder, prepared);
   rmSync(marker);
   return engine;

@@ -1,5 +1,4 @@
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -37,26 +36,6 @@ export async function lockFileWithin(path: string, milliseconds: number): Promis
     if (release || performance.now() > giveUpAt) return release;
     await sleep(50);
   }
-}
-
-/** Waits for the lock of an owner that listens on a socket. Retries when the socket closes. */
-export async function lockFileAfter(socketPath: string, tryLock: () => Release | undefined): Promise<Release> {
-  for (;;) {
-    await closeOf(socketPath);
-    // The owner releases the lock shortly after, and several processes may wait for it.
-    await sleep(50 + Math.random() * 100);
-    const release = tryLock();
-    if (release) return release;
-  }
-}
-
-/** Resolves when the connection to a socket closes, or fails. */
-function closeOf(socketPath: string): Promise<void> {
-  return new Promise((resolve) => {
-    const socket = connect(socketPath);
-    socket.on('error', () => undefined).once('close', () => resolve());
-    socket.resume();
-  });
 }
 
 /** Marks a store as moved, so that nothing is written to it by mistake. */

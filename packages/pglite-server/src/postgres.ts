@@ -1,24 +1,19 @@
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { accessSync, constants, lstatSync, mkdirSync, realpathSync, statfsSync } from 'node:fs';
-import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { assertInUse, fullDisk, lockFileWithin, type Release, retire } from './lock.ts';
 import type { Role, WorkerData } from './postgres.worker.ts';
 
-/** Where an embedded PostgreSQL listens. */
-export interface EmbeddedAddress {
+/** An open embedded PostgreSQL. */
+export interface EmbeddedPostgres {
   /** The folder of the Unix socket, as `host` for libpq and pg. */
   host: string;
   port: number;
   user: 'postgres';
   database: 'postgres';
-}
-
-/** An open embedded PostgreSQL. */
-export interface EmbeddedPostgres extends EmbeddedAddress {
   /** False while another process owns it, and this process is connected to that one. */
   readonly isOwner: boolean;
   /** Resolves when this process owns it: immediately, or after the other process has ended. */
@@ -59,25 +54,21 @@ const longestSocketPath = 107;
  * @throws Error with a readable message when the folder cannot be used, or is in use and should be exclusive.
  */
 export async function openEmbeddedPostgres(dataDir: string, options: EmbeddedOptions = {}): Promise<EmbeddedPostgres> {
-  const { onLost = () => undefined, prepared, evenRetired = false, exclusive = false } = options;
+  const { onLost, ...others } = options;
   const folder = usableFolder(dataDir);
-  if (!evenRetired) assertInUse(folder);
+  if (!others.evenRetired) assertInUse(folder);
   const host = socketFolder(folder);
-  const port = exclusive ? ports.exclusive : ports.shared;
-  const socketPath = join(host, socketName(port));
-  const maxSilence = exclusive ? Number.POSITIVE_INFINITY : options.maxSilence;
+  const port = others.exclusive ? ports.exclusive : ports.shared;
   const worker = new Worker(new URL('./postgres.worker.js', import.meta.url), {
-    workerData: { dataDir: folder, socketPath, prepared, evenRetired, exclusive, maxSilence } satisfies WorkerData,
+    workerData: { ...others, dataDir: folder, socketPath: join(host, socketName(port)) } satisfies WorkerData,
     stdout: true,
   });
-  const exited = new Promise<void>((resolve) => {
-    worker.once('exit', () => resolve());
-  });
-  let role: Role | undefined;
+  const exited = new Promise((resolve) => worker.once('exit', resolve));
+  let isOwner = false;
   const owned = new Promise<void>((resolve) => {
-    worker.on('message', (message: Role) => {
-      role = message;
-      if (role === 'owner') resolve();
+    worker.on('message', (role: Role) => {
+      isOwner = role === 'owner';
+      if (isOwner) resolve();
     });
   });
   const close = async () => {
@@ -87,26 +78,21 @@ export async function openEmbeddedPostgres(dataDir: string, options: EmbeddedOpt
     // The thread may have died before it received the message.
     await exited;
   };
-  let failure: Error | undefined;
-  worker.on('error', (error) => {
-    failure = new Error(reasonOf(error, folder), { cause: error });
+  await once(worker, 'message').catch((error) => {
+    throw new Error(`The embedded store could not be opened: ${reasonOf(error, folder)}`, { cause: error });
   });
-  while (role !== 'owner' && !(role === 'standby' && (exclusive || (await accepts(socketPath))))) {
-    if (failure) throw new Error(`The embedded store could not be opened: ${failure.message}`, { cause: failure });
-    await sleep(20);
-  }
-  if (exclusive && role !== 'owner') {
+  if (others.exclusive && !isOwner) {
     await close();
     throw new Error(`Another process has the store in ${folder} open. Stop it, and run this again.`);
   }
-  worker.on('error', () => onLost(failure as Error));
+  worker.on('error', (error) => onLost?.(new Error(reasonOf(error, folder), { cause: error })));
   return {
     host,
     port,
     user: 'postgres',
     database: 'postgres',
     get isOwner() {
-      return role === 'owner';
+      return isOwner;
     },
     owned,
     exclude: (milliseconds) => lockFileWithin(join(folder, 'migration.lock'), milliseconds),
@@ -156,11 +142,4 @@ const almostNothing = 32 * 1024 * 1024;
 function reasonOf({ message }: Error, folder: string): string {
   const { bavail, bsize } = statfsSync(folder);
   return bavail * bsize > almostNothing ? message : fullDisk(folder);
-}
-
-function accepts(socketPath: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(socketPath, () => socket.end(() => resolve(true)));
-    socket.once('error', () => resolve(false));
-  });
 }

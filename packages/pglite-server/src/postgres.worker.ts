@@ -1,26 +1,23 @@
+import { once } from 'node:events';
 import { chmodSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
-import { assertInUse, lockFile, lockFileAfter, type Release } from './lock.ts';
+import { assertInUse, lockFile, type Release } from './lock.ts';
+import type { EmbeddedOptions } from './postgres.ts';
 
 /**
  * The thread that owns the embedded store, or waits to own it. PGlite has no lock, and a second process that opened the
  * same files would lose rows. The process with the lock opens the files; the others connect to its socket, and one of
  * them takes over when it ends.
  */
-export interface WorkerData {
+export interface WorkerData extends Omit<EmbeddedOptions, 'onLost'> {
   dataDir: string;
   socketPath: string;
-  /** The folder to copy for a new store; see `openEngine`. */
-  prepared: string | undefined;
-  /** Whether to open a retired store. */
-  evenRetired: boolean;
-  /** Whether to give up when another process owns the store. */
-  exclusive: boolean;
-  maxSilence: number | undefined;
 }
 
-/** The thread's message: whether it owns the store or another process does. */
+/** The thread's message: it owns the store, or another process does and accepts connections. */
 export type Role = 'owner' | 'standby';
 
 const { dataDir, socketPath, prepared, evenRetired, exclusive, maxSilence } = workerData as WorkerData;
@@ -40,7 +37,7 @@ if (release) {
   const [{ openEngine }, { SharedBackend }] = await Promise.all([import('./engine.ts'), import('./backend.ts')]);
   const postgres = await openEngine(join(dataDir, 'postgres'), prepared);
   rmSync(socketPath, { force: true });
-  const backend = new SharedBackend(postgres, maxSilence);
+  const backend = new SharedBackend(postgres, exclusive ? Number.POSITIVE_INFINITY : maxSilence);
   await backend.listen(socketPath);
   chmodSync(socketPath, 0o600);
   stop = async () => {
@@ -48,13 +45,17 @@ if (release) {
     await postgres.close();
     release();
   };
-  port.postMessage('owner' satisfies Role);
 }
+port.postMessage((release ? 'owner' : 'standby') satisfies Role);
 
+/** Waits for the lock; an owner listens on the socket until it ends. @returns undefined when it should be exclusive */
 async function ownership(): Promise<Release | undefined> {
-  const tryLock = () => lockFile(join(dataDir, 'lock'));
-  const held = tryLock();
-  if (held) return held;
-  port.postMessage('standby' satisfies Role);
-  return exclusive ? undefined : lockFileAfter(socketPath, tryLock);
+  for (;;) {
+    const held = lockFile(join(dataDir, 'lock'));
+    if (held || exclusive) return held;
+    const owner = connect(socketPath, () => port.postMessage('standby' satisfies Role)).resume();
+    await once(owner, 'close').catch(() => undefined);
+    // The owner releases the lock shortly after, and several processes may wait for it.
+    await sleep(50 + Math.random() * 100);
+  }
 }

@@ -1,17 +1,6 @@
 import { createHash } from 'node:crypto';
-import {
-  chmodSync,
-  cpSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
 /**
@@ -35,18 +24,16 @@ export function preparedFolder(prepared: PreparedFolder): string | undefined {
 export async function prepareFolder(prepared: PreparedFolder, fill: (dataDir: string) => Promise<void>): Promise<void> {
   const path = pathOf(prepared);
   if (existsSync(path)) return;
-  const dataDir = mkdtempSync(join(tmpdir(), 'embedded-postgres-'));
-  const copy = mkdtempSync(join(prepared.parent, `.${prefix}`));
+  const dataDir = mkdtempSync(join(prepared.parent, `.${prefix}`));
   try {
     await fill(dataDir);
-    cpSync(join(dataDir, 'postgres'), copy, { recursive: true });
+    const store = join(dataDir, 'postgres');
     // The service may run as another user than the build.
-    setModes(copy, { folders: 0o755, files: 0o644 });
+    setModes(store, { folders: 0o755, files: 0o644 });
     const others = readdirSync(prepared.parent).filter((name) => name.startsWith(prefix));
-    renameSync(copy, path);
+    renameSync(store, path);
     for (const name of others) rmSync(join(prepared.parent, name), { recursive: true, force: true });
   } catch (error) {
-    rmSync(copy, { recursive: true, force: true });
     // Another build was first.
     if (!existsSync(path)) throw error;
   } finally {

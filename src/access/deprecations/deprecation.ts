@@ -19,9 +19,11 @@ declare module 'fastify' {
   }
 }
 
-/** Formats the day, as in `5 December 2030`. */
+const months = 'January February March April May June July August September October November December'.split(' ');
+
+/** Formats the day, as in `5 December 2030`. `Intl` would add 8 MB to every process. */
 export function dayOf(date: Date): string {
-  return new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeZone: 'UTC' }).format(date);
+  return `${date.getUTCDate()} ${months[date.getUTCMonth()]} ${date.getUTCFullYear()}`;
 }
 
 /**

@@ -13,7 +13,7 @@ const apiKeyTable = defineEntity({
     scope: p.enum(Object.values(KeyScope)),
     /** The first characters of the secret, to recognise it. */
     hint: p.text(),
-    /** SHA-256 of the secret, in hexadecimal. The secret itself is not stored. */
+    /** SHA-256 of the secret, in hexadecimal; of a subject, of its issuer and name. They themselves are not stored. */
     hash: p.text().unique(),
     /** After a rotation: the hash of the previous secret, valid until `previousExpiresAt`. */
     previousHash: p.text().unique().nullable(),
@@ -25,7 +25,7 @@ const apiKeyTable = defineEntity({
   },
 });
 
-/** The table `api_key`. */
+/** The table `api_key`: keys, and subjects of an identity provider, whose hint begins with `sub_`. */
 export class ApiKey extends apiKeyTable.class {}
 
 apiKeyTable.setClass(ApiKey);

@@ -3,7 +3,7 @@ import { type EntityManager, LockMode } from '@mikro-orm/core';
 import type { Database } from '../../database/database.ts';
 import { StoreError } from '../../errors.ts';
 import { ApiKey, KeyChange, KeyEvent, KeyScope } from './api-key.entity.ts';
-import { createSecret, hashSecret, hintOf } from './secret.ts';
+import { createSecret, hashSecret, hintOf, subjectPrefix } from './secret.ts';
 
 /** The properties of a new key. */
 export interface NewKey {
@@ -65,7 +65,8 @@ export class ApiKeyService {
 
   /** All keys, including revoked ones, by id. */
   async list(): Promise<ApiKey[]> {
-    return this.database.orm.em.fork().find(ApiKey, {}, { orderBy: { id: 'asc' } });
+    const areKeys = { $not: { hint: { $like: `${subjectPrefix}%` } } };
+    return this.database.orm.em.fork().find(ApiKey, areKeys, { orderBy: { id: 'asc' } });
   }
 
   /** All changes of keys, the oldest first. */
@@ -82,6 +83,9 @@ export class ApiKeyService {
   async rotate(id: number, overlap: number): Promise<RotatedKey> {
     const secret = createSecret();
     const { name, scope, expiresAt, previousExpiresAt } = await this.#change(id, (key) => {
+      if (key.hint.startsWith(subjectPrefix)) {
+        throw new StoreError('BAD_USER_INPUT', `${id} is a subject of ${key.name}, which has no secret.`);
+      }
       if (key.revokedAt) throw new StoreError('BAD_USER_INPUT', `The key ${id} is revoked.`);
       if (key.expiresAt && key.expiresAt.getTime() <= Date.now()) {
         throw new StoreError('BAD_USER_INPUT', `The key ${id} has expired; issue a new one.`);

@@ -6,15 +6,19 @@ import type { KeyObserver } from '../../runtime/telemetry/observers.ts';
 import type { FailureLimit } from '../limits/failure-limit.ts';
 import { WriteBehind } from '../write-behind.ts';
 import { KeyScope } from './api-key.entity.ts';
-import { hashSecret, hintOf, isSecret, shortestBootstrapKey } from './secret.ts';
+import { hashSecret, hintOf, isSecret, isSigned, shortestBootstrapKey } from './secret.ts';
+import type { VerifyToken } from './tokens.ts';
 
-/** The caller: a stored key, or the configured key (id 0). */
+/** The caller: a stored key, the configured key (id 0), or a subject of the identity provider, which has a row, too. */
 export interface Caller {
   readonly id: number;
   readonly name: string;
-  readonly scope: KeyScope;
-  /** The first characters of the secret that the caller sent; a rotated key has two secrets. */
+  /** undefined for a token without a scope of ours. */
+  readonly scope: KeyScope | undefined;
+  /** The first characters of the secret that the caller sent; a rotated key has two secrets. Of a subject, its hash. */
   readonly hint?: string | undefined;
+  /** Of a subject: the provider's names of each scope, separated by spaces. */
+  readonly scopeNames?: Partial<Record<KeyScope, string>>;
 }
 
 export interface AuthenticatorOptions {
@@ -22,6 +26,8 @@ export interface AuthenticatorOptions {
   bootstrapKey?: string | undefined;
   /** Limits wrong keys per address, to save look-ups: keys are too long to guess. No limit when absent. */
   failures?: FailureLimit | undefined;
+  /** Accepts tokens of an identity provider. */
+  verifyToken?: VerifyToken | undefined;
   observer?: KeyObserver | undefined;
   /** Called when the configured secret is first used from an address. */
   onBootstrapUse?: ((address: string) => void) | undefined;
@@ -63,7 +69,7 @@ export class Authenticator {
   readonly #selections: Batches<string, KnownKey | null>;
 
   constructor(
-    database: Database,
+    private readonly database: Database,
     private readonly options: AuthenticatorOptions = {},
   ) {
     this.#bootstrapHash = options.bootstrapKey && hashSecret(options.bootstrapKey);
@@ -75,12 +81,12 @@ export class Authenticator {
   }
 
   /**
-   * Returns the caller of a key; null when it is unknown, mistyped, expired or revoked. The result is a promise only
-   * when it is not cached: about once a second for a valid key, every ten seconds for an invalid one.
+   * Returns the caller of a key or token; null when it is unknown, mistyped, expired or revoked. The result is a
+   * promise only when it is not cached: about once a second for a valid key, every ten seconds for an invalid one.
    *
    * @param address the client's address. Unknown keys from one address are limited; a key that was valid at its last
    *   look-up is not subject to that limit.
-   * @throws StoreError TOO_MANY_REQUESTS; DatabaseUnavailable
+   * @throws StoreError TOO_MANY_REQUESTS, for a token also those of `VerifyToken`; DatabaseUnavailable
    */
   lookUp(secret: string, address: string, call: CallContext = unboundedCall): Caller | null | Promise<Caller | null> {
     const hash = hashSecret(secret);
@@ -89,8 +95,14 @@ export class Authenticator {
     if (known && performance.now() < known.staleAt) return callerOf(known);
     if (known?.caller) return this.#select(secret, hash, call);
     // With a bootstrap key, any text that is long enough may be a guess at it, so it counts as a wrong key.
-    const mayExist = isSecret(secret) || (this.#bootstrapHash !== undefined && secret.length >= shortestBootstrapKey);
+    const isShaped = isSecret(secret) || this.isToken(secret);
+    const mayExist = isShaped || (this.#bootstrapHash !== undefined && secret.length >= shortestBootstrapKey);
     return mayExist ? this.#askWithinLimit(secret, hash, address, call) : null;
+  }
+
+  /** True for the form of a token; false for any text when tokens are off. */
+  isToken(text: string): boolean {
+    return this.options.verifyToken !== undefined && isSigned(text);
   }
 
   async #askWithinLimit(secret: string, hash: string, address: string, call: CallContext): Promise<Caller | null> {
@@ -106,23 +118,35 @@ export class Authenticator {
       this.#known.set(`${hash} ${address}`, knownBootstrap);
       return bootstrapCaller;
     }
-    const caller = isSecret(secret) ? await this.#select(secret, hash, call) : this.#reject(hash);
+    const caller = await this.#select(secret, hash, call);
     if (!caller) await failures?.count(address, hash);
     return caller;
   }
 
   async #select(secret: string, hash: string, call: CallContext): Promise<Caller | null> {
+    const subject = isSigned(secret) ? await this.options.verifyToken?.(secret, hash) : undefined;
+    if (!subject && !isSecret(secret)) return this.#reject(hash);
+    let found = await this.#find(subject?.hash ?? hash, call);
+    if (!found && subject) {
+      await this.database.rows(addSubject, [subject.issuer, subject.caller.hint, subject.hash]);
+      found = await this.#find(subject.hash, call);
+    }
+    const validUntil = Math.min(found?.validUntil ?? 0, subject?.validUntil ?? always);
+    if (!found?.caller || Date.now() >= validUntil) return this.#reject(hash);
+    const caller = { ...found.caller, hint: hintOf(secret), ...subject?.caller };
+    this.#known.set(hash, { ...found, caller, validUntil });
+    this.uses.add(`${caller.id}`, { keyId: caller.id, at: new Date() });
+    return caller;
+  }
+
+  async #find(hash: string, call: CallContext): Promise<KnownKey | null> {
     const { observer } = this.options;
     const found = await this.#selections.add(hash, call).catch((error) => {
       observer?.lookedUp('failed');
       throw error;
     });
     observer?.lookedUp(found ? 'known' : 'unknown');
-    if (!found || !callerOf(found)) return this.#reject(hash);
-    const caller = { ...(found.caller as Caller), hint: hintOf(secret) };
-    this.#known.set(hash, { ...found, caller });
-    this.uses.add(`${caller.id}`, { keyId: caller.id, at: new Date() });
-    return caller;
+    return found;
   }
 
   #reject(hash: string): null {
@@ -140,6 +164,14 @@ const touchKeys: Statement = {
   text: `
     update api_key set last_used_at = greatest(last_used_at, used.at)
     from unnest($1::int[], $2::timestamptz[]) as used (id, at) where api_key.id = used.id`,
+};
+
+/** The row of a subject has an id for all that a caller has, and no scope of its own: tokens bring one. */
+const addSubject: Statement = {
+  name: 'add_subject',
+  isWrite: true,
+  text: `
+    insert into api_key (name, scope, hint, hash) values ($1, 'read', $2, $3) on conflict (hash) do nothing`,
 };
 
 const selectKeysByHash: Statement = {

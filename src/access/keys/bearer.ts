@@ -13,7 +13,7 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** True for a route that needs no key, or a function that selects such requests. */
     public?: boolean | ((request: FastifyRequest) => boolean);
-    /** The required scope, checked before the body is read. Default: `write` for methods that write. */
+    /** The required scope, checked before the body is read. Default: `write` for methods that write, else `read`. */
     scope?: KeyScope;
   }
 }
@@ -35,12 +35,12 @@ export const bearer = fastifyPlugin<{ keys: Authenticator }>(
     app.decorateRequest('caller', null);
     // Callbacks instead of promises, because this runs for every request and most look-ups are cached.
     app.addHook('onRequest', (request, _reply, done) => {
-      const { public: isPublic, scope } = request.routeOptions.config;
+      const { public: isPublic, scope = 'read' } = request.routeOptions.config;
       if (isPublic === true || (typeof isPublic === 'function' && isPublic(request))) return done();
       const admit = (caller: Caller | null) => {
         request.caller = caller;
-        if (!caller) done(unauthenticated(request));
-        else if (scope && !hasScope(caller, scope)) done(forbidden(scope));
+        if (!caller) done(unauthenticated(keys, request));
+        else if (!hasScope(caller, scope)) done(forbidden(scope, caller));
         else done();
       };
       const caller = callerOfRequest(keys, request);
@@ -54,7 +54,7 @@ export const bearer = fastifyPlugin<{ keys: Authenticator }>(
 /** @throws StoreError UNAUTHENTICATED, TOO_MANY_REQUESTS; DatabaseUnavailable */
 export async function authenticate(keys: Authenticator, request: FastifyRequest): Promise<Caller> {
   const caller = await callerOfRequest(keys, request);
-  if (!caller) throw unauthenticated(request);
+  if (!caller) throw unauthenticated(keys, request);
   return caller;
 }
 
@@ -77,10 +77,12 @@ export function presentedHint(request: FastifyRequest): string | undefined {
 }
 
 /** The error with the challenge of RFC 6750 section 3. */
-function unauthenticated({ headers }: FastifyRequest): StoreError {
+function unauthenticated(keys: Authenticator, request: FastifyRequest): StoreError {
   // A different scheme counts as no key (RFC 6750 section 3.1).
-  const isGiven = /^bearer +\S/i.test(headers.authorization ?? '');
-  const message = isGiven ? 'The API key is not valid.' : 'An API key is required: Authorization: Bearer <API_KEY>.';
+  const isGiven = /^bearer +\S/i.test(request.headers.authorization ?? '');
+  const isToken = keys.isToken(secretIn(request) ?? '');
+  const wrong = isToken ? 'The token is not valid, or has expired.' : 'The API key is not valid.';
+  const message = isGiven ? wrong : 'An API key is required: Authorization: Bearer <API_KEY>.';
   const challenge = isGiven ? 'Bearer error="invalid_token"' : 'Bearer';
   return new StoreError('UNAUTHENTICATED', message, { headers: { 'www-authenticate': challenge } });
 }
@@ -90,6 +92,10 @@ export function hasScope(caller: Caller | null, scope: KeyScope): boolean {
   return caller?.scope === 'write' || caller?.scope === scope;
 }
 
-export function forbidden(scope: KeyScope): StoreError {
-  return new StoreError('FORBIDDEN', `This needs an API key with the scope "${scope}".`);
+/** A caller with a token is told the provider's names of the scope (RFC 6750, section 3.1). */
+export function forbidden(scope: KeyScope, caller?: Pick<Caller, 'scopeNames'> | null): StoreError {
+  const names = caller?.scopeNames?.[scope];
+  if (names === undefined) return new StoreError('FORBIDDEN', `This needs an API key with the scope "${scope}".`);
+  const headers = { 'www-authenticate': `Bearer error="insufficient_scope", scope="${names}"` };
+  return new StoreError('FORBIDDEN', `This needs a token with the scope "${names}".`, { headers });
 }

@@ -6,6 +6,8 @@ import { crc32 } from 'node:zlib';
  * scanners recognise a secret (`ask_[0-9A-Za-z]{49}`), the checksum detects a typo without a look-up.
  */
 export const secretPrefix = 'ask_';
+/** Begins the hint of a subject of the identity provider. */
+export const subjectPrefix = 'sub_';
 const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const randomDigits = 43;
 const checksumDigits = 6;
@@ -22,6 +24,11 @@ export function createSecret(): string {
 /** True when the format and the checksum of a secret are valid. */
 export function isSecret(text: string): boolean {
   return shape.test(text) && checksum(text.slice(0, -checksumDigits)) === text.slice(-checksumDigits);
+}
+
+/** True for the form of a signed token: header, claims, signature (RFC 7515, section 7.1). */
+export function isSigned(text: string): boolean {
+  return /^[\w-]+\.[\w-]+\.[\w-]+$/.test(text);
 }
 
 /**

@@ -5,20 +5,21 @@ import {
   type ApolloServerPlugin,
   type GraphQLRequestContext,
   type GraphQLRequestContextDidResolveOperation,
-  type GraphQLResponse,
   HeaderMap,
 } from '@apollo/server';
 import * as disabledPlugins from '@apollo/server/plugin/disabled';
 import { type DocumentNode, GraphQLError, NoSchemaIntrospectionCustomRule } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import { formatError } from './format-error.ts';
-import type { GraphQLContext, GraphQLOptions, Result } from './operation.ts';
+import { executionOptions, type GraphQLContext, type GraphQLOptions, type Outcome } from './operation.ts';
 
-/** Limits of a document cache: the number of documents, and the total length of their texts in characters. */
-export const cacheLimits = { max: 500, maxSize: 1_000_000 };
-
-/** Every error about a variable repeats the whole input, so a few are enough. */
-export const executionOptions = { maxCoercionErrors: 5 };
+/** Caches documents: at most 500, whose texts have at most a million characters. */
+export const documentCache = () =>
+  new LRUCache<string, DocumentNode>({
+    max: 500,
+    maxSize: 1_000_000,
+    sizeCalculation: ({ loc }) => 1 + (loc?.end ?? 0),
+  });
 
 /** What `run` hands to the service's plugin, and what the plugin keeps for it. */
 interface Run {
@@ -32,22 +33,40 @@ type ApolloContext = GraphQLContext & { readonly run: Run };
 /** Checks a query or mutation that Apollo Server is about to execute. @throws Error that refuses it */
 export type BeforeExecution = (operation: GraphQLRequestContextDidResolveOperation<ApolloContext>) => Promise<unknown>;
 
-/** Apollo Server's response to a request, with the document and the errors behind it. */
-export type ApolloResult = Pick<GraphQLRequestContext<ApolloContext>, 'document' | 'operation' | 'errors'> &
-  Pick<Result, 'failedAt'> & { source: string | undefined; response: GraphQLResponse };
+/** The outcome of a request, and what Apollo Server has found of its operation. */
+export type ApolloResult = { outcome: Outcome } & Partial<
+  Pick<GraphQLRequestContext<ApolloContext>, 'source' | 'document' | 'operation'>
+>;
 
 /** Apollo Server. It resolves persisted queries, parses and validates; if asked, it also executes. */
-export class Apollo {
-  private constructor(private readonly server: ApolloServer<ApolloContext>) {}
-
-  static async start(options: GraphQLOptions): Promise<Apollo> {
-    const server = apolloServer(options);
-    await server.start();
-    return new Apollo(server);
-  }
-
-  stop(): Promise<void> {
-    return this.server.stop();
+export class Apollo extends ApolloServer<ApolloContext> {
+  constructor({ schema, introspection, apq, limits, plugins, apollo, logger }: GraphQLOptions) {
+    // With its key, Apollo Server reports usage, and the schema if APOLLO_SCHEMA_REPORTING says so.
+    const reporters = apollo.key === undefined ? [] : ['UsageReporting', 'SchemaReporting'];
+    const enabled = new Set([...plugins.map(idOf), ...reporters]);
+    const disabled = Object.values(disabledPlugins).map((disable) => disable());
+    super({
+      schema,
+      introspection: true,
+      apollo,
+      logger,
+      // Without plugins, only texts of persisted queries reach this cache again. Apollo Server awaits the result, so it
+      // need not be a promise.
+      documentStore: apq || enabled.size > 0 ? (documentCache() as never) : null,
+      parseOptions: { maxTokens: limits.maxTokens },
+      executionOptions,
+      validationRules: [
+        operationLimits(limits),
+        unconditionalSubscriptions,
+        ...(introspection ? [] : [NoSchemaIntrospectionCustomRule]),
+      ],
+      // When the schema is closed, no error message may reveal its names.
+      validationOptions: { hideSuggestions: !introspection },
+      ...(!apq && { persistedQueries: false as const }),
+      formatError: (formatted, error) => (error instanceof GraphQLError ? formatError(error) : formatted),
+      stopOnTerminationSignals: false,
+      plugins: [servicePlugin(introspection), ...plugins, ...disabled.filter((plugin) => !enabled.has(idOf(plugin)))],
+    });
   }
 
   /**
@@ -64,45 +83,15 @@ export class Apollo {
   ): Promise<ApolloResult> {
     const run: Run = { beforeExecution };
     const request = beforeExecution ? { ...parameters, http: httpOf(context) } : parameters;
-    const response = await this.server
-      .executeOperation(request, { contextValue: { ...context, run } })
-      .catch((error: Error) => Promise.reject(run.failure ?? error));
-    const { source, document, operation, errors } = run.requestContext ?? {};
+    const { body, http } = await this.executeOperation(request, { contextValue: { ...context, run } }).catch(
+      (error: Error) => Promise.reject(run.failure ?? error),
+    );
+    const { source, document, operation, errors: failures } = run.requestContext ?? {};
     const failedAt = source === undefined ? 'request' : document ? 'operation' : 'document';
-    return { source, document, operation, errors, failedAt, response };
+    // It has formatted the errors.
+    const result = body.kind === 'single' ? body.singleResult : {};
+    return { source, document, operation, outcome: { ...result, ...http, failures, failedAt } };
   }
-}
-
-function apolloServer({ schema, introspection, apq, limits, plugins, apollo, logger }: GraphQLOptions) {
-  // With its key, Apollo Server reports usage, and the schema if APOLLO_SCHEMA_REPORTING says so.
-  const reporters = apollo.key === undefined ? [] : ['UsageReporting', 'SchemaReporting'];
-  const enabled = new Set([...plugins.map(idOf), ...reporters]);
-  const disabled = Object.values(disabledPlugins).map((disable) => disable());
-  return new ApolloServer<ApolloContext>({
-    schema,
-    introspection: true,
-    apollo,
-    logger,
-    // Without plugins, only texts of persisted queries reach this cache again. Apollo Server awaits the result, so it
-    // need not be a promise.
-    documentStore:
-      apq || enabled.size > 0
-        ? (new LRUCache<string, DocumentNode>({ ...cacheLimits, sizeCalculation: lengthOf }) as never)
-        : null,
-    parseOptions: { maxTokens: limits.maxTokens },
-    executionOptions,
-    validationRules: [
-      operationLimits(limits),
-      unconditionalSubscriptions,
-      ...(introspection ? [] : [NoSchemaIntrospectionCustomRule]),
-    ],
-    // When the schema is closed, no error message may reveal its names.
-    validationOptions: { hideSuggestions: !introspection },
-    ...(!apq && { persistedQueries: false as const }),
-    formatError: (formatted, error) => (error instanceof GraphQLError ? formatError(error) : formatted),
-    stopOnTerminationSignals: false,
-    plugins: [servicePlugin(introspection), ...plugins, ...disabled.filter((plugin) => !enabled.has(idOf(plugin)))],
-  });
 }
 
 /** The service's part of Apollo Server's life of a request. It comes before all other plugins. */
@@ -153,5 +142,3 @@ function httpOf({ request: { method, url, headers, body }, accepted }: GraphQLCo
 /** The name of a plugin that Apollo Server installs by itself. It rejects one that is both given and disabled. */
 const idOf = (plugin: ApolloServerPlugin<never>) =>
   (plugin as { __internal_plugin_id__?: string }).__internal_plugin_id__;
-
-const lengthOf = ({ loc }: DocumentNode) => 1 + (loc?.end ?? 0);

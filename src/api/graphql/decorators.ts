@@ -1,18 +1,13 @@
 import 'reflect-metadata';
 import { GraphQLError, type GraphQLSchema } from 'graphql';
-import { ArgsType, createParameterDecorator, Extensions, Field, type PubSub, Subscription } from 'type-graphql';
+import { ArgsType, createParameterDecorator, Extensions, Field, Subscription } from 'type-graphql';
 import { claimOf, notIdempotent } from '../../access/idempotency/idempotency-key.ts';
 import type { IdempotencyClaim } from '../../call-context.ts';
-import { StoreError } from '../../errors.ts';
-import { int64, int64FromText } from '../../validation/int64.ts';
+import { lastEventIdOf } from '../subscriptions/subscriptions.ts';
 import type { GraphQLContext, Operation } from './operation.ts';
 import { ID } from './types.ts';
 
 // Decorators of resolver methods: a mutation accepts an idempotency key, a field is a live list.
-
-interface RepeatableField {
-  isIdempotent?: boolean;
-}
 
 /**
  * The parameter of a mutation that accepts `Idempotency-Key`: the client's claim for this field, undefined without one.
@@ -28,7 +23,7 @@ export function Idempotent(): ParameterDecorator {
     },
   );
   return (prototype, name, index) => {
-    Extensions({ isIdempotent: true } satisfies RepeatableField)(prototype, name as string);
+    Extensions({ isIdempotent: true })(prototype, name as string);
     inject(prototype, name as string, index);
   };
 }
@@ -40,7 +35,7 @@ export function Idempotent(): ParameterDecorator {
  */
 export function assertIdempotent(schema: GraphQLSchema, { type, fieldNames, node }: Operation): void {
   const fields = type === 'mutation' ? schema.getMutationType()?.getFields() : undefined;
-  const ignoresKey = (name: string) => fields?.[name] && !(fields[name].extensions as RepeatableField).isIdempotent;
+  const ignoresKey = (name: string) => fields?.[name] && !fields[name].extensions.isIdempotent;
   if (!fieldNames.some(ignoresKey)) return;
   const originalError = notIdempotent();
   throw new GraphQLError(originalError.message, { nodes: node, originalError });
@@ -62,7 +57,7 @@ export class FollowArgs {
  * `makeLive` makes it the field's `subscribe`, because type-graphql's own has no access to the resolver's instance.
  */
 export function Live(type: () => object, options: { description: string }): MethodDecorator {
-  return Subscription(type as never, { ...options, subscribe: neverCalled });
+  return Subscription(type as never, { ...options, topics: 'never used' });
 }
 
 /**
@@ -72,25 +67,13 @@ export function makeLive(schema: GraphQLSchema): void {
   for (const field of Object.values(schema.getSubscriptionType()?.getFields() ?? {})) {
     const { resolve } = field;
     field.subscribe = (root, args, context: GraphQLContext, info) =>
-      resolve?.(root, { ...args, after: lastEventIdOf(context) ?? args.after }, context, info);
+      resolve?.(root, { ...args, after: lastEventIdOf(context.request) ?? args.after }, context, info);
     field.resolve = (item) => item;
   }
 }
 
-/**
- * The id of the last event that the client has received (WHATWG HTML, section 9.2.4).
- *
- * @throws StoreError BAD_USER_INPUT
- */
-function lastEventIdOf({ request }: GraphQLContext): string | undefined {
-  const id = request.headers['last-event-id'] as string | undefined;
-  if (id === undefined || int64FromText(id) !== undefined) return id;
-  throw new StoreError('BAD_USER_INPUT', `Last-Event-ID must be an integer between ${int64.min} and ${int64.max}.`);
+/** What type-graphql's decorators have declared: it exports no function to read that. */
+export function declared(kind: string): Array<Record<string, unknown>> {
+  const storage = globalThis as unknown as { TypeGraphQLMetadataStorage: Record<string, ReturnType<typeof declared>> };
+  return storage.TypeGraphQLMetadataStorage[kind] ?? [];
 }
-
-function neverCalled(): never {
-  throw new Error('The schema was not made live.');
-}
-
-/** type-graphql requires one. It is never used, because followers read the list. */
-export const noPubSub: PubSub = { publish: neverCalled, subscribe: neverCalled };

@@ -1,21 +1,22 @@
-import { STATUS_CODES } from 'node:http';
 import { asOnlyEvent, serverSentEvents, streamHeaders } from '@animal-store/graphql-http/format';
-import { type Accepted, acceptedBy, mediaTypes, parametersOf, statusOf } from '@animal-store/graphql-http/over-http';
-import { RequestError } from '@animal-store/graphql-http/request-error';
+import { acceptedBy, mediaTypes, parametersOf, RequestError, statusOf } from '@animal-store/graphql-http/over-http';
 import { readTrustedDocuments } from '@animal-store/graphql-http/trusted-documents';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { idempotencyKey } from '../../access/idempotency/idempotency-key.ts';
 import { StoreError } from '../../errors.ts';
-import { parseJson } from '../http/bodies.ts';
 import { toLoggedFailure } from '../http/failures.ts';
+import { STATUS_CODES } from '../http/malformed.ts';
 import { acceptedTypes, acceptOf, isRead, varyBy } from '../http/negotiation.ts';
+import { parseJson } from '../http/routes.ts';
 import { sendPage } from '../pages/html.ts';
+import { sendStream } from '../subscriptions/subscriptions.ts';
+import { Apollo } from './apollo.ts';
 import { toFormatted } from './format-error.ts';
 import { type GraphQLContext, type GraphQLOptions, isSingleField, type Outcome } from './operation.ts';
 import { Operations } from './operations.ts';
 
 /**
- * Serves the GraphQL API at `/graphql`, by POST and (queries only) GET. Browsers get a page.
+ * Serves the GraphQL API at the plugin's prefix, by POST and (queries only) GET. Browsers get a page.
  *
  * The steps of a request: media types and parameters (@animal-store/graphql-http); the document, which Apollo Server
  * parses and validates once (apollo.ts) within the limits; its execution (operations.ts), if its cost allows it; the
@@ -26,8 +27,10 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
   // Node.js has no reason phrase for it yet.
   STATUS_CODES[294] ??= 'Partial Success';
   const { page, trustedDocuments } = options;
-  const operations = await Operations.open(options);
-  app.addHook('onClose', () => operations.close());
+  const apollo = new Apollo(options);
+  await apollo.start();
+  app.addHook('onClose', () => apollo.stop());
+  const operations = new Operations(apollo, options);
   const setting = 'TRUSTED_DOCUMENTS';
   const trusted = trustedDocuments ? readTrustedDocuments(trustedDocuments, setting) : undefined;
   const parse = (text: string, name: string) => parseJson(Buffer.from(text), `The ${name} are`);
@@ -35,10 +38,11 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
 
   const isPublic = (request: FastifyRequest) => isWebSocket(request) || (page !== undefined && isNavigation(request));
   app.setErrorHandler(sendGraphQLError);
-  await app.register(failuresBeforeRouting, { prefix: '/graphql' });
+  // Also formats rejections before routing (PUT, no key) as GraphQL responses.
+  app.setNotFoundHandler(app.answerNotFound);
   app.route({
     method: ['GET', 'POST'],
-    url: '/graphql',
+    url: '',
     schema: { hide: true },
     // Root fields charge themselves. Apollo Server and the resolvers validate the input.
     config: { public: isPublic, scope: 'read', isUnmetered: true, validatesItself: true },
@@ -66,14 +70,8 @@ const noWebSocket =
 const notAcceptable =
   '`Accept` must name application/graphql-response+json or application/json, or text/event-stream or multipart/mixed;subscriptionSpec=1.0 for subscriptions.';
 
-/** Also formats rejections before routing (PUT, no key) as GraphQL responses. */
-async function failuresBeforeRouting(app: FastifyInstance): Promise<void> {
-  app.setErrorHandler(sendGraphQLError);
-  app.setNotFoundHandler(app.answerNotFound);
-}
-
 /** The formats that the client of a request accepts. */
-function acceptedIn(request: FastifyRequest): Accepted {
+function acceptedIn(request: FastifyRequest) {
   return acceptedBy(acceptOf(request), (offered) => acceptedTypes(request, offered));
 }
 
@@ -90,10 +88,7 @@ function isWebSocket({ headers }: FastifyRequest): boolean {
 /** Sends the outcome of an operation. */
 function sendOutcome(outcome: Outcome, { request, reply, call, accepted }: GraphQLContext): FastifyReply {
   const { data, errors = [], extensions, stream, headers = [] } = outcome;
-  if (stream) {
-    reply.headers(streamHeaders).type(stream.format.mediaType);
-    return request.method === 'HEAD' ? reply.send() : reply.send(stream.body());
-  }
+  if (stream) return sendStream(request, reply, stream);
   if (outcome.errors) call.code ??= `${errors[0]?.extensions?.code}`;
   const mediaType = accepted.mediaType ?? mediaTypes.json;
   const status = statusOf(outcome, mediaType);

@@ -1,42 +1,70 @@
-import { serverSentEvents } from '@animal-store/graphql-http/format';
 import type { RequestParameters } from '@animal-store/graphql-http/over-http';
 import type { Estimate } from '@animal-store/graphql-limits/cost';
-import { type DocumentNode, GraphQLError } from 'graphql';
+import {
+  type DocumentNode,
+  type ExecutionResult,
+  executeSync,
+  GraphQLError,
+  getOperationAST,
+  type OperationDefinitionNode,
+} from 'graphql';
 import { idempotencyKey } from '../../access/idempotency/idempotency-key.ts';
 import { StoreError } from '../../errors.ts';
-import { Apollo, type ApolloResult, type BeforeExecution } from './apollo.ts';
+import { type Apollo, type ApolloResult, type BeforeExecution, documentCache } from './apollo.ts';
 import { assertIdempotent } from './decorators.ts';
-import { Documents } from './documents.ts';
-import { executeOperation } from './execution.ts';
 import { formatError, logErrors } from './format-error.ts';
-import { type GraphQLContext, type GraphQLOptions, type Operation, type Outcome, type Result } from './operation.ts';
+import { type GraphQLContext, type GraphQLOptions, Operation, type Outcome } from './operation.ts';
+import { subscribe } from './subscription.ts';
 
 /** Logs the failures of an operation and ends its observation. */
 type Finish = (outcome: Outcome) => Outcome;
 
-/** Executes the operations of requests. */
+/**
+ * Finds the operations of requests and executes them. An accepted text is cached here, because hashing it and running
+ * Apollo's hooks cost as much as a small operation.
+ */
 export class Operations {
-  private constructor(
+  readonly #accepted = documentCache();
+  readonly #prepared = new WeakMap<OperationDefinitionNode, Operation>();
+
+  constructor(
     private readonly apollo: Apollo,
-    private readonly documents: Documents,
     private readonly options: GraphQLOptions,
   ) {}
-
-  static async open(options: GraphQLOptions): Promise<Operations> {
-    const apollo = await Apollo.start(options);
-    return new Operations(apollo, new Documents(apollo, options), options);
-  }
-
-  close(): Promise<void> {
-    return this.apollo.stop();
-  }
 
   async answer(parameters: RequestParameters, context: GraphQLContext): Promise<Outcome> {
     const { plugins, apollo } = this.options;
     if (plugins.length > 0 || apollo.key !== undefined) return this.#answerWithPlugins(parameters, context);
-    const found = await this.documents.find(parameters, context);
-    if ('node' in found) return this.#perform(found, parameters, context);
-    return withoutOperation(outcomeOf(found), parameters, context);
+    const found = await this.#find(parameters, context);
+    if (found instanceof Operation) return this.#perform(found, parameters, context);
+    return withoutOperation(found, parameters, context);
+  }
+
+  /** @returns the operation, or the errors because of which there is none */
+  async #find(parameters: RequestParameters, context: GraphQLContext): Promise<Operation | Outcome> {
+    const { query, operationName, extensions } = parameters;
+    const text = extensions?.persistedQuery === undefined ? query : undefined;
+    let accepted = text && this.#accepted.get(text);
+    if (!accepted) {
+      const { source, document, outcome } = await this.apollo.run(parameters, context);
+      if (outcome.failures || !source || !document) return outcome;
+      accepted = this.#accepted.get(source) ?? document;
+      this.#accepted.set(source, accepted);
+    }
+    try {
+      return this.#operation(accepted, operationName);
+    } catch (error) {
+      return outcomeOf({ errors: [error as GraphQLError], failedAt: 'operation' });
+    }
+  }
+
+  /** @throws GraphQLError when the document has no such operation */
+  #operation(document: DocumentNode, operationName: string | undefined): Operation {
+    const node = getOperationAST(document, operationName);
+    if (!node) throw executeSync({ schema: this.options.schema, document, operationName }).errors?.[0];
+    const operation = this.#prepared.get(node) ?? new Operation(document, node, this.options);
+    this.#prepared.set(node, operation);
+    return operation;
   }
 
   async #perform(operation: Operation, { variables = {} }: RequestParameters, context: GraphQLContext) {
@@ -52,21 +80,20 @@ export class Operations {
     const { variables = {}, operationName } = parameters;
     let begun = undefined as { finish: Finish; checked: Promise<unknown> } | undefined;
     const beforeExecution: BeforeExecution = async ({ document, request, contextValue }) => {
-      const operation = this.documents.operation(document, request.operationName);
+      const operation = this.#operation(document, request.operationName);
       const finish = this.#begin(operation, context);
       begun = { finish, checked: this.#checkAndCharge(operation, variables, contextValue) };
       await begun.checked;
     };
-    const result = await this.apollo.run(parameters, context, beforeExecution).catch(refused);
+    const failed = (failure: Error): ApolloResult => ({ outcome: refused(failure) });
+    const { document, operation, outcome } = await this.apollo.run(parameters, context, beforeExecution).catch(failed);
     // Another plugin may have refused the operation while it was charged.
     await begun?.checked.catch(() => undefined);
-    const finish = begun?.finish ?? ((outcome: Outcome) => withoutOperation(outcome, parameters, context));
-    const hasPluginFailed = !('response' in result);
-    if (hasPluginFailed) return finish(result);
-    if (!begun && isLeftToService(result, context)) {
-      return this.#perform(this.documents.operation(result.document, operationName), parameters, context);
-    }
-    return finish(outcomeOfApollo(result));
+    if (begun) return begun.finish(outcome);
+    // Apollo Server does not execute subscriptions, and refuses a GET in its own words.
+    const isLeft = !outcome.failures || (context.request.method === 'GET' && !context.accepted.stream);
+    if (!document || !operation || !isLeft) return withoutOperation(outcome, parameters, context);
+    return this.#perform(this.#operation(document, operationName), parameters, context);
   }
 
   /** Tells observers of an operation. */
@@ -85,14 +112,9 @@ export class Operations {
   }
 
   async #run(operation: Operation, variables: Record<string, unknown>, context: GraphQLContext): Promise<Outcome> {
-    const { schema, observers } = this.options;
-    const { isNested, fixed } = await this.#checkAndCharge(operation, variables, context);
-    if (operation.type !== 'subscription')
-      return outcomeOf(await executeOperation(operation, variables, context, this.options));
-    const format = context.accepted.stream ?? serverSentEvents;
-    const units = 1 + fixed;
-    const subscription = { operation, variables, context, format, isFlat: !isNested, units, schema, observers };
-    return outcomeOf(await context.request.server.subscriptions.open(subscription));
+    const estimate = await this.#checkAndCharge(operation, variables, context);
+    if (operation.type !== 'subscription') return outcomeOf(await operation.execute(variables, context));
+    return outcomeOf(await subscribe(operation, variables, context, estimate, this.options));
   }
 
   /** Checks and charges an operation before its execution. @throws StoreError or GraphQLError */
@@ -126,23 +148,8 @@ function withoutOperation(
   return outcome;
 }
 
-/** True for a subscription, which Apollo Server does not execute, and for a GET that it refuses in its own words. */
-function isLeftToService(
-  result: ApolloResult,
-  { request, accepted }: GraphQLContext,
-): result is ApolloResult & { document: DocumentNode } {
-  const isPlainGet = request.method === 'GET' && !accepted.stream;
-  return result.document !== undefined && result.operation !== undefined && (!result.errors || isPlainGet);
-}
-
-/** The outcome of an operation that Apollo Server has executed or refused. It has formatted the errors. */
-function outcomeOfApollo({ response: { body, http }, errors: failures, failedAt }: ApolloResult): Outcome {
-  const result = body.kind === 'single' ? body.singleResult : {};
-  return { ...result, failures, failedAt, status: http.status, headers: http.headers };
-}
-
 /** Formats the errors of a result. */
-function outcomeOf(result: Result): Outcome {
+function outcomeOf(result: Omit<Outcome, 'errors'> & Pick<ExecutionResult, 'errors'>): Outcome {
   const { errors: failures } = result;
   return failures ? { ...result, failures, errors: failures.map(formatError) } : (result as Outcome);
 }
@@ -151,8 +158,7 @@ function outcomeOf(result: Result): Outcome {
 function refused(failure: Error): Outcome {
   const error =
     failure instanceof GraphQLError ? failure : new GraphQLError(failure.message, { originalError: failure });
-  const errors = [formatError(error)];
-  return { errors, failures: [error], status: errors[0]?.extensions?.status as number };
+  return outcomeOf({ errors: [error], status: 500 });
 }
 
 /**

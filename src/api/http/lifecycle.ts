@@ -6,9 +6,9 @@ import fastifyPlugin from 'fastify-plugin';
 import type { CallContext, RequestTrace } from '../../call-context.ts';
 import type { RequestEnd, RequestObserver } from '../../runtime/telemetry/observers.ts';
 import { sendError } from './failures.ts';
-import { largeBodyBytes, MemoryBudget } from './memory-budget.ts';
+import { dataHeaders } from './headers.ts';
 import { isRead } from './negotiation.ts';
-import { dataHeaders } from './security-headers.ts';
+import { largeBodyBytes, MemoryBudget } from './overload.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -20,10 +20,8 @@ declare module 'fastify' {
     unsent: MemoryBudget;
     /** Requests whose responses are not complete. */
     activeRequests: { count: number };
-    /** True once the service is shutting down. */
+    /** True once the service is shutting down: proxies and clients use other nodes, and requests are still served. */
     isDraining: boolean;
-    /** Makes proxies and clients use other nodes, while requests are still served. */
-    startDraining(): void;
   }
 }
 
@@ -108,10 +106,9 @@ export const lifecycle = fastifyPlugin<{ timeout: number; observers: RequestObse
     const active = { count: 0 };
     app.decorate('activeRequests', active);
     app.decorate('isDraining', false);
-    app.decorate('startDraining', () => {
+    app.addHook('preClose', async () => {
       app.isDraining = true;
     });
-    app.addHook('preClose', async () => app.startDraining());
     app.setErrorHandler(sendError);
     // By default Node rejects an unknown expectation without a body. Ignoring it is allowed (RFC 9110 section 10.1.1).
     app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));

@@ -1,7 +1,8 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
-import { asset, dataElement, fill, hashOf, type Page, policyOf, root, serveFiles, servePage, styleOf } from './html.ts';
+import { root } from '../../config/config.ts';
+import { asset, dataElement, fill, hashOf, type Page, policyOf, serveFiles, servePage, styleOf } from './html.ts';
 
 /** An operation to try in the explorers. */
 export interface Example {

@@ -2,11 +2,9 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import { compressedOnce, contentTag } from '../http/caching.ts';
-import { securityHeaders } from '../http/security-headers.ts';
-
-/** The root folder, which contains `web/` and `dist/`. */
-export const root = join(import.meta.dirname, '../../../..');
+import { root } from '../../config/config.ts';
+import { securityHeaders } from '../http/headers.ts';
+import { compressedOnce, contentTag } from '../http/negotiation.ts';
 
 /** An HTML page and its Content-Security-Policy. Its links are relative: a proxy may serve it below another path. */
 export interface Page {
@@ -31,9 +29,9 @@ export function asset(name: string): Buffer {
   return readFileSync(join(root, 'web/assets', name));
 }
 
-/** Replaces the placeholders (`%name%`) of a page. @param values HTML */
+/** Replaces the placeholders (`%name%`) of a page that have values. @param values HTML */
 export function fill(page: string, values: Record<string, string>): string {
-  return page.replace(/%(\w+)%/g, (_, name: string) => values[name] ?? '');
+  return page.replace(/%(\w+)%/g, (placeholder, name: string) => values[name] ?? placeholder);
 }
 
 /** The options of routes that need no key and are not part of the REST contract. */
@@ -96,7 +94,7 @@ export function dataElement(id: string, data: unknown): string {
 
 /** The style of a page, with the colours of all pages: the element, and its source in the policy. */
 export function styleOf(name: string): { element: string; source: string } {
-  const text = `${asset('theme.css')}${asset(name)}`;
+  const text = `${asset('static/theme.css')}${asset(name)}`;
   return { element: `<style>${text}</style>`, source: `style-src ${hashOf(text)}` };
 }
 

@@ -4,31 +4,15 @@ import { fileURLToPath } from 'node:url';
 import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { type GraphQLSchema, printSchema } from 'graphql';
-import { origin } from '../http/addresses.ts';
+import { type Config, releasedVersion, root } from '../../config/config.ts';
 import { prefersHtml, varyBy } from '../http/negotiation.ts';
-import {
-  asset,
-  fill,
-  policyOf,
-  publicRoute,
-  root,
-  sendPage,
-  serveFile,
-  serveFiles,
-  servePage,
-  styleOf,
-} from './html.ts';
+import { origin } from '../http/server.ts';
+import { asset, fill, policyOf, publicRoute, sendPage, serveFile, serveFiles, servePage, styleOf } from './html.ts';
 
-export interface PagesOptions {
+export interface PagesOptions extends Pick<Config['graphql'], 'introspection' | 'explorer'> {
   /** The name of the service, and a sentence about it. */
   info: { title: string; description: string };
-  /** The version of this release. */
-  version: string;
   schema: GraphQLSchema;
-  /** Whether clients may read the schema. */
-  introspection: boolean;
-  /** Whether the GraphQL explorers are served. */
-  explorer: boolean;
 }
 
 /**
@@ -63,8 +47,7 @@ function serveReference(app: FastifyInstance): void {
   );
   servePage(app, '/docs', { html: asset('reference.html').toString(), policy });
   // Also the files that the other pages share.
-  const assets = ['reference.js', 'reference.css', 'theme.css', 'guide.css', 'front-page.js', 'key.js', 'icon.svg'];
-  for (const name of assets) serveFile(app, `/docs/static/${name}`, () => asset(name));
+  serveFiles(app, '/docs/static', join(root, 'web/assets/static'), policy);
   for (const name of ['swagger-ui-bundle.js', 'swagger-ui.css']) {
     serveFile(app, `/docs/static/${name}`, () => readFileSync(swaggerUi + name));
   }
@@ -73,13 +56,13 @@ function serveReference(app: FastifyInstance): void {
 /** The build renders README.md and `docs/` into this folder (tools/guide.mjs). */
 const guides = join(root, 'dist/guide');
 
-/** Serves the guides at `/guide`, and each page below it, without scripts. */
+/** Serves the guides at `/guide`, and each page below it. */
 function serveGuides(app: FastifyInstance): void {
   if (!existsSync(guides)) {
     app.log.warn('the guides are not served, because dist/guide is missing: run `npm ci`, and build again');
     return;
   }
-  const policy = policyOf("style-src 'self'", "img-src 'self'");
+  const policy = policyOf("script-src 'self'", "style-src 'self'", "img-src 'self'");
   for (const file of readdirSync(guides).filter((name) => name.endsWith('.html'))) {
     const path = file === 'index.html' ? '/guide' : `/guide/${basename(file, '.html')}`;
     servePage(app, path, { html: readFileSync(join(guides, file), 'utf8'), policy });
@@ -115,8 +98,8 @@ const links: Record<string, PageLink[]> = {
  * Serves `/`, with links to the pages and documents: HTML if the client prefers it, else JSON (RFC 9110 section
  * 12.4.1).
  */
-function serveFrontPage(app: FastifyInstance, { info, version, explorer }: PagesOptions): void {
-  const about = { name: info.title, version, description: info.description };
+function serveFrontPage(app: FastifyInstance, { info, explorer }: PagesOptions): void {
+  const about = { name: info.title, version: releasedVersion(), description: info.description };
   // `/graphql` answers GET even without its page.
   const isShown = (path: string) => app.hasRoute({ method: 'GET', url: path }) && (explorer || path !== '/graphql');
   const served = Object.entries(links)
@@ -127,15 +110,13 @@ function serveFrontPage(app: FastifyInstance, { info, version, explorer }: Pages
   const page = fill(asset('front-page.html').toString(), {
     ...Object.fromEntries(Object.entries(about).map(([name, value]) => [name, escaped(value)])),
     style: style.element,
-    icon: asset('icon.svg').toString(),
+    icon: asset('static/icon.svg').toString(),
     sections: served.map(sectionOf).join('\n'),
-    // Filled per request.
-    address: '%address%',
   });
   app.get('/', publicRoute, async (request, reply) => {
     const address = origin(request);
     varyBy(reply, 'Accept');
-    if (prefersHtml(request)) return sendPage(reply, { html: page.replaceAll('%address%', escaped(address)), policy });
+    if (prefersHtml(request)) return sendPage(reply, { html: fill(page, { address: escaped(address) }), policy });
     const addresses = served.flatMap(([, shown]) => shown.map(([name, path]) => [name, address + path]));
     return { ...about, links: Object.fromEntries(addresses) };
   });
@@ -148,11 +129,8 @@ function serveFrontPage(app: FastifyInstance, { info, version, explorer }: Pages
 function errorPage(): FastifyInstance['errorPage'] {
   const style = styleOf('front-page.css');
   const policy = policyOf(style.source);
-  const html = fill(asset('error-page.html').toString(), {
-    style: style.element,
-    icon: asset('icon.svg').toString(),
-    ...Object.fromEntries(['title', 'message', 'home'].map((name) => [name, `%${name}%`])),
-  });
+  const icon = asset('static/icon.svg').toString();
+  const html = fill(asset('error-page.html').toString(), { style: style.element, icon });
   return ({ status, message }, request, reply) => {
     const shown =
       status === 401

@@ -1,12 +1,14 @@
 import type { FastifyContextConfig, FastifyInstance, FastifySchema, RouteOptions } from 'fastify';
-import type { TObject } from 'typebox';
+import { type TObject, Type } from 'typebox';
 import { longestKey, notIdempotent } from '../../access/idempotency/idempotency-key.ts';
+import type { KeyScope } from '../../access/keys/api-key.entity.ts';
+import { forbidden } from '../../access/keys/bearer.ts';
 import { internalError, StoreError } from '../../errors.ts';
 import { inUse, reused } from '../../records/insertions.ts';
 import { validator } from '../../validation/validator.ts';
-import { badHost } from '../http/addresses.ts';
 import { notJson } from '../http/failures.ts';
 import { requestTimeout } from '../http/malformed.ts';
+import { badHost } from '../http/server.ts';
 import { failure, failureOf, headerSchema, type Response } from './documented-responses.ts';
 
 /** A route's schema with the members that only OpenAPI reads. */
@@ -22,10 +24,11 @@ export function describeRoute(
 ): FastifySchema {
   const own = { ...schema, ...(section && { tags: [section] }) } as Contract;
   if (!own.response) return own;
-  const { deprecation, isIdempotent } = config;
+  const { deprecation, isIdempotent, live } = config;
   const read = method === 'GET' ? own.response[200] : undefined;
   const responses: Record<string, Response> = {
     ...own.response,
+    ...(read && live && { 200: { ...read, content: { ...read.content, 'text/event-stream': { schema: events } } } }),
     ...failuresOf(own, config),
     ...(isIdempotent && conflicts),
     ...(read && { 304: { ...notModified, ...(read.headers && { headers: read.headers }) } }),
@@ -43,7 +46,12 @@ export function describeRoute(
     return [status, Object.keys(headers).length > 0 ? { ...described, headers } : described];
   });
   const isCounted = read?.headers?.['X-Total-Count'] !== undefined;
-  const requestHeaders = { ...(isCounted && prefer), ...(read && ifNoneMatch), ...(isIdempotent && idempotencyKey) };
+  const requestHeaders = {
+    ...(isCounted && prefer),
+    ...(read && ifNoneMatch),
+    ...(read && live && lastEventId),
+    ...(isIdempotent && idempotencyKey),
+  };
   return {
     ...own,
     ...(Object.keys(requestHeaders).length > 0 && { headers: { type: 'object', properties: requestHeaders } }),
@@ -54,14 +62,14 @@ export function describeRoute(
 }
 
 /** The failures that a route's properties imply. */
-function failuresOf({ querystring, body, response }: Contract, { scope, isIdempotent }: FastifyContextConfig) {
+function failuresOf({ querystring, body, response }: Contract, { scope = 'read', isIdempotent }: FastifyContextConfig) {
   const refusesKey = scope === 'write' && !isIdempotent && !querystring && !body && !response[400];
   return {
     400: failure('BAD_USER_INPUT', 'The request has no valid Host.', badHost),
     ...(querystring ? { 400: refusal(querystring, 'A query parameter is invalid.', true) } : {}),
     ...(body ? { 400: refusal(body, 'Body is missing required fields or contains invalid values.') } : {}),
     ...(refusesKey && { 400: failureOf(notIdempotent(), 'The operation takes no Idempotency-Key.') }),
-    ...(scope === 'write' && { 403: readOnly }),
+    403: lacksScope(scope),
     ...(body ? withBody : {}),
     ...always,
   };
@@ -108,7 +116,10 @@ const withBody: Record<number, Response> = {
   415: failure('UNSUPPORTED_MEDIA_TYPE', 'Body is not JSON.', notJson),
 };
 
-const readOnly = failure('FORBIDDEN', 'The key may only read.', 'This needs an API key with the scope "write".');
+const lacksScope = (scope: KeyScope) =>
+  failureOf(forbidden(scope, { scopeNames: { read: 'pets:read' } }), 'The key or token lacks the scope.', {
+    'WWW-Authenticate': headerSchema('RFC 6750 section 3, for a token: the `scope` that it lacks.'),
+  });
 
 const prefer = { Prefer: headerSchema('RFC 7240: `count=exact` asks for the number of items on all pages.') };
 const ifNoneMatch = {
@@ -125,6 +136,14 @@ const ofBoth = {
 };
 const ofContent = {
   'Content-Encoding': headerSchema('`zstd`, `br` or `gzip`, as `Accept-Encoding` prefers; else absent.'),
+};
+
+const events = Type.String({
+  description:
+    'An event for each item after `after`, or else for each that is added from now on: its `data` is the item, as in the list, its `id` that of the item. `limit` is ignored.',
+});
+const lastEventId = {
+  'Last-Event-ID': headerSchema('WHATWG HTML section 9.2.4: with `text/event-stream`, takes the place of `after`.'),
 };
 
 const notModified: Response = {

@@ -19,7 +19,7 @@ const ErrorSchema = Type.Object(
 export interface Response {
   description: string;
   headers?: Record<string, object>;
-  content?: { 'application/json': { schema: TSchema; example?: unknown } };
+  content?: Record<string, { schema: TSchema; example?: unknown }>;
   /** `null` for a response without a body. */
   type?: 'null';
 }

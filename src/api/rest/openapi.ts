@@ -1,9 +1,11 @@
 import swagger from '@fastify/swagger';
-import type { FastifyInstance, FastifySchema } from 'fastify';
+import type { FastifyInstance, FastifyRequest, FastifySchema } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
-import type { Routes } from '../http/bodies.ts';
-import { serveFile } from '../pages/html.ts';
+import type { Routes } from '../http/routes.ts';
+import { origin } from '../http/server.ts';
+import { publicRoute } from '../pages/html.ts';
 import { toOpenApi30 } from './openapi-3.0.ts';
+import { makeLive } from './responses.ts';
 
 export const info = {
   title: 'Animal Store',
@@ -12,13 +14,20 @@ export const info = {
   license: { name: 'MIT', identifier: 'MIT' },
 };
 
+const server = { url: '/v1', description: 'This service' };
+/** The address in the committed contract, which is that of no service: the variable of the specification. */
+export const anyServer = {
+  url: '{base_url}',
+  variables: { base_url: { default: 'http://127.0.0.1:4000/v1', description: 'The address of the service' } },
+};
+
 export interface OpenApiOptions {
   tags: Array<{ name: string; description: string }>;
 }
 
 /**
- * Collects the routes' schemas into OpenAPI: `/v1/openapi.json` (3.1) and `/v1/openapi-3.0.json`, which need no key.
- * Register it before the routes.
+ * Collects the routes' schemas into OpenAPI: `/v1/openapi.json` (3.1) and `/v1/openapi-3.0.json`, which need no key and
+ * name the address that was asked, because importers do not resolve `/v1`. Register it before the routes.
  */
 export const openApi = fastifyPlugin<OpenApiOptions>(
   async (app: FastifyInstance, { tags }) => {
@@ -26,7 +35,7 @@ export const openApi = fastifyPlugin<OpenApiOptions>(
       openapi: {
         openapi: '3.1.0',
         info,
-        servers: [{ url: '/v1', description: 'This service' }],
+        servers: [server],
         tags,
         components: {
           securitySchemes: {
@@ -65,8 +74,15 @@ export const openApi = fastifyPlugin<OpenApiOptions>(
       }
       if (schema.response) schema.response = byReference(schema.response);
     });
-    serveFile(app, '/v1/openapi.json', () => JSON.stringify(app.swagger()));
-    serveFile(app, '/v1/openapi-3.0.json', () => JSON.stringify(toOpenApi30(app.swagger())));
+    const at = (request: FastifyRequest, document: object) => {
+      return { ...document, servers: [{ ...server, url: origin(request) + server.url }] };
+    };
+    let older: object | undefined;
+    app.get('/v1/openapi.json', publicRoute, async (request) => at(request, app.swagger()));
+    app.get('/v1/openapi-3.0.json', publicRoute, async (request) => {
+      older ??= toOpenApi30(app.swagger());
+      return at(request, older);
+    });
   },
   { name: 'openapi', dependencies: ['routeHooks'] },
 );
@@ -108,6 +124,7 @@ declare module 'fastify' {
 export function section(tag: string, routes: (app: Routes) => void) {
   return async (app: FastifyInstance): Promise<void> => {
     app.section = tag;
+    app.addHook('onRoute', makeLive);
     routes(app as unknown as Routes);
   };
 }

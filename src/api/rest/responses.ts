@@ -1,11 +1,13 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type StreamFormat, serverSentEvents } from '@animal-store/graphql-http/format';
+import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
 import { StoreError } from '../../errors.ts';
+import type { ListEvent } from '../../records/live-list.ts';
 import { serialiseOnce } from '../../records/shared-items.ts';
 import type { Int64 } from '../../validation/int64.ts';
 import type { Page, Total } from '../../validation/page.ts';
-import { origin } from '../http/addresses.ts';
-import { contentTag } from '../http/caching.ts';
-import { varyBy } from '../http/negotiation.ts';
+import { acceptedTypes, contentTag, varyBy } from '../http/negotiation.ts';
+import { origin } from '../http/server.ts';
+import { lastEventIdOf, sendStream } from '../subscriptions/subscriptions.ts';
 
 /** @throws StoreError NOT_FOUND when there is no item */
 export function orNotFound<Item>(item: Item | null, noun: string, id: string): Item {
@@ -69,4 +71,55 @@ const target = /^(?:https?:\/\/[^/?#]*)?([^?#]*)[?#]?(.*)$/is;
 function nameOf(part: string): string {
   const name = part.split('=', 1)[0] ?? '';
   return name.includes('%') ? ([...new URLSearchParams(`${name}=`).keys()][0] ?? '') : name;
+}
+
+type Follow = (query: never) => AsyncGenerator<ListEvent, void>;
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Follows the list of the route, for clients of `text/event-stream`. @param query validated by its schema */
+    live?: Follow;
+  }
+}
+
+/** A message for each item, as a browser's `EventSource` reads them (WHATWG HTML, section 9.2). */
+const events: StreamFormat = {
+  ...serverSentEvents,
+  next: (item, id) => `id: ${id}\ndata: ${item}\n\n`,
+  fail: (error) => `event: error\ndata: ${error}\n\n`,
+  complete: '',
+};
+
+/** Makes the route of a live list answer clients that prefer `text/event-stream` to JSON with the list's events. */
+export function makeLive(route: RouteOptions): void {
+  const { handler, config: { live } = {} } = route;
+  if (!live) return;
+  route.handler = function (request, reply) {
+    return prefersEvents(request, reply) ? follow(request, reply, live) : handler.call(this, request, reply);
+  };
+}
+
+function prefersEvents(request: FastifyRequest, reply: FastifyReply): boolean {
+  if (!/event-stream/i.test(request.headers.accept ?? '')) return false;
+  varyBy(reply, 'Accept');
+  return acceptedTypes(request, ['application/json', events.mediaType])[0] === events.mediaType;
+}
+
+/** @throws StoreError BAD_USER_INPUT, TOO_MANY_REQUESTS, SERVICE_UNAVAILABLE; DatabaseUnavailable */
+async function follow(request: FastifyRequest, reply: FastifyReply, live: Follow): Promise<FastifyReply> {
+  const { query, server } = request;
+  const serialize = reply.getSerializationFunction('200', 'application/json') as Serializer;
+  // A list of one without its brackets, so that an item has the same bytes as in a page.
+  const frameOf = (item: ListEvent['items'][number]) => events.next(serialize([item] as never).slice(1, -1), item.id);
+  const after = lastEventIdOf(request) ?? (query as { after?: Int64 }).after;
+  const stream = await server.subscriptions.open(request, reply, {
+    format: events,
+    batches: live({ ...(query as object), after } as never),
+    units: 1,
+    isFlat: true,
+    sharedAs: live,
+    framesOf: (items) => Buffer.from(items.map(frameOf).join('')),
+    explain: (failure) => JSON.stringify(failure.toBody()),
+  });
+  return sendStream(request, reply, stream);
 }

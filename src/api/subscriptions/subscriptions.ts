@@ -1,25 +1,16 @@
 import type { ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { EventStream, silenceBeforeCut } from '@animal-store/graphql-http/event-stream';
-import { type StreamFormat, serverSentEvents } from '@animal-store/graphql-http/format';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { type StreamFormat, streamHeaders } from '@animal-store/graphql-http/format';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
-import {
-  createSourceEventStream,
-  execute,
-  GraphQLError,
-  type GraphQLFormattedError,
-  type GraphQLSchema,
-} from 'graphql';
-import { StoreError, serviceUnavailable, storeErrorOf } from '../../errors.ts';
+import { StoreError, serviceUnavailable } from '../../errors.ts';
 import type { ListEvent } from '../../records/live-list.ts';
 import { serialiseOnce } from '../../records/shared-items.ts';
-import type { OperationObserver } from '../../runtime/telemetry/observers.ts';
-import { executionOptions } from '../graphql/apollo.ts';
-import { formatError, logErrors } from '../graphql/format-error.ts';
-import type { GraphQLContext, Operation } from '../graphql/operation.ts';
+import { type Int64, int64, int64FromText } from '../../validation/int64.ts';
 import { toLoggedFailure } from '../http/failures.ts';
-import { largeBodyBytes, type MemoryBudget } from '../http/memory-budget.ts';
+import { largeBodyBytes, type MemoryBudget } from '../http/overload.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -37,17 +28,19 @@ export interface SubscriptionsOptions {
   authenticate(request: FastifyRequest): Promise<unknown>;
 }
 
-interface Subscription {
-  schema: GraphQLSchema;
-  operation: Operation;
-  variables: Record<string, unknown>;
-  context: GraphQLContext;
+/** A live list in the words of one of the APIs. */
+export interface Feed {
   format: StreamFormat;
-  /** True when no field below the root has a resolver. */
-  isFlat: boolean;
-  /** The cost of an item, without what fields below the root read. */
+  batches: AsyncGenerator<ListEvent, void>;
+  /** The cost of an item, without what its frames read. */
   units: number;
-  observers: readonly OperationObserver[];
+  /** True when the frames of items read nothing. */
+  isFlat: boolean;
+  /** Identifies `framesOf` for all subscribers whose frames are the same; undefined when they depend on the caller. */
+  sharedAs?: unknown;
+  framesOf(items: ListEvent['items']): Buffer | Promise<Buffer>;
+  /** @returns the failure that ends the stream, as JSON */
+  explain(failure: StoreError): string;
 }
 
 /**
@@ -83,54 +76,28 @@ export class Subscriptions {
    * Opens a subscription.
    *
    * @throws StoreError TOO_MANY_REQUESTS when the key has too many; SERVICE_UNAVAILABLE when the process has too many,
-   *   or is shutting down
+   *   or is shutting down; DatabaseUnavailable
    */
-  async open(subscription: Subscription): Promise<{ stream: EventStream } | { errors: readonly GraphQLError[] }> {
-    const { schema, operation, variables, context, format, observers } = subscription;
-    const { request, reply, call } = context;
-    this.#reserveSlot(request, reply.raw);
-    const source = await createSourceEventStream({
-      schema,
-      document: operation.document,
-      operationName: operation.name,
-      variableValues: variables,
-      contextValue: context,
-      options: executionOptions,
-    });
-    if (!(Symbol.asyncIterator in source)) {
-      const { errors = [] } = source;
-      // When a retry may succeed later, clients of event streams need a status, not an event.
-      const failures = errors.map(({ originalError }) => storeErrorOf(originalError));
-      const temporary = failures.find((failure) => failure?.headers['retry-after'] !== undefined);
-      if (temporary) throw temporary;
-      return { errors };
-    }
-    const batches = source as AsyncGenerator<ListEvent, void>;
+  async open(request: FastifyRequest, { raw: response }: FastifyReply, feed: Feed): Promise<EventStream> {
+    const { format, batches } = feed;
+    this.#reserveSlot(request, response);
     const { value } = await batches.next();
     // The client has left meanwhile, and nothing else would close the subscription.
     if (!this.#open.has(request)) {
       await batches.return();
       throw gone();
     }
-    call.streamedAfter = performance.now() - call.arrived;
-    let errors: GraphQLFormattedError[] | undefined;
-    const stream = new EventStream<ListEvent>(reply.raw, {
+    request.call.streamedAfter = performance.now() - request.call.arrived;
+    const stream = new EventStream<ListEvent>(response, {
       format,
       start: (value as ListEvent).position,
       batches,
-      write: ({ items }) => this.#write(items, subscription, () => stream.cut()),
-      explain(cause) {
-        const failure = toLoggedFailure(cause, request);
-        errors = [formatError(new GraphQLError(failure.message, { originalError: failure }))];
-        return JSON.stringify(errors);
-      },
-    });
-    reply.raw.once('close', () => {
-      for (const observer of observers) observer.ended({ ...operation, call }, errors);
+      write: ({ items }) => this.#write(items, request, feed, () => stream.cut()),
+      explain: (cause) => feed.explain(toLoggedFailure(cause, request)),
     });
     this.#open.set(request, stream);
     this.#timer ??= setInterval(() => this.#tick(), interval).unref();
-    return { stream };
+    return stream;
   }
 
   /** Reserves a slot until the response is closed. */
@@ -149,41 +116,51 @@ export class Subscriptions {
   }
 
   /**
-   * Charges items to the quota and yields the frames of their results. An operation with resolvers makes one item at a
-   * time, so that a client that does not read holds one item. Other operations take turns, because all subscriptions
-   * read at the same moment. Unsent bytes are counted before more are made; beyond the limit the subscription is cut.
+   * Charges items to the quota and yields their frames. Frames that read are made one item at a time, so that a client
+   * that does not read holds one item.
    *
    * @throws StoreError TOO_MANY_REQUESTS
    */
-  async *#write(page: ListEvent['items'], subscription: Subscription, cut: () => void): AsyncGenerator<Buffer, void> {
-    const { operation, isFlat, units, context, format } = subscription;
-    const { meter } = context.request;
-    const { call } = context;
-    // Without resolvers and conditions, results do not depend on the caller or on variables, so subscribers share the
-    // frames. Their key: the operation for events, its node for multipart.
-    const key = format === serverSentEvents ? operation : operation.node;
-    for (const items of isFlat ? [page] : page.map((item) => [item])) {
-      await meter?.take(items.length * units);
+  async *#write(
+    page: ListEvent['items'],
+    request: FastifyRequest,
+    feed: Feed,
+    cut: () => void,
+  ): AsyncGenerator<Buffer, void> {
+    const { meter, call } = request;
+    for (const items of feed.isFlat ? [page] : page.map((item) => [item])) {
+      await meter?.take(items.length * feed.units);
       const before = call.items;
-      const making = this.#turn.then(() => {
-        // The client may have left while others took their turns.
-        if (!this.#open.has(context.request)) return undefined;
-        if (this.unsent.recount(0, 0) > 0 && this.#countUnsent() > 0) return undefined;
-        const isShared = isFlat && !operation.hasDirectives;
-        return isShared ? serialiseOnce(items, key, subscription, resultsOf) : resultsOf(items, subscription);
-      });
-      // A large frame is in its socket before the next one is made.
-      if (isFlat) this.#turn = making.then(afterLargeFrames).catch(() => undefined);
-      const frames = await making;
+      const frames = await this.#make(items, request, feed);
       if (!frames) return cut();
-      this.unsent.recount(0, frames.length);
-      this.#unsentBytes += frames.length;
       // Items read by fields below the root.
       if (call.items > before) await meter?.take(call.items - before);
       call.items += items.length;
       this.delivered += items.length;
       yield frames;
     }
+  }
+
+  /**
+   * Makes frames. Flat feeds take turns, because all subscriptions read at the same moment. Unsent bytes are counted
+   * before more are made.
+   *
+   * @returns undefined when they are beyond the limit, or the client has left
+   */
+  async #make(items: ListEvent['items'], request: FastifyRequest, feed: Feed): Promise<Buffer | undefined> {
+    const { isFlat, sharedAs, framesOf } = feed;
+    const making = this.#turn.then(() => {
+      // The client may have left while others took their turns.
+      if (!this.#open.has(request)) return undefined;
+      if (this.unsent.recount(0, 0) > 0 && this.#countUnsent() > 0) return undefined;
+      return sharedAs === undefined ? framesOf(items) : serialiseOnce(items, sharedAs, undefined, framesOf);
+    });
+    // A large frame is in its socket before the next one is made.
+    if (isFlat) this.#turn = making.then(afterLargeFrames).catch(() => undefined);
+    const frames = await making;
+    this.unsent.recount(0, frames?.length ?? 0);
+    this.#unsentBytes += frames?.length ?? 0;
+    return frames;
   }
 
   /** Cuts all subscriptions. */
@@ -242,23 +219,22 @@ async function afterLargeFrames(frames: Buffer | undefined): Promise<void> {
   if (frames && frames.length > largeBodyBytes) await nextTurn();
 }
 
-/** Executes an operation for each item. @returns the frames of the results */
-async function resultsOf(items: readonly unknown[], subscription: Subscription): Promise<Buffer> {
-  const { schema, operation, variables, context, format } = subscription;
-  let frames = '';
-  for (const item of items as ListEvent['items']) {
-    const { data, errors } = await execute({
-      schema,
-      document: operation.document,
-      operationName: operation.name,
-      rootValue: item,
-      variableValues: variables,
-      contextValue: context,
-    });
-    if (errors) logErrors(errors, context.request);
-    frames += format.next(JSON.stringify(errors ? { errors: errors.map(formatError), data } : { data }), item.id);
-  }
-  return Buffer.from(frames);
+/** Sends a stream; to HEAD only its headers, and it ends with the response. */
+export function sendStream({ method }: FastifyRequest, reply: FastifyReply, stream: EventStream): FastifyReply {
+  reply.headers(streamHeaders).type(stream.format.mediaType);
+  return reply.send(method === 'HEAD' ? Readable.from([]) : stream.body());
+}
+
+/**
+ * The id of the last event that the client has received (WHATWG HTML, section 9.2.4).
+ *
+ * @throws StoreError BAD_USER_INPUT
+ */
+export function lastEventIdOf({ headers }: FastifyRequest): Int64 | undefined {
+  const { 'last-event-id': text } = headers;
+  const id = int64FromText(text);
+  if (text === undefined || id !== undefined) return id;
+  throw new StoreError('BAD_USER_INPUT', `Last-Event-ID must be an integer between ${int64.min} and ${int64.max}.`);
 }
 
 /** Cuts subscriptions at shutdown, so that the drain does not wait for them. */

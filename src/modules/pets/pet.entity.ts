@@ -1,27 +1,12 @@
-import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import type { Row } from '../../records/records.ts';
+import { defineEntity } from '@mikro-orm/core';
+import { columnsOf } from '../../records/columns.ts';
+import { petSchema } from './pet.schemas.ts';
 
-/** Availability, spelled as in the specification. */
-export const PetStatus = { available: 'available', pending: 'pending', sold: 'sold' } as const;
-export type PetStatus = (typeof PetStatus)[keyof typeof PetStatus];
-
-const petTable = defineEntity({
+/** The table `pet`. */
+export const PetEntity = defineEntity({
   name: 'Pet',
   tableName: 'pet',
-  properties: {
-    id: p.bigint('bigint').primary().autoincrement(),
-    name: p.text(),
-    categoryId: p.bigint('bigint'),
-    status: p.enum(Object.values(PetStatus)),
-  },
+  properties: columnsOf(petSchema),
   // Serves the filtered list.
   indexes: [{ properties: ['status', 'id'] }],
 });
-
-/** The table `pet`. */
-export class PetEntity extends petTable.class {}
-
-petTable.setClass(PetEntity);
-
-/** A pet of the catalogue. */
-export type Pet = Row<InferEntity<typeof petTable>>;

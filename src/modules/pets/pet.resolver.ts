@@ -6,8 +6,7 @@ import { ConnectionArgs, connectionValidator, ID, ListArgs, toConnection } from 
 import type { IdempotencyClaim } from '../../call-context.ts';
 import { int64FromText } from '../../validation/int64.ts';
 import { validator } from '../../validation/validator.ts';
-import { PetStatus } from './pet.entity.ts';
-import { newPetSchema, petQuerySchema } from './pet.schemas.ts';
+import { newPetSchema, type Pet, PetStatus, petQuerySchema } from './pet.schemas.ts';
 import type { PetService } from './pet.service.ts';
 import { getPetDeprecation, getPetRemovalDay, NewPetInput, PetConnection, PetType } from './pet.types.ts';
 
@@ -30,7 +29,7 @@ export class PetResolver {
     @Args(() => ListArgs) args: ListArgs,
     @Arg('status', () => PetStatus, withStatus) status: PetStatus | null | undefined,
     @Ctx() { call }: GraphQLContext,
-  ): Promise<readonly PetType[]> {
+  ): Promise<readonly Pet[]> {
     return (await this.service.list(queryOf({ ...args, status }), call)).items;
   }
 
@@ -53,7 +52,7 @@ export class PetResolver {
   async pet(
     @Arg('id', () => ID, { description: 'The id of the animal.' }) id: string,
     @Ctx() { call }: GraphQLContext,
-  ): Promise<PetType | null> {
+  ): Promise<Pet | null> {
     return this.service.find(int64FromText(id), call);
   }
 
@@ -62,10 +61,10 @@ export class PetResolver {
       'Adds an animal. It is stored durably when it is answered. The header Idempotency-Key makes it safe to send again.',
   })
   async createPet(
-    @Arg('input', () => NewPetInput, { description: 'The animal.' }) input: NewPetInput,
+    @Arg('input', () => NewPetInput, { description: 'The animal.' }) input: object,
     @Ctx() { call }: GraphQLContext,
     @Idempotent() claim: IdempotencyClaim | undefined,
-  ): Promise<PetType> {
+  ): Promise<Pet> {
     return this.service.create(newPetOf(input), call, claim);
   }
 

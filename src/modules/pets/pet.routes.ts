@@ -1,4 +1,4 @@
-import type { Routes } from '../../api/http/bodies.ts';
+import type { Routes } from '../../api/http/routes.ts';
 import { failure, pageOf, success } from '../../api/rest/documented-responses.ts';
 import { orNotFound, sendPage } from '../../api/rest/responses.ts';
 import { int64FromText } from '../../validation/int64.ts';
@@ -20,7 +20,8 @@ export function petRoutes(app: Routes, pets: PetService): void {
     querystring: petQuerySchema,
     response: { 200: pageOf(petSchema, 'Pets', 'A page of animals.', true) },
   };
-  app.get('/pets', { schema: listPets }, async (request, reply) =>
+  const live: PetService['added'] = (query) => pets.added(query);
+  app.get('/pets', { schema: listPets, config: { live } }, async (request, reply) =>
     sendPage(request, reply, await pets.list(request.query, request.call), () =>
       pets.count(request.query, request.call),
     ),
@@ -29,7 +30,8 @@ export function petRoutes(app: Routes, pets: PetService): void {
   const createPet = {
     operationId: 'createPet',
     summary: 'Add an animal',
-    description: 'Adds an animal to the catalogue. It is stored durably when 201 is answered.',
+    description:
+      'Adds an animal to the catalogue. Members that are not listed are ignored. It is stored durably when 201 is answered.',
     body: newPetSchema,
     response: { 201: success(petSchema, 'Animal added.') },
   };

@@ -1,5 +1,5 @@
 import type { PickOne } from '../../api/module.ts';
-import { PetStatus } from './pet.entity.ts';
+import { PetStatus } from './pet.schemas.ts';
 
 /** Species: category id, and breeds. */
 const kinds = [

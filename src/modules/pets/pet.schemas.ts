@@ -1,29 +1,38 @@
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { pageQueryMembers } from '../../validation/page.ts';
-import { enumSchema, int64Schema, textSchema, use, withDefault } from '../../validation/schemas.ts';
+import { enumSchema, int64Schema, itemSchema, textSchema, use, withDefault } from '../../validation/schemas.ts';
 import { type Input } from '../../validation/validator.ts';
-import { PetStatus } from './pet.entity.ts';
+
+/** Availability, spelled as in the specification. */
+export const PetStatus = { available: 'available', pending: 'pending', sold: 'sold' } as const;
+export type PetStatus = (typeof PetStatus)[keyof typeof PetStatus];
 
 /** `JSON.parse` silently changes numbers that a double cannot represent. */
 const exactDigits =
   "An int64, exact to the last digit. JavaScript's JSON.parse rounds beyond 2^53: read it from the source text, or as a GraphQL ID.";
 
 const status = enumSchema('PetStatus', PetStatus, 'Availability of an animal.');
-const name = { description: "The animal's name. Any text without U+0000 and lone surrogates.", examples: ['Rex'] };
-const categoryId = int64Schema({
-  description: `Identifier of the category the animal belongs to. ${exactDigits}`,
-  examples: [5],
-});
+
+/** The members that both an item and its input have. */
+const members = {
+  name: textSchema({
+    description: "The animal's name. Any text without U+0000 and lone surrogates, of at most 1,000 characters.",
+    examples: ['Rex'],
+  }),
+  categoryId: int64Schema({
+    description: `Identifier of the category the animal belongs to. ${exactDigits}`,
+    examples: [5],
+  }),
+};
 
 export const newPetSchema = Type.Object(
   {
-    name: textSchema(name),
-    categoryId,
+    ...members,
     status: withDefault(use(status, 'Availability status; `available` when omitted.'), PetStatus.available),
   },
   {
     $id: 'NewPet',
-    description: 'An animal to be added. Members that are not listed are ignored.',
+    description: 'An animal to be added.',
     examples: [{ name: 'Rex', categoryId: 5, status: 'available' }],
   },
 );
@@ -36,17 +45,13 @@ export const petQuerySchema = Type.Object({
   ...pageQueryMembers('animal'),
 });
 
-/** The query parameters of a list of pets. */
-export type PetQuery = Input<typeof petQuerySchema>;
-
-export const petSchema = Type.Object(
+export const petSchema = itemSchema(
   {
     id: int64Schema({
       description: `Unique identifier, assigned by the service on creation. ${exactDigits}`,
       examples: [1],
     }),
-    name: Type.String(name),
-    categoryId,
+    ...members,
     status,
   },
   {
@@ -55,3 +60,6 @@ export const petSchema = Type.Object(
     examples: [{ id: 1, name: 'Rex', categoryId: 5, status: 'available' }],
   },
 );
+
+/** A pet of the catalogue. */
+export interface Pet extends Readonly<Static<typeof petSchema>> {}

@@ -1,8 +1,8 @@
-import { Field, InputType, ObjectType, registerEnumType } from 'type-graphql';
+import { registerEnumType } from 'type-graphql';
 import { type Deprecation, dayOf } from '../../access/deprecations/deprecation.ts';
-import { connectionOf, ID } from '../../api/graphql/types.ts';
-import type { Int64 } from '../../validation/int64.ts';
-import { PetStatus } from './pet.entity.ts';
+import { inputTypeOf, objectTypeOf } from '../../api/graphql/members.ts';
+import { connectionOf } from '../../api/graphql/types.ts';
+import { newPetSchema, PetStatus, petSchema } from './pet.schemas.ts';
 
 /**
  * Fetching one pet by id, in REST and GraphQL. The specification sets the removal, its version 1.0.0 the deprecation.
@@ -25,35 +25,6 @@ registerEnumType(PetStatus, {
   },
 });
 
-@ObjectType('Pet', { description: 'An animal of the catalogue.', simpleResolvers: true })
-export class PetType {
-  @Field(() => ID, {
-    description: 'Unique identifier, assigned by the service on creation: an int64 in decimal digits.',
-  })
-  readonly id!: Int64;
-
-  @Field(() => String, { description: "The animal's name." })
-  readonly name!: string;
-
-  @Field(() => ID, { description: 'Identifier of the category the animal belongs to: an int64 in decimal digits.' })
-  readonly categoryId!: Int64;
-
-  @Field(() => PetStatus, { description: 'Availability of the animal.' })
-  readonly status!: PetStatus;
-}
-
+export const PetType = objectTypeOf(petSchema);
 export const PetConnection = connectionOf(PetType, 'Pet', 'animals');
-
-@InputType('NewPet', { description: 'An animal to be added.' })
-export class NewPetInput {
-  @Field(() => String, {
-    description: "The animal's name. Any text without U+0000 and lone surrogates, of at most 1,000 characters.",
-  })
-  readonly name!: string;
-
-  @Field(() => ID, { description: 'Identifier of its category: an int64, as decimal digits or as an integer.' })
-  readonly categoryId!: string;
-
-  @Field(() => PetStatus, { defaultValue: PetStatus.available, description: 'Availability of the animal.' })
-  readonly status!: PetStatus;
-}
+export const NewPetInput = inputTypeOf(newPetSchema);

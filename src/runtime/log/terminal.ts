@@ -9,9 +9,12 @@ interface Line {
   [member: string]: unknown;
 }
 
+/** Fastify's line repeats the address of `started`. */
+const listening = /^\{.*"msg":"Server listening at [^"]*"\}\n/gm;
+
 /** Formats JSON log lines as short coloured lines. Other lines stay as they are. */
 export function forTerminal(lines: string): string {
-  return lines.replace(/^\{.*\}$/gm, (line) => {
+  return lines.replace(listening, '').replace(/^\{.*\}$/gm, (line) => {
     try {
       return formatted(JSON.parse(line));
     } catch {

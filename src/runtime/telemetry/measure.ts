@@ -170,29 +170,22 @@ function readDatabase(metrics: Metrics, database: ObservedDatabase): void {
   metrics.gauge('db_client_connection_pending_requests', 'Statements waiting for a connection.', pending, ['pool']);
 
   const late = () => new Error('The database is silent.');
-  // Concurrent scrapes share one ping: otherwise a hanging database would occupy a connection per scrape.
-  let answer: Promise<number> | undefined;
-  const isUp = async (): Promise<Reading[]> => {
-    answer ??= withTimeout(pingTimeout, database.ping(), late).then(
+  const isUp = () =>
+    withTimeout(pingTimeout, database.ping(), late).then(
       () => 1,
       () => 0,
     );
-    const reading = await answer;
-    answer = undefined;
-    return [[reading]];
-  };
   metrics.gauge('animal_store_database_up', '1 when the database has answered within a second.', isUp, [], 'min');
 }
 
 function readApp(metrics: Metrics, app: FastifyInstance): void {
   const connections = promisify(app.server.getConnections.bind(app.server));
-  const draining = (): Reading[] => [[app.isDraining ? 1 : 0]];
-  const items = (): Reading[] => [[app.subscriptions.delivered]];
-  const shed = (): Reading[] => [[app.shedRequests]];
-  metrics.gauge('http_server_active_requests', 'HTTP requests in progress.', () => [[app.activeRequests.count]]);
-  metrics.gauge('animal_store_draining', '1 while the service shuts down.', draining, [], 'max');
-  metrics.gauge('animal_store_connections', 'Open HTTP connections.', async () => [[await connections()]]);
-  metrics.gauge('animal_store_subscriptions', 'Open subscriptions.', () => [[app.subscriptions.count]]);
+  const items = () => app.subscriptions.delivered;
+  const shed = () => app.shedRequests;
+  metrics.gauge('http_server_active_requests', 'HTTP requests in progress.', () => app.activeRequests.count);
+  metrics.gauge('animal_store_draining', '1 while the service shuts down.', () => Number(app.isDraining), [], 'max');
+  metrics.gauge('animal_store_connections', 'Open HTTP connections.', connections);
+  metrics.gauge('animal_store_subscriptions', 'Open subscriptions.', () => app.subscriptions.count);
   metrics.counter('animal_store_subscription_items_total', 'Items sent to subscriptions.', [], items);
   metrics.counter('animal_store_requests_shed_total', 'Requests refused: the event loop was full.', [], shed);
   const refused = metrics.counter('animal_store_connections_refused_total', 'Connections closed beyond the limit.');

@@ -1,9 +1,10 @@
+import cluster from 'node:cluster';
 import { type Aggregator, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
 
 /** A value and its label values, in the order of the label names. */
 export type Reading = [value: number, ...labels: string[]];
-/** Reads the current values at each scrape. */
-type Read = () => Reading[] | Promise<Reading[]>;
+/** Reads the current values at each scrape; a number where there are no labels. */
+type Read = () => number | Reading[] | Promise<number | Reading[]>;
 
 /** The metrics of one process. */
 export class Metrics {
@@ -30,10 +31,72 @@ export class Metrics {
 }
 
 async function refill(metric: Counter<string> | Gauge<string>, aggregator: Aggregator, read: Read): Promise<void> {
-  const readings = await read();
+  const found = await read();
+  const readings: Reading[] = typeof found === 'number' ? [[found]] : found;
   metric.reset();
   for (const [value, ...labels] of readings.sort(([a], [b]) => a - b)) {
     if (aggregator === 'max') (metric as Gauge<string>).labels(...labels).set(value);
     else metric.labels(...labels).inc(value);
   }
 }
+
+/** How often (ms) a worker reports. */
+const interval = 1000;
+/** How long (ms) after its last report a worker counts as silent. */
+const silentAfter = 2500;
+
+type Report = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
+
+/** In a worker: sends its metrics to the parent every second. */
+export function reportToParent({ registry }: Metrics): void {
+  const send = async () => {
+    const report = await registry.getMetricsAsJSON();
+    if (process.connected) process.send?.({ report });
+  };
+  setInterval(() => void send().catch(() => undefined), interval).unref();
+}
+
+/**
+ * In the parent: adds up the metrics of all workers. The library's `AggregatorRegistry` drops the counts of a killed
+ * worker, which Prometheus takes for a counter reset, and fails the whole scrape when one worker hangs. This class
+ * keeps each worker's last reported counts.
+ */
+export class ClusterMetrics {
+  /** The last reports of running workers. */
+  readonly #reports = new Map<number, { report: Report; at: number }>();
+  /** The summed counts of ended workers. */
+  #ended: Promise<Report> = Promise.resolve([]);
+
+  constructor(private readonly own: Metrics) {
+    const store = (id: number, report: Report) => this.#reports.set(id, { report, at: performance.now() });
+    cluster.on('listening', ({ id }) => store(id, []));
+    cluster.on('message', ({ id }, message: { report?: Report }) => {
+      if (message.report && this.#reports.has(id)) store(id, message.report);
+    });
+    cluster.on('exit', ({ id }) => {
+      const counted = countersIn(this.#reports.get(id)?.report ?? []);
+      this.#reports.delete(id);
+      this.#ended = this.#ended.then((sum) => Registry.aggregate([sum, counted]).getMetricsAsJSON());
+    });
+  }
+
+  /** The number of workers that listen. */
+  get up(): number {
+    return this.#reports.size;
+  }
+
+  /** The number of workers that have not reported lately. */
+  get silent(): number {
+    return [...this.#reports.values()].filter(({ at }) => isSilent(at)).length;
+  }
+
+  /** In Prometheus' text format. */
+  async text(): Promise<string> {
+    const reports = [...this.#reports.values()].map(({ report, at }) => (isSilent(at) ? countersIn(report) : report));
+    const [own, ended] = await Promise.all([this.own.registry.getMetricsAsJSON(), this.#ended]);
+    return Registry.aggregate([own, ...reports, ended]).metrics();
+  }
+}
+
+const isSilent = (at: number) => performance.now() - at > silentAfter;
+const countersIn = (report: Report) => report.filter(({ type }) => type !== 'gauge');

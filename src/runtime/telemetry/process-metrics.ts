@@ -22,9 +22,9 @@ const gcTypes: Record<number, string> = {
  * @returns a function that stops the measurements
  */
 export function measureProcess(metrics: Metrics): () => void {
-  metrics.gauge('process_resident_memory_bytes', 'Resident memory.', () => [[process.memoryUsage.rss()]]);
-  metrics.gauge('nodejs_heap_size_used_bytes', 'Heap in use.', () => [[process.memoryUsage().heapUsed]]);
-  const cpu = ({ user, system } = process.cpuUsage()): Reading[] => [[(user + system) / 1e6]];
+  metrics.gauge('process_resident_memory_bytes', 'Resident memory.', () => process.memoryUsage.rss());
+  metrics.gauge('nodejs_heap_size_used_bytes', 'Heap in use.', () => process.memoryUsage().heapUsed);
+  const cpu = ({ user, system } = process.cpuUsage()) => (user + system) / 1e6;
   metrics.counter('process_cpu_seconds_total', 'CPU time, user and system.', [], cpu);
   const open = () => fromProc(() => readdirSync('/proc/self/fd').length);
   metrics.gauge('process_open_fds', 'Open file descriptors; of several processes the most.', open, [], 'max');
@@ -64,7 +64,7 @@ function measureEventLoop(metrics: Metrics): NodeJS.Timeout {
   let last: ReturnType<typeof now> | undefined;
   const [late, busy] = ['Delay of the event loop in the last 10 s.', 'Share of the last 10 s that it was busy.'];
   metrics.gauge('nodejs_eventloop_delay_seconds', late, () => (last ?? now()).delays, ['quantile'], 'max');
-  metrics.gauge('nodejs_eventloop_utilization_ratio', busy, () => [[(last ?? now()).busy]], [], 'max');
+  metrics.gauge('nodejs_eventloop_utilization_ratio', busy, () => (last ?? now()).busy, [], 'max');
   return setInterval(() => {
     last = now();
     delay.reset();

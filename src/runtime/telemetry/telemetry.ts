@@ -1,9 +1,7 @@
 import type { FastifyPluginAsync } from 'fastify';
-import { releasedVersion } from '../../config/version.ts';
+import { releasedVersion } from '../../config/config.ts';
 import { withTimeout } from '../with-timeout.ts';
-import type { ClusterMetrics } from './cluster-metrics.ts';
-import { isTraced } from './is-traced.ts';
-import type { Metrics } from './metrics.ts';
+import type { ClusterMetrics, Metrics, Reading } from './metrics.ts';
 import type { Observers } from './observers.ts';
 import type { TraceOptions } from './traces.ts';
 
@@ -41,33 +39,26 @@ export class Telemetry {
   }
 
   async #measure({ role, config, output }: TelemetryOptions): Promise<void> {
-    const [{ Metrics }, { measure }, { measureProcess }, { ClusterMetrics, reportToParent }] = await Promise.all([
+    const [{ ClusterMetrics, Metrics, reportToParent }, { measure }, { measureProcess }] = await Promise.all([
       import('./metrics.ts'),
       import('./measure.ts'),
       import('./process-metrics.ts'),
-      import('./cluster-metrics.ts'),
     ]);
     const metrics = new Metrics();
     this.metrics = metrics;
     const database = config.database.url ? 'postgres' : 'embedded';
-    const labels = ['version', 'node', 'database'];
-    metrics.gauge(
-      'animal_store_info',
-      'Always 1.',
-      () => [[1, releasedVersion(), process.version, database]],
-      labels,
-      'max',
-    );
+    const info: Reading = [1, releasedVersion(), process.version, database];
+    metrics.gauge('animal_store_info', 'Always 1.', () => [info], ['version', 'node', 'database'], 'max');
     const help = 'Log lines that could not be written.';
-    metrics.counter('animal_store_log_lines_dropped_total', help, [], () => [[output.dropped]]);
+    metrics.counter('animal_store_log_lines_dropped_total', help, [], () => output.dropped);
     this.#endMeasurements = measureProcess(metrics);
     if (role !== 'parent') measure(metrics, this.observers);
     if (role === 'worker') return reportToParent(metrics);
     const cluster = role === 'parent' ? new ClusterMetrics(metrics) : undefined;
     this.cluster = cluster;
-    metrics.gauge('animal_store_workers_up', 'Processes that serve.', () => [[cluster?.up ?? 1]]);
+    metrics.gauge('animal_store_workers_up', 'Processes that serve.', () => cluster?.up ?? 1);
     const silent = 'Workers that have not reported lately.';
-    if (cluster) metrics.gauge('animal_store_workers_silent', silent, () => [[cluster.silent]]);
+    if (cluster) metrics.gauge('animal_store_workers_silent', silent, () => cluster.silent);
     const text = () => cluster?.text() ?? metrics.registry.metrics();
     this.pages.push(async (app) => {
       app.get('/metrics', async (_, reply) => reply.type(metrics.registry.contentType).send(await text()));
@@ -85,4 +76,17 @@ export class Telemetry {
     const late = () => new Error('The collector does not answer.');
     await withTimeout(lastSpans, this.#sendLastSpans(), late).catch(() => undefined);
   }
+}
+
+/**
+ * Whether OpenTelemetry's standard variables name an OTLP endpoint or exporter. Empty values count as absent.
+ *
+ * @param onUnknown called with the name of an exporter other than `otlp` and `none`
+ */
+export function isTraced(env: NodeJS.ProcessEnv, onUnknown: (exporter: string) => void): boolean {
+  if (env.OTEL_SDK_DISABLED?.toLowerCase() === 'true') return false;
+  const { OTEL_TRACES_EXPORTER: exporter } = env;
+  if (!exporter) return Boolean(env.OTEL_EXPORTER_OTLP_ENDPOINT || env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT);
+  if (exporter !== 'otlp' && exporter !== 'none') onUnknown(exporter);
+  return exporter === 'otlp';
 }

@@ -21,8 +21,8 @@ inBrowser(() => {
       page.on('request', (request) => requests.push(new URL(request.url()).pathname));
       await page.goto('/');
       await eachDisplay(page);
-      const scripts = ['/docs/static/front-page.js', '/docs/static/key.js'];
-      expect(requests.filter((path) => path !== '/favicon.ico')).toEqual(['/', ...scripts]);
+      const scripts = ['animals.js', 'copy.js', 'front-page.js', 'key.js'].map((name) => `/docs/static/${name}`);
+      expect(requests.filter((path) => path !== '/favicon.ico').sort()).toEqual(['/', ...scripts]);
     }));
 
   test.each(['', '/errors', '/configuration', '/develop'])(
@@ -56,7 +56,7 @@ inBrowser(() => {
       const sent = page.waitForRequest((request) => request.method() === 'POST');
       expect(await execute(create, 201)).toContain(`"categoryId": ${greatest}`);
       expect((await sent).postData()).toContain(`"categoryId":${greatest}`);
-      expect(await create.locator('.curl').textContent()).toContain(greatest);
+      expect(await create.locator('.samples').textContent()).toContain(greatest);
       const { json } = await rest(store, '/v1/pets?status=pending');
       expect(json).toMatchObject([{ name: 'Exact', categoryId: 9223372036854775807n }]);
 
@@ -106,28 +106,15 @@ inBrowser(() => {
       { isRefused: true },
     ));
 
-  test('a key on the front page shows numbers, adds an animal with an exact int64, and works on all pages of the tab', () =>
+  test('a key of the front page works on all pages of the tab', () =>
     visit(
       async (page) => {
+        await rest(store, '/v1/pets', { method: 'POST', json: { name: 'Rex', categoryId: BigInt(greatest) } });
         await page.goto('/');
         const messageShown = (text: string) => page.locator('#said', { hasText: text }).waitFor();
-        for (const [key, text] of [
-          ['ask_wrong', 'The API key is not valid.'],
-          [store.key, 'The key is valid.'],
-        ] as const) {
-          await page.getByLabel('API key').fill(key);
-          await page.getByRole('button', { name: 'Use key' }).click();
-          await messageShown(text);
-        }
-        const before = Number(await page.locator('#animals').textContent());
-        expect(await page.locator('#database').textContent()).toBe('ready');
-        await page.getByLabel('Name').fill('From "the" page');
-        await page.getByLabel('Category id').fill(greatest);
-        await page.getByRole('button', { name: 'Create', exact: true }).click();
-        await page.locator('#created', { hasText: `"categoryId":${greatest}` }).waitFor();
-        await page.locator('#animals', { hasText: `${before + 1}` }).waitFor();
-        await eachDisplay(page);
-
+        await page.getByLabel('API key').fill(store.key);
+        await page.getByRole('button', { name: 'Use key' }).click();
+        await messageShown('The key is valid.');
         await page.getByRole('link', { name: 'Reference', exact: true }).click();
         expect(await execute(await openOperation(page, 'Pets-listPets'), 200)).toContain(`"categoryId": ${greatest}`);
         await page.goto('/graphiql');
@@ -157,7 +144,8 @@ inBrowser(() => {
       );
       expect(javaScript).toContain(`body: "{\\"name\\":\\"It's\\",\\"categoryId\\":${greatest}}"`);
       expect(python).toContain(`data="{\\"name\\":\\"It's\\",\\"categoryId\\":${greatest}}".encode()`);
-      expect([curl, javaScript, python].join()).not.toContain(store.key);
+      await execute(create, 201);
+      expect(await page.locator('body').textContent()).not.toContain(store.key);
       const header = create.locator('tr[data-param-name=Idempotency-Key] input');
       expect(await header.isVisible()).toBe(false);
       await create.getByText('Header Idempotency-Key').click();

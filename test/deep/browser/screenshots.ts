@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
-import { launch } from '../support/browser.ts';
+import { launch } from '../support/chromium.ts';
 
 /**
  * Takes the pictures of README.md from a running service that is new and empty:
@@ -30,7 +30,12 @@ async function openGraphiQL(page: Page, example?: string): Promise<void> {
 }
 
 const pictures: Record<string, (page: Page) => Promise<unknown>> = {
-  'front-page': (page) => page.goto(origin),
+  'front-page': async (page) => {
+    await page.goto(origin);
+    await page.getByLabel('API key').fill(key);
+    await page.getByRole('button', { name: 'Use key' }).click();
+    await page.getByText('Live: new animals').waitFor();
+  },
   'rest-reference': async (page) => {
     await page.goto(`${origin}/docs`);
     await page.locator('#operations-Pets-listPets .opblock-summary-control').click();

@@ -8,6 +8,7 @@ import { createOwnDatabase } from '../../support/database.ts';
 import { databaseForEach } from '../../support/each.ts';
 import { expect, test } from '../../support/jest.ts';
 import { cli, type Env, freePort, onPlainPostgres, onPostgres, startServer } from '../../support/process.ts';
+import { Provider } from '../../support/provider.ts';
 import { query } from '../../support/query.ts';
 
 const database = databaseForEach(createOwnDatabase);
@@ -74,6 +75,26 @@ test('every invalid variable is named without its secret; the text has a remedy 
   expect(stdout).not.toMatch(new RegExp(`${secret}|short`));
   const text = /^failure +configuration +.*\n.*PORT .*\n +-> .*configuration.md.*\nfailures: 1, warnings: 0\n$/;
   expect(await cli(['doctor'], { PORT: 'none' })).toMatchObject({ code: 1, stdout: expect.stringMatching(text) });
+});
+
+test('an identity provider is asked for its keys; one that does not answer is a warning', async () => {
+  const provider = new Provider();
+  await provider.open();
+  await provider.addKey('second', 'RS256');
+  const env = { ...database.env, ...provider.env };
+  expect(await doctor(env)).toMatchObject({
+    warnings: 0,
+    checks: { tokens: ok(`${provider.issuer} signs with P-256, RSA`) },
+  });
+  provider.instead = (response) => response.end('<html>');
+  const { code, warnings, checks } = await doctor(env);
+  await provider.close();
+  expect({ code, warnings }).toEqual({ code: 0, warnings: 1 });
+  expect(checks.tokens).toEqual({
+    state: 'warning',
+    found: expect.stringMatching(/^http:.*\/openid-configuration cannot be read: Unexpected token '<'/),
+    remedy: expect.stringContaining('JWT_ISSUER'),
+  });
 });
 
 test('a database that refuses connections or does not answer is a failure', async () => {

@@ -56,11 +56,19 @@ test('a changed, added or removed source is compiled before the program runs', a
   }
 });
 
+test('it runs the bundle until a source changes', async () => {
+  mkdirSync(join(folder, 'dist/bundle'));
+  write('dist/bundle/cli.js', 'console.log("bundled");\n');
+  expect(await launch()).toEqual(withoutMessages('bundled\n'));
+  write('src/word.ts', 'export const word: string = "two";\n');
+  expect(await launch()).toEqual({ code: 0, signal: null, stdout: 'two\n', stderr: compiled });
+});
+
 test('with sources that do not compile no program runs, not even the previous build; corrected sources run, also after a killed build', async () => {
-  write('src/word.ts', 'export const word: number = "three";\n');
+  write('src/word.ts', 'export const word: string = "three;\n');
   for (const ended of [await launch(), await launch()]) {
     expect(ended).toMatchObject({ code: 1, stdout: '' });
-    expect(ended.stderr).toContain('src/word.ts(1,14): error TS2322:');
+    expect(ended.stderr).toContain('src/word.ts(1,36): error TS1002:');
     expect(ended.stderr).toMatch(/\nanimal-store: the sources do not compile\n$/);
   }
   write('src/word.ts', 'export const word: string = "three";\n');

@@ -26,9 +26,8 @@ test('openapi-typescript-codegen generates a client from the 3.0 document that c
     const entryPoints = [join(folder, 'client/index.ts')];
     await build({ entryPoints, bundle: true, format: 'esm', outfile, logLevel: 'silent' });
     const { OpenAPI, PetsService, StoreService } = await import(pathToFileURL(outfile).href);
-    // The address in the document is `/v1`, which a program cannot resolve.
-    expect([OpenAPI.BASE, OpenAPI.VERSION]).toEqual(['/v1', '1.0.0']);
-    Object.assign(OpenAPI, { BASE: `${store.origin}/v1`, TOKEN: store.key });
+    expect([OpenAPI.BASE, OpenAPI.VERSION]).toEqual([`${store.origin}/v1`, '1.0.0']);
+    OpenAPI.TOKEN = store.key;
 
     const rex = await PetsService.createPet({ name: 'Rex', categoryId: 5, status: 'sold' });
     expect(rex).toEqual({ id: expect.any(Number), name: 'Rex', categoryId: 5, status: 'sold' });

@@ -206,6 +206,24 @@ describe('the real service', () => {
     expect(revoked.seen).toEqual({ pets: [pet], failure });
   });
 
+  test('goes on with the next token of a function when one has expired', async () => {
+    const { key, id } = await store.keys.issue({ name: 'frontend', scope: 'read' });
+    const tokens = [key, store.key];
+    const live = follow((signal) => connect({ key: () => tokens[0] ?? 'none' }).added({ after: 0 }, { signal }));
+    const pets = [await connect().create({ name: 'Rex', categoryId: 1 })];
+    await live.until(1);
+    tokens.shift();
+    await store.keys.revoke(id);
+    pets.push(await connect().create({ name: 'Tom', categoryId: 1 }));
+    await live.until(2);
+    expect(live.seen).toEqual({ pets, failure: undefined });
+    live.user.abort();
+    await live.ended;
+    const refused = follow(() => connect({ key: () => 'ask_wrong', fetch: countingFetch }).added());
+    await refused.ended;
+    expect([requests.length, refused.seen.failure]).toEqual([1, expect.objectContaining({ code: 'UNAUTHENTICATED' })]);
+  });
+
   test('has no subscription left when the caller gives up: while it waits, in the middle of a piece, or before', async () => {
     const reason = new Error('no longer wanted');
     const waiting = follow((signal) => connect().added({}, { signal }));

@@ -98,6 +98,16 @@ test('the list is read page by page, from any position, with a filter, and only 
   expect(urls).toEqual([`${store.origin}/v1/pets?limit=2`]);
 });
 
+test('animals are counted, all or those of a status, also with text ids', async () => {
+  for (const status of ['sold', 'sold', 'pending'] as const)
+    await client.create({ name: 'Rex', categoryId: 1, status });
+  expect(await client.count()).toEqual({ total: 3, isExact: true });
+  expect(await client.count({ status: 'sold' })).toEqual({ total: 2, isExact: true });
+  const textClient = new AnimalStore({ url: store.origin, key: store.key, ids: 'string' });
+  expect(await textClient.count({ status: 'available' })).toEqual({ total: 0, isExact: true });
+  await expect(connect('ask_wrong').count()).rejects.toMatchObject({ code: 'UNAUTHENTICATED', status: 401 });
+});
+
 /** A document of the client preset with `documentMode: 'string'`. */
 class TypedDocumentString<Result, Variables> extends String {
   declare __apiType?: (variables: Variables) => Result;
@@ -153,6 +163,26 @@ describe('the key', () => {
       { code: 'NETWORK_ERROR', status: undefined },
     ]);
     expect(inspect([wrong, ...failures], { depth: 9, showHidden: true })).not.toContain(secret);
+  });
+
+  test('may be a function, which is called for each attempt: for a token that expires', async () => {
+    const tokens = ['ask_expired', store.key];
+    const client = new AnimalStore({ url: store.origin, key: async () => tokens.shift() ?? store.key, retries: 0 });
+    await expect(client.page()).rejects.toMatchObject({ code: 'UNAUTHENTICATED' });
+    expect((await client.page()).items).toEqual([]);
+
+    let calls = 0;
+    const failing = () => {
+      calls += 1;
+      if (calls < 3) throw new Error('the identity provider is away');
+      return store.key;
+    };
+    expect((await new AnimalStore({ url: store.origin, key: failing }).page()).items).toEqual([]);
+    expect(calls).toBe(3);
+    const wrong = new AnimalStore({ url: store.origin, key: () => `${secret}\n`, retries: 0 });
+    const failure = await wrong.page().catch((error) => error);
+    expect(failure).toMatchObject({ code: 'NETWORK_ERROR', message: 'The function for the key has failed.' });
+    expect(inspect(failure, { depth: 9 })).not.toContain(secret);
   });
 
   test.each(['', `${secret}\n`, `${secret} `, `${secret}é`])('%j is refused without being repeated', (key) => {

@@ -72,7 +72,7 @@ where(
       await sendManyRequests(nodes);
       for (const node of nodes) expect((await send(node.origin, { path: '/readyz' })).status).toBe(200);
       expect(nodes.map(({ output }) => output.stdout).join('')).not.toContain('"err"');
-      const prepared = new RegExp(`^${database} LOG:  execute find_pet: `, 'm');
+      const prepared = new RegExp(`^${database} LOG:  execute find_one_pet: `, 'm');
       expect(prepared.test(readFileSync(postgres.log, 'utf8'))).toBe(!settings);
     });
 

@@ -293,7 +293,8 @@ echo "${name} $*" >>"$RECORD"
     const snippets = Array.from(page.matchAll(/```ts\n(.*?)```/gs), ([, snippet]) => `{\n${snippet}}`);
     const file = join(folder, 'shop/page.mts');
     await writeFile(file, [prelude, ...snippets].join('\n'));
-    const options = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2024', '--ignoreConfig'];
+    const strict = ['--strict', '--exactOptionalPropertyTypes'];
+    const options = ['--noEmit', ...strict, '--module', 'nodenext', '--target', 'es2024', '--ignoreConfig'];
     const compiled = await run(resolve('node_modules/.bin/tsc'), [...options, file]).catch((failure) => failure);
     expect(compiled.stdout).toBe('');
   });
@@ -313,6 +314,7 @@ import { AnimalStore, StoreError, type TypedDocument } from 'animal-store-client
 declare const store: AnimalStore;
 declare const signal: AbortSignal;
 declare const url: string, key: string;
+declare const session: { accessToken(): Promise<string> };
 declare const CreatePetDocument: TypedDocument<
   { createPet: { id: string } }, { input: { name: string; categoryId: string | bigint } }
 >;
@@ -321,6 +323,10 @@ for await (const pet of store.added()) pet.id satisfies bigint;
 const textual = new AnimalStore({ url: '', key: '', ids: 'string' });
 for await (const pet of textual.added({ after: '5' })) pet.id satisfies string;
 (await textual.page()).next satisfies string | undefined;
+// What may be left out may be undefined.
+store.create({ name: 'Rex', categoryId: 5, status: undefined }, { idempotencyKey: undefined, signal: undefined });
+store.page({ status: undefined, limit: undefined, after: undefined }, { timeoutMs: undefined });
+store.count({ status: undefined });
 // @ts-expect-error Its ids are strings.
 (await textual.create({ name: 'Rex', categoryId: '5' })).id satisfies bigint;
 // @ts-expect-error The status is unknown.

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { buildSchema, getIntrospectionQuery, getOperationAST, type OperationDefinitionNode, parse } from 'graphql';
-import { isSuitable } from '../../../src/api/graphql/execution.ts';
-import type { Operation } from '../../../src/api/graphql/operation.ts';
+import { isSuitable, type Operation } from '../../../src/api/graphql/operation.ts';
 import { cases } from '../../support/cases.ts';
 import { stock } from '../../support/database-access.ts';
 import { graphqlText } from '../../support/graphql.ts';

@@ -40,6 +40,7 @@ test('the start line has version, address and configuration without secrets; eac
       version,
       nodejs: process.version,
       address: server.origin,
+      pages: '/ /guide /docs /graphiql /graphql',
       config: expect.objectContaining({
         BOOTSTRAP_API_KEY: 'set',
         DRAIN_TIMEOUT_MS: 9000,

@@ -27,10 +27,12 @@ test('a terminal gets a short line for each request', () => {
   }
 });
 
-test('other lines have their members without control characters; other text is unchanged', () => {
+test('other lines have their members without control characters; the address is said once; other text is unchanged', () => {
   expect(shown({ msg: 'started', address: 'http://127.0.0.1:4000', config: { PORT: 4000 } })).toBe(
     'started  address http://127.0.0.1:4000',
   );
+  const listening = JSON.stringify({ level: 30, time: 0, msg: 'Server listening at http://127.0.0.1:4000' });
+  expect(forTerminal(`a\n${listening}\n${listening}\nb\n`)).toBe('a\nb\n');
   expect(shown({ level: 40, msg: 'failed', reason: 'a\u001b[2Jb', err: { stack: 'Error: a\n  at b\u0007' } })).toBe(
     'failed  reason a?[2Jb\nError: a\n  at b?',
   );

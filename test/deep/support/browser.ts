@@ -1,22 +1,13 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect } from '../../support/jest.ts';
-
-/** CHROMIUM, or the Chromium of Debian. */
-const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
+import { executablePath, launch } from './chromium.ts';
 
 /** A group of tests in a real browser. */
 export function inBrowser(define: () => void): void {
   const group = existsSync(executablePath) ? describe : describe.skip;
   group('in a real browser (skipped where there is no Chromium: CHROMIUM, or /usr/bin/chromium)', define);
-}
-
-export function launch(): Promise<Browser> {
-  return chromium.launch({
-    executablePath,
-    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking', '--disable-sync'],
-  });
 }
 
 export interface Stub {

@@ -2,17 +2,27 @@ import { Arg, Args, ArgsType, Ctx, Field, FieldResolver, Int, Mutation, Query, R
 import { FollowArgs, Idempotent, Live } from '../../../src/api/graphql/decorators.ts';
 import type { GraphQLContext } from '../../../src/api/graphql/operation.ts';
 import { ID, ListArgs } from '../../../src/api/graphql/types.ts';
+import { orNotFound } from '../../../src/api/rest/responses.ts';
 import type { IdempotencyClaim } from '../../../src/call-context.ts';
+import type { Pet } from '../../../src/modules/pets/pet.schemas.ts';
 import type { PetService } from '../../../src/modules/pets/pet.service.ts';
 import { PetType } from '../../../src/modules/pets/pet.types.ts';
 import { int64FromText } from '../../../src/validation/int64.ts';
+import { removalSchema } from '../../../src/validation/schemas.ts';
 import { validator } from '../../../src/validation/validator.ts';
 import type { Checkups, LiveCheckups } from './checkup.entity.ts';
-import { CheckupState, checkupChangeSchema, checkupQuerySchema, newCheckupSchema } from './checkup.schemas.ts';
+import {
+  type Checkup,
+  CheckupState,
+  checkupChangeSchema,
+  checkupQuerySchema,
+  newCheckupSchema,
+} from './checkup.schemas.ts';
 import { CheckupChange, CheckupType, NewCheckupInput } from './checkup.types.ts';
 
 const queryOf = validator(checkupQuerySchema, { isLenient: true });
 const changeOf = validator(checkupChangeSchema, { isLenient: true });
+const removalOf = validator(removalSchema, { isLenient: true });
 const newCheckupOf = validator(newCheckupSchema, { isLenient: true });
 
 @ArgsType()
@@ -34,32 +44,31 @@ export class CheckupResolver {
     @Args(() => ListArgs) args: ListArgs,
     @Args(() => CheckupFilters) filters: CheckupFilters,
     @Ctx() { call }: GraphQLContext,
-  ): Promise<readonly CheckupType[]> {
+  ): Promise<readonly Checkup[]> {
     return (await this.records.list(queryOf({ ...args, ...filters }), call)).items;
   }
 
   @Query(() => CheckupType, { nullable: true, description: 'Fetches one checkup.' })
-  checkup(@Arg('id', () => ID) id: string, @Ctx() { call }: GraphQLContext): Promise<CheckupType | null> {
+  checkup(@Arg('id', () => ID) id: string, @Ctx() { call }: GraphQLContext): Promise<Checkup | null> {
     return this.records.find(int64FromText(id), call);
   }
 
   @Mutation(() => CheckupType, { description: 'Adds a checkup.' })
   async createCheckup(
-    @Arg('input', () => NewCheckupInput) input: NewCheckupInput,
+    @Arg('input', () => NewCheckupInput) input: object,
     @Ctx() { call }: GraphQLContext,
     @Idempotent() claim: IdempotencyClaim | undefined,
-  ): Promise<CheckupType> {
+  ): Promise<Checkup> {
     return this.records.create(newCheckupOf(input), call, claim);
   }
 
   @Mutation(() => CheckupType, { description: 'Changes a checkup that has this version.' })
   async changeCheckup(
     @Arg('id', () => ID) id: string,
-    @Arg('version', () => Int) version: number,
-    @Arg('change', () => CheckupChange) given: CheckupChange,
+    @Arg('change', () => CheckupChange) change: object,
     @Ctx() { call }: GraphQLContext,
-  ): Promise<CheckupType> {
-    return this.records.change(int64FromText(id), changeOf({ ...given, version }), call);
+  ): Promise<Checkup> {
+    return orNotFound(await this.records.change(int64FromText(id), changeOf(change), call), 'checkup', id);
   }
 
   @Mutation(() => Boolean, { description: 'Removes a checkup; with a version only if it has this version.' })
@@ -68,8 +77,7 @@ export class CheckupResolver {
     @Arg('version', () => Int, { nullable: true }) version: number | null | undefined,
     @Ctx() { call }: GraphQLContext,
   ): Promise<boolean> {
-    await this.records.remove(int64FromText(id), version, call);
-    return true;
+    return orNotFound(await this.records.remove(int64FromText(id), removalOf({ version }), call), 'checkup', id);
   }
 
   @Live(() => CheckupType, { description: 'Checkups as they are added, by ascending id.' })
@@ -78,7 +86,7 @@ export class CheckupResolver {
   }
 
   @FieldResolver(() => PetType, { nullable: true, description: 'The animal.' })
-  pet(@Root() { petId }: CheckupType, @Ctx() { call }: GraphQLContext): Promise<PetType | null> {
+  pet(@Root() { petId }: Checkup, @Ctx() { call }: GraphQLContext): Promise<Pet | null> {
     return this.pets.find(petId, call);
   }
 }
@@ -89,10 +97,10 @@ export class CheckupsOfPetResolver {
 
   @FieldResolver(() => [CheckupType], { description: 'Its checkups, by ascending id.' })
   async checkups(
-    @Root() { id }: PetType,
+    @Root() { id }: Pet,
     @Args(() => ListArgs) args: ListArgs,
     @Ctx() { call }: GraphQLContext,
-  ): Promise<readonly CheckupType[]> {
+  ): Promise<readonly Checkup[]> {
     return (await this.records.list({ ...queryOf({ ...args }), petId: id }, call)).items;
   }
 }

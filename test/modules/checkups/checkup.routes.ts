@@ -1,4 +1,4 @@
-import type { Routes } from '../../../src/api/http/bodies.ts';
+import type { Routes } from '../../../src/api/http/routes.ts';
 import { failure, pageOf, success } from '../../../src/api/rest/documented-responses.ts';
 import { orNotFound, sendPage } from '../../../src/api/rest/responses.ts';
 import { int64FromText } from '../../../src/validation/int64.ts';
@@ -28,17 +28,17 @@ export function checkupRoutes(app: Routes, checkups: Checkups): void {
     orNotFound(await checkups.find(int64FromText(checkupId), call), 'checkup', checkupId),
   );
 
-  const conflict = { 409: failure('CONFLICT', 'Another version.', 'The Checkup has version 5, not 4: read it again.') };
+  const conflict = { 409: failure('CONFLICT', 'Another version.', 'It has version 5, not 4: read it again.') };
   const changed = { 200: success(checkupSchema, 'Checkup changed.'), ...missing, ...conflict };
   const changeCheckup = { operationId: 'changeCheckup', params, body: checkupChangeSchema, response: changed };
-  app.patch(one, { schema: changeCheckup }, async ({ params, body, call }) =>
-    checkups.change(int64FromText(params.checkupId), body, call),
+  app.patch(one, { schema: changeCheckup }, async ({ params: { checkupId }, body, call }) =>
+    orNotFound(await checkups.change(int64FromText(checkupId), body, call), 'checkup', checkupId),
   );
 
   const removed = { 204: { description: 'Checkup removed.', type: 'null' }, ...missing, ...conflict };
   const removeCheckup = { operationId: 'removeCheckup', params, querystring: removalSchema, response: removed };
-  app.delete(one, { schema: removeCheckup }, async ({ params, query, call }, reply) => {
-    await checkups.remove(int64FromText(params.checkupId), query.version, call);
+  app.delete(one, { schema: removeCheckup }, async ({ params: { checkupId }, query, call }, reply) => {
+    orNotFound(await checkups.remove(int64FromText(checkupId), query, call), 'checkup', checkupId);
     return reply.code(204).send();
   });
 }

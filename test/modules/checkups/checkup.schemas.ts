@@ -1,10 +1,11 @@
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { pageQueryMembers } from '../../../src/validation/page.ts';
 import {
   changeSchema,
   decimalSchema,
   enumSchema,
   int64Schema,
+  itemSchema,
   nullable,
   textSchema,
   use,
@@ -13,31 +14,27 @@ import {
 } from '../../../src/validation/schemas.ts';
 import { type Input } from '../../../src/validation/validator.ts';
 
-const petId = int64Schema({ description: 'The animal.' });
-const reason = textSchema({ minLength: 3, description: 'Why the animal comes.' });
 export const CheckupState = { planned: 'planned', done: 'done' } as const;
 export type CheckupState = (typeof CheckupState)[keyof typeof CheckupState];
 
+const petId = int64Schema({ description: 'The animal.' });
 const state = enumSchema('CheckupState', CheckupState, 'Whether the checkup has taken place.');
-const note = nullable(textSchema({ description: 'What the vet found.' }));
-const price = nullable(decimalSchema(38, 2, { description: 'What it costs.' }));
+/** What can be changed of a checkup: it stays with its animal. */
+const members = {
+  reason: textSchema({ minLength: 3, description: 'Why the animal comes.' }),
+  note: Type.Optional(nullable(textSchema({ description: 'What the vet found.' }))),
+  price: Type.Optional(nullable(decimalSchema(38, 2, { description: 'What it costs.' }))),
+};
 
 export const newCheckupSchema = Type.Object(
-  {
-    petId,
-    reason,
-    state: withDefault(use(state, '`planned` when omitted.'), CheckupState.planned),
-    note: Type.Optional(note),
-    price: Type.Optional(price),
-  },
+  { petId, ...members, state: withDefault(use(state, '`planned` when omitted.'), CheckupState.planned) },
   { $id: 'NewCheckup', description: 'A checkup to be added.' },
 );
 export type NewCheckup = Input<typeof newCheckupSchema>;
 
-/** A checkup stays with its animal. */
 export const checkupChangeSchema = changeSchema(
-  { reason, state, note, price },
-  { $id: 'CheckupChange', description: 'What to change of a checkup.' },
+  { ...members, state },
+  { $id: 'CheckupChange', description: 'What to change of a checkup: null clears, absent members stay.' },
 );
 
 export const checkupQuerySchema = Type.Object({
@@ -46,15 +43,8 @@ export const checkupQuerySchema = Type.Object({
   ...pageQueryMembers('checkup'),
 });
 
-export const checkupSchema = Type.Object(
-  {
-    id: int64Schema({ description: 'Its identifier.' }),
-    petId,
-    reason: Type.String(),
-    state,
-    note,
-    price,
-    version: versionSchema,
-  },
+export const checkupSchema = itemSchema(
+  { id: int64Schema({ description: 'Its identifier.' }), petId, ...members, state, version: versionSchema },
   { $id: 'Checkup', description: 'A checkup of an animal.' },
 );
+export interface Checkup extends Readonly<Static<typeof checkupSchema>> {}

@@ -7,7 +7,7 @@ import type { IdempotencyClaim } from '../../../src/call-context.ts';
 import { int64FromText } from '../../../src/validation/int64.ts';
 import { validator } from '../../../src/validation/validator.ts';
 import type { LiveToys, Toys } from './toy.entity.ts';
-import { newToySchema, ToyKind, toyQuerySchema } from './toy.schemas.ts';
+import { newToySchema, type Toy, ToyKind, toyQuerySchema } from './toy.schemas.ts';
 import { getToyDeprecation, NewToyInput, ToyConnection, ToyType } from './toy.types.ts';
 
 const queryOf = validator(toyQuerySchema, { isLenient: true });
@@ -27,7 +27,7 @@ export class ToyResolver {
     @Args(() => ListArgs) args: ListArgs,
     @Arg('kind', () => ToyKind, { nullable: true }) kind: ToyKind | null | undefined,
     @Ctx() { call }: GraphQLContext,
-  ): Promise<readonly ToyType[]> {
+  ): Promise<readonly Toy[]> {
     return (await this.records.list(queryOf({ ...args, kind }), call)).items;
   }
 
@@ -43,16 +43,16 @@ export class ToyResolver {
 
   @Extensions({ deprecation: getToyDeprecation } satisfies DeprecatedField)
   @Query(() => ToyType, { nullable: true, deprecationReason: 'Use `toys`; `toy` will be removed on 1 January 2031.' })
-  async toy(@Arg('id', () => ID) id: string, @Ctx() { call }: GraphQLContext): Promise<ToyType | null> {
+  async toy(@Arg('id', () => ID) id: string, @Ctx() { call }: GraphQLContext): Promise<Toy | null> {
     return this.records.find(int64FromText(id), call);
   }
 
   @Mutation(() => ToyType, { description: 'Adds a toy.' })
   async createToy(
-    @Arg('input', () => NewToyInput) input: NewToyInput,
+    @Arg('input', () => NewToyInput) input: object,
     @Ctx() { call }: GraphQLContext,
     @Idempotent() claim: IdempotencyClaim | undefined,
-  ): Promise<ToyType> {
+  ): Promise<Toy> {
     return this.records.create(newToyOf(input), call, claim);
   }
 

@@ -1,21 +1,22 @@
-import type { Routes } from '../../../src/api/http/bodies.ts';
+import type { Routes } from '../../../src/api/http/routes.ts';
 import { failure, pageOf, success } from '../../../src/api/rest/documented-responses.ts';
 import { orNotFound, sendPage } from '../../../src/api/rest/responses.ts';
 import { int64FromText } from '../../../src/validation/int64.ts';
 import { idSchema } from '../../../src/validation/schemas.ts';
-import type { Toys } from './toy.entity.ts';
+import type { LiveToys, Toys } from './toy.entity.ts';
 import { newToySchema, toyQuerySchema, toySchema } from './toy.schemas.ts';
 import { getToyDeprecation } from './toy.types.ts';
 
 /** REST: `listToys`, `createToy`, and `getToy`, which will be removed. */
-export function toyRoutes(app: Routes, toys: Toys): void {
+export function toyRoutes(app: Routes, toys: Toys, live: LiveToys): void {
   const listToys = {
     operationId: 'listToys',
     summary: 'List toys',
     querystring: toyQuerySchema,
     response: { 200: pageOf(toySchema, 'Toys', 'A page of toys.', true) },
   };
-  app.get('/toys', { schema: listToys }, async (request, reply) =>
+  const followed: LiveToys['subscribe'] = (query) => live.subscribe(query);
+  app.get('/toys', { schema: listToys, config: { live: followed } }, async (request, reply) =>
     sendPage(request, reply, await toys.list(request.query, request.call), () =>
       toys.count(request.query, request.call),
     ),

@@ -1,7 +1,7 @@
-import { Field, GraphQLISODateTime, InputType, ObjectType, registerEnumType } from 'type-graphql';
-import { connectionOf, ID } from '../../../src/api/graphql/types.ts';
-import type { Int64 } from '../../../src/validation/int64.ts';
-import { ToyKind } from './toy.schemas.ts';
+import { registerEnumType } from 'type-graphql';
+import { inputTypeOf, objectTypeOf } from '../../../src/api/graphql/members.ts';
+import { connectionOf } from '../../../src/api/graphql/types.ts';
+import { newToySchema, ToyKind, toySchema } from './toy.schemas.ts';
 
 /** Deprecates `getToy` and `Query.toy`. */
 export const getToyDeprecation = {
@@ -12,21 +12,6 @@ export const getToyDeprecation = {
 
 registerEnumType(ToyKind, { name: 'ToyKind', description: 'What the toy is for.' });
 
-@ObjectType('Toy', { description: 'A toy of the store.', simpleResolvers: true })
-export class ToyType {
-  @Field(() => ID) readonly id!: Int64;
-  @Field(() => String) readonly name!: string;
-  @Field(() => ToyKind) readonly kind!: ToyKind;
-  @Field(() => String, { nullable: true }) readonly note!: string | null;
-  @Field(() => GraphQLISODateTime) readonly madeAt!: Date;
-}
-
+export const ToyType = objectTypeOf(toySchema);
 export const ToyConnection = connectionOf(ToyType, 'Toy', 'toys');
-
-@InputType('NewToy', { description: 'A toy to be added.' })
-export class NewToyInput {
-  @Field(() => String) readonly name!: string;
-  @Field(() => ToyKind) readonly kind!: ToyKind;
-  @Field(() => String, { nullable: true }) readonly note?: string | null;
-  @Field(() => String) readonly madeAt!: string;
-}
+export const NewToyInput = inputTypeOf(newToySchema);

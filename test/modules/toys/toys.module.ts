@@ -2,7 +2,7 @@ import { Migration } from '@mikro-orm/migrations';
 import type { Module } from '../../../src/api/module.ts';
 import { LiveList } from '../../../src/records/live-list.ts';
 import { Records } from '../../../src/records/records.ts';
-import { ToyEntity, type Toys } from './toy.entity.ts';
+import { type LiveToys, ToyEntity, type Toys } from './toy.entity.ts';
 import { ToyResolver } from './toy.resolver.ts';
 import { toyRoutes } from './toy.routes.ts';
 import { newToySchema, toySchema } from './toy.schemas.ts';
@@ -30,10 +30,11 @@ export const toysModule: Module = {
   examples: [{ title: 'List toys', document: 'query Toys {\n  toys(limit: 5) {\n    id\n    name\n  }\n}\n' }],
   open({ database }) {
     const toys: Toys = new Records(database, ToyEntity, { filters: ['kind'] });
+    const live: LiveToys = new LiveList(toys);
     return {
       collections: [{ name: 'toys', input: newToySchema, item: toySchema, service: toys }],
-      routes: (app) => toyRoutes(app, toys),
-      resolvers: [new ToyResolver(toys, new LiveList(toys))],
+      routes: (app) => toyRoutes(app, toys, live),
+      resolvers: [new ToyResolver(toys, live)],
     };
   },
 };

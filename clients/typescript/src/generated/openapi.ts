@@ -19,7 +19,7 @@ export interface paths {
         put?: never;
         /**
          * Add an animal
-         * @description Adds an animal to the catalogue. It is stored durably when 201 is answered.
+         * @description Adds an animal to the catalogue. Members that are not listed are ignored. It is stored durably when 201 is answered.
          */
         post: operations["createPet"];
         delete?: never;
@@ -95,7 +95,7 @@ export interface components {
              */
             id: bigint;
             /**
-             * @description The animal's name. Any text without U+0000 and lone surrogates.
+             * @description The animal's name. Any text without U+0000 and lone surrogates, of at most 1,000 characters.
              * @example Rex
              */
             name: string;
@@ -122,7 +122,7 @@ export interface components {
             status: number;
         };
         /**
-         * @description An animal to be added. Members that are not listed are ignored.
+         * @description An animal to be added.
          * @example {
          *       "name": "Rex",
          *       "categoryId": 5,
@@ -131,7 +131,7 @@ export interface components {
          */
         NewPet: {
             /**
-             * @description The animal's name. Any text without U+0000 and lone surrogates.
+             * @description The animal's name. Any text without U+0000 and lone surrogates, of at most 1,000 characters.
              * @example Rex
              */
             name: string;
@@ -171,6 +171,8 @@ export interface operations {
                 Prefer?: string;
                 /** @description RFC 9110 section 13.1.2: entity tags of earlier responses, or `*`; 304 when one of them is still current. */
                 "If-None-Match"?: string;
+                /** @description WHATWG HTML section 9.2.4: with `text/event-stream`, takes the place of `after`. */
+                "Last-Event-ID"?: string;
             };
             path?: never;
             cookie?: never;
@@ -202,6 +204,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Pets"];
+                    "text/event-stream": string;
                 };
             };
             /** @description The client has the current version. No body; the headers are those of 200. */
@@ -260,6 +263,24 @@ export interface operations {
                      *       "code": "UNAUTHENTICATED",
                      *       "message": "The API key is not valid.",
                      *       "status": 401
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The key or token lacks the scope. */
+            403: {
+                headers: {
+                    /** @description RFC 6750 section 3, for a token: the `scope` that it lacks. */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "FORBIDDEN",
+                     *       "message": "This needs a token with the scope \"pets:read\".",
+                     *       "status": 403
                      *     }
                      */
                     "application/json": components["schemas"]["Error"];
@@ -400,9 +421,11 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description The key may only read. */
+            /** @description The key or token lacks the scope. */
             403: {
                 headers: {
+                    /** @description RFC 6750 section 3, for a token: the `scope` that it lacks. */
+                    "WWW-Authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -690,6 +713,30 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description The key or token lacks the scope. */
+            403: {
+                headers: {
+                    /** @description RFC 6750 section 3, for a token: the `scope` that it lacks. */
+                    "WWW-Authenticate"?: string;
+                    /** @description RFC 9745: since when this operation is deprecated. */
+                    Deprecation?: string;
+                    /** @description RFC 8594: when this operation will be removed. */
+                    Sunset?: string;
+                    /** @description What comes in its place, with `rel="successor-version"`. */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "FORBIDDEN",
+                     *       "message": "This needs a token with the scope \"pets:read\".",
+                     *       "status": 403
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             /** @description The animal could not be found. */
             404: {
                 headers: {
@@ -838,6 +885,24 @@ export interface operations {
                      *       "code": "UNAUTHENTICATED",
                      *       "message": "The API key is not valid.",
                      *       "status": 401
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The key or token lacks the scope. */
+            403: {
+                headers: {
+                    /** @description RFC 6750 section 3, for a token: the `scope` that it lacks. */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "FORBIDDEN",
+                     *       "message": "This needs a token with the scope \"pets:read\".",
+                     *       "status": 403
                      *     }
                      */
                     "application/json": components["schemas"]["Error"];

@@ -14,11 +14,13 @@ import type { TypedDocumentNode as DocumentNode } from '@graphql-typed-document-
  * Learn more about it here: https://the-guild.dev/graphql/codegen/plugins/presets/preset-client#reducing-bundle-size
  */
 type Documents = {
+    "\n  subscription NewAnimal($after: ID) {\n    petAdded(after: $after) {\n      id\n      name\n    }\n  }\n": typeof types.NewAnimalDocument,
     "\n  mutation AddPet($input: NewPet!) {\n    createPet(input: $input) {\n      ...PetRow\n    }\n  }\n": typeof types.AddPetDocument,
     "\n  fragment PetRow on Pet {\n    id\n    name\n    categoryId\n    status\n  }\n": typeof types.PetRowFragmentDoc,
     "\n  query PetPage($status: PetStatus, $after: String) {\n    petsConnection(status: $status, first: 20, after: $after) {\n      edges {\n        node {\n          id\n          ...PetRow\n        }\n      }\n      pageInfo {\n        endCursor\n        hasNextPage\n      }\n    }\n  }\n": typeof types.PetPageDocument,
 };
 const documents: Documents = {
+    "\n  subscription NewAnimal($after: ID) {\n    petAdded(after: $after) {\n      id\n      name\n    }\n  }\n": types.NewAnimalDocument,
     "\n  mutation AddPet($input: NewPet!) {\n    createPet(input: $input) {\n      ...PetRow\n    }\n  }\n": types.AddPetDocument,
     "\n  fragment PetRow on Pet {\n    id\n    name\n    categoryId\n    status\n  }\n": types.PetRowFragmentDoc,
     "\n  query PetPage($status: PetStatus, $after: String) {\n    petsConnection(status: $status, first: 20, after: $after) {\n      edges {\n        node {\n          id\n          ...PetRow\n        }\n      }\n      pageInfo {\n        endCursor\n        hasNextPage\n      }\n    }\n  }\n": types.PetPageDocument,
@@ -38,6 +40,10 @@ const documents: Documents = {
  */
 export function graphql(source: string): unknown;
 
+/**
+ * The graphql function is used to parse GraphQL queries into a document that can be used by GraphQL clients.
+ */
+export function graphql(source: "\n  subscription NewAnimal($after: ID) {\n    petAdded(after: $after) {\n      id\n      name\n    }\n  }\n"): (typeof documents)["\n  subscription NewAnimal($after: ID) {\n    petAdded(after: $after) {\n      id\n      name\n    }\n  }\n"];
 /**
  * The graphql function is used to parse GraphQL queries into a document that can be used by GraphQL clients.
  */

@@ -1,0 +1,190 @@
+import { writeRest } from './json.ts';
+import type { Int64, NewPet, Pet, PetStatus } from './pet.ts';
+import type { Code } from './store-error.ts';
+
+/** An error of the service, or a connection that breaks. `retryAfter` is in seconds. */
+export type FakeFailure =
+  | { status: number; code: Code; message?: string | undefined; retryAfter?: number | undefined }
+  | 'NETWORK_ERROR';
+
+type Query = { query: string; variables: Record<string, unknown> };
+/** A live list. `undefined` breaks its connection. */
+type Follower = (pet: Pet | undefined) => void;
+
+/**
+ * The service in memory, for tests of programs that use the client: `new AnimalStore({ url: 'http://fake', key: 'test',
+ * fetch: new FakeService().fetch })`. It answers as the service does: pages, counts, creations that happen once, live
+ * lists, and errors for invalid input, unknown ids and wrong keys. It knows no quota, scopes or time limits.
+ */
+export class FakeService {
+  /** All animals, by ascending id. */
+  readonly pets: Pet[] = [];
+  /** Answers the documents of `AnimalStore.graphql`: returns their `data`. */
+  graphql: (request: Query) => unknown = () => {
+    throw new Error('Set the member graphql of FakeService to answer documents.');
+  };
+  readonly #key: string | undefined;
+  readonly #created = new Map<string, { body: string; pet: Pet }>();
+  readonly #followers = new Set<Follower>();
+  readonly #failures: FakeFailure[] = [];
+
+  /** @param key the only valid one; every key is valid when absent */
+  constructor({ key }: { key?: string | undefined } = {}) {
+    this.#key = key;
+  }
+
+  /** Adds an animal, as another client would. */
+  add({ name, categoryId, status = 'available' }: NewPet): Pet {
+    const pet = { id: BigInt(this.pets.length + 1), name, categoryId: BigInt(categoryId), status };
+    this.pets.push(pet);
+    for (const send of this.#followers) send(pet);
+    return pet;
+  }
+
+  /** Fails the next requests, one for each failure. */
+  failNext(...failures: FakeFailure[]): void {
+    this.#failures.push(...failures);
+  }
+
+  /** Breaks the connections of all live lists. */
+  disconnect(): void {
+    for (const send of this.#followers) send(undefined);
+  }
+
+  /** Takes the place of the global `fetch`. */
+  readonly fetch: typeof fetch = async (input, init) => {
+    const request = new Request(input, init);
+    request.signal.throwIfAborted();
+    const failure = this.#failures.shift();
+    if (failure === 'NETWORK_ERROR') throw new TypeError('fetch failed');
+    try {
+      if (failure) throw new Refusal(failure.status, failure.code, failure.message, failure.retryAfter);
+      if (this.#key !== undefined && request.headers.get('authorization') !== `Bearer ${this.#key}`) {
+        throw new Refusal(401, 'UNAUTHENTICATED', 'The API key is not valid.');
+      }
+      const { pathname } = new URL(request.url);
+      if (pathname.endsWith('/graphql')) return this.#answer(request, await request.text());
+      if (request.method === 'POST') return this.#create(request, await request.text());
+      const [, id] = /\/v1\/pets\/(-?\d+)$/.exec(pathname) ?? [];
+      return id === undefined ? this.#list(request) : this.#one(BigInt(id));
+    } catch (error) {
+      if (error instanceof Refusal) return error.response;
+      throw error;
+    }
+  };
+
+  #list({ url, headers }: Request): Response {
+    const target = new URL(url);
+    const text = Object.fromEntries(target.searchParams) as { status?: PetStatus; limit?: string; after?: string };
+    const { status, limit = '20', after } = text;
+    refuse([statusRule(status), rangeRule('limit', limit, 1n, 100n), after && int64Rule('after', after)]);
+    const all = this.pets.filter((pet) => !status || pet.status === status);
+    const rest = all.filter(({ id }) => after === undefined || id > BigInt(after));
+    const page = rest.slice(0, Number(limit));
+    target.searchParams.set('after', `${page.at(-1)?.id}`);
+    const isCounted = headers.get('prefer') === 'count=exact';
+    return json(200, page, {
+      ...(page.length < rest.length && { link: `<${target}>; rel="next"` }),
+      ...(isCounted && { 'x-total-count': `${all.length}`, 'preference-applied': 'count=exact' }),
+    });
+  }
+
+  #one(id: bigint): Response {
+    const pet = this.pets.find((one) => one.id === id);
+    if (!pet) throw new Refusal(404, 'NOT_FOUND', `There is no animal with the id ${id}.`);
+    return json(200, pet);
+  }
+
+  #create({ headers }: Request, body: string): Response {
+    const name = headers.get('idempotency-key') ?? '';
+    const before = this.#created.get(name);
+    if (before?.body === body) return json(201, before.pet, { 'idempotent-replayed': 'true' });
+    const { categoryId, ...input } = JSON.parse(body, digitsOf) as NewPet & { categoryId: string };
+    refuse([nameRule(input.name), int64Rule('categoryId', categoryId), statusRule(input.status)]);
+    if (before) throw new Refusal(422, 'IDEMPOTENCY_KEY_REUSED', reused);
+    const pet = this.add({ ...input, categoryId });
+    this.#created.set(name, { body, pet });
+    return json(201, pet);
+  }
+
+  #answer({ headers, signal }: Request, body: string): Response {
+    const { query, variables = {} } = JSON.parse(body) as Query;
+    if (headers.get('accept') === 'text/event-stream') return this.#follow(variables, signal);
+    return json(200, { data: this.graphql({ query, variables }) });
+  }
+
+  #follow({ after, status }: { after?: string; status?: PetStatus }, signal: AbortSignal): Response {
+    const begin = after === undefined ? (this.pets.at(-1)?.id ?? 0n) : BigInt(after);
+    let follower: Follower | undefined;
+    const leave = () => follower && this.#followers.delete(follower);
+    const stream = new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        const write = (text: string) => controller.enqueue(new TextEncoder().encode(`${text}\n\n`));
+        follower = (pet) => {
+          if (pet && pet.id > begin && (!status || pet.status === status)) write(eventOf(pet));
+          if (pet) return;
+          leave();
+          controller.close();
+        };
+        write(`id: ${begin}`);
+        for (const pet of this.pets) follower(pet);
+        this.#followers.add(follower);
+        signal.addEventListener('abort', () => leave() && controller.error(signal.reason), { once: true });
+      },
+      cancel: () => void leave(),
+    });
+    return new Response(stream, { headers: { 'content-type': 'text/event-stream' } });
+  }
+}
+
+class Refusal extends Error {
+  readonly response: Response;
+
+  constructor(status: number, code: Code, message: string = code, retryAfter?: number) {
+    super(message);
+    this.response = json(
+      status,
+      { code, message, status },
+      retryAfter !== undefined && { 'retry-after': `${retryAfter}` },
+    );
+  }
+}
+
+function json(status: number, body: unknown, headers: Record<string, string> | false = {}): Response {
+  return new Response(writeRest(body), { status, headers: { 'content-type': 'application/json', ...headers } });
+}
+
+function eventOf({ id, categoryId, ...pet }: Pet): string {
+  const petAdded = { ...pet, id: `${id}`, categoryId: `${categoryId}` };
+  return `event: next\nid: ${id}\ndata: ${JSON.stringify({ data: { petAdded } })}`;
+}
+
+/** Keeps the digits of a number. */
+function digitsOf(_key: string, value: unknown, context?: { source?: string }): unknown {
+  return typeof value === 'number' ? context?.source : value;
+}
+
+const reused = 'This Idempotency-Key was used for another input; a new creation needs a new key.';
+
+/** @param faults sentences about invalid members */
+function refuse(faults: Array<string | false | undefined>): void {
+  const found = faults.filter(Boolean);
+  if (found.length > 0) throw new Refusal(400, 'BAD_USER_INPUT', `${found.join('; ')}.`);
+}
+
+const int64Rule = (name: string, value: Int64) => rangeRule(name, value, -(2n ** 63n), 2n ** 63n - 1n);
+
+function rangeRule(name: string, value: Int64, least: bigint, greatest: bigint) {
+  const isWithin = /^-?\d+$/.test(`${value}`) && BigInt(value) >= least && BigInt(value) <= greatest;
+  return !isWithin && `${name} must be an integer between ${least} and ${greatest}`;
+}
+
+function statusRule(status: PetStatus | undefined) {
+  const all = ['available', 'pending', 'sold'];
+  return status !== undefined && !all.includes(status) && `status must be one of ${all.join(', ')}`;
+}
+
+function nameRule(name: string) {
+  if (name.includes('\u0000') || !name.isWellFormed()) return 'name must be free of U+0000 and of lone surrogates';
+  return [...name].length > 1000 && 'name must be at most 1000 characters long';
+}

@@ -1,0 +1,172 @@
+import { hash } from 'node:crypto';
+import type { JWK, JWTVerifyResult } from 'jose';
+import { LRUCache } from 'lru-cache';
+import { StoreError } from '../../errors.ts';
+import type { KeyScope } from './api-key.entity.ts';
+import { subjectPrefix } from './secret.ts';
+
+export interface TokenOptions {
+  /** The provider's address, exactly as in `iss` of its tokens. */
+  issuer: string;
+  /** The address of its keys; by discovery when absent. */
+  jwksUrl?: string | undefined;
+  /** What `aud` must name. */
+  audience: string;
+  /** The provider's scopes and ours: `pets:read=read,pets:write=write`. */
+  scopes: string;
+}
+
+/** A person or a program that the identity provider knows, according to a verified token. */
+export interface Subject {
+  /** SHA-256 of issuer and subject, in hexadecimal. */
+  readonly hash: string;
+  readonly issuer: string;
+  /** What the token says of its caller; the names are the provider's. */
+  readonly caller: { hint: string; scope: KeyScope | undefined; scopeNames: Partial<Record<KeyScope, string>> };
+  /** The time (`Date.now()`) from which the token is rejected. */
+  readonly validUntil: number;
+}
+
+/**
+ * Verifies a token. The result is cached, also a rejection.
+ *
+ * @param digest the SHA-256 of the token
+ * @returns null for a token that the provider has not signed
+ * @throws StoreError UNAUTHENTICATED for one that is for another service or time; SERVICE_UNAVAILABLE when the provider
+ *   does not say whether the key is its own
+ */
+export type VerifyToken = (token: string, digest: string) => Promise<Subject | null>;
+
+/** Seconds by which the provider's clock may differ. */
+const clockTolerance = 30;
+/** Asymmetric ones only: with HMAC the provider's public key would be the secret (RFC 8725, section 2.1). */
+const algorithms = 'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' ');
+/** RFC 9068, section 4, and `JWT` of providers that are older than it. Other types are no access tokens. */
+const types = /^(?:application\/)?(?:at\+)?jwt$/i;
+/** How long (ms) a result is cached, and the provider is not asked again, for an unknown key or after a failure. */
+const pause = 10_000;
+/** How long (ms) until the provider's keys are read again, while requests go on with those that are known. */
+const refreshAfter = 600_000;
+/** How long (ms) the provider may take. */
+const patience = 3000;
+/** The largest answer (bytes); a set of ten keys has about 10 KB. */
+const maxBytes = 262_144;
+
+/** Accepts signed tokens (RFC 7519, RFC 9068) of an identity provider, which need not be reachable yet. */
+export async function acceptTokens(
+  options: TokenOptions,
+  log: Record<'warn', (fields: object, message: string) => void>,
+): Promise<VerifyToken> {
+  // Only a service with an issuer loads it.
+  const { createRemoteJWKSet, customFetch, errors, jwtVerify } = await import('jose');
+  const readings = new LRUCache<'', Promise<JWK[]>>({
+    max: 1,
+    ttl: pause,
+    memoMethod: () =>
+      providerKeys(options).catch((err) => {
+        log.warn({ err }, 'the identity provider cannot be used: tokens with unknown keys get 503');
+        const message = 'The identity provider does not answer, so this token cannot be verified; try again shortly.';
+        throw new StoreError('SERVICE_UNAVAILABLE', message, { headers: { 'retry-after': `${pause / 1000}` } });
+      }),
+  });
+  const keys = createRemoteJWKSet(new URL(options.issuer), {
+    cooldownDuration: pause,
+    cacheMaxAge: Number.POSITIVE_INFINITY,
+    [customFetch]: async () => Response.json({ keys: await readings.memo('') }),
+  });
+  const refreshes = new LRUCache<'', Promise<void>>({
+    max: 1,
+    ttl: refreshAfter,
+    memoMethod: () => keys.reload().catch(() => undefined),
+  });
+  const { issuer, audience } = options;
+  const rules = { algorithms, issuer, audience, clockTolerance, requiredClaims: ['exp', 'sub'] };
+  const results = new LRUCache<string, Promise<Subject | null>, string>({
+    max: 20_000,
+    ttl: pause,
+    memoMethod: (_digest, _stale, { context: token }) =>
+      jwtVerify(token, keys, rules).then(
+        (verified) => subjectOf(verified, options),
+        (error) => {
+          if (error instanceof StoreError) throw error;
+          const isSigned = error instanceof errors.JWTClaimValidationFailed || error instanceof errors.JWTExpired;
+          if (isSigned) throw unacceptable(error.message);
+          return null;
+        },
+      ),
+  });
+  return (token, digest) => {
+    refreshes.memo('');
+    return results.memo(digest, { context: token });
+  };
+}
+
+/** @throws StoreError UNAUTHENTICATED */
+function subjectOf({ payload, protectedHeader }: JWTVerifyResult, { issuer, scopes }: TokenOptions): Subject {
+  const { sub, exp } = payload;
+  const { typ = 'JWT' } = protectedHeader;
+  if (typeof typ !== 'string' || !types.test(typ)) throw unacceptable('unexpected "typ" JWT header value');
+  if (typeof sub !== 'string' || !Number.isFinite(exp)) throw unacceptable('"sub" or "exp" claim has another type');
+  const namesOf = (scope: KeyScope) =>
+    scopes.split(',').flatMap((pair) => (pair.endsWith(`=${scope}`) ? pair.slice(0, -scope.length - 1) : []));
+  const [read, write] = [[...namesOf('read'), ...namesOf('write')], namesOf('write')];
+  // A text in RFC 9068, a list in Okta's `scp` and Auth0's `permissions`.
+  const claims = [payload.scope, payload.scp, payload.permissions];
+  const granted = claims.flatMap((one) => (typeof one === 'string' ? one.split(' ') : one));
+  const isGranted = (name: string) => granted.includes(name);
+  // As JSON, which keeps lone surrogates apart.
+  const subject = hash('sha256', JSON.stringify([issuer, sub]), 'hex');
+  return {
+    hash: subject,
+    issuer,
+    caller: {
+      hint: subjectPrefix + subject.slice(0, 8),
+      scope: write.some(isGranted) ? 'write' : read.some(isGranted) ? 'read' : undefined,
+      scopeNames: { read: read[0], write: write[0] },
+    },
+    validUntil: ((exp as number) + clockTolerance) * 1000,
+  };
+}
+
+function unacceptable(reason: string): StoreError {
+  const headers = { 'www-authenticate': 'Bearer error="invalid_token"' };
+  return new StoreError('UNAUTHENTICATED', `The token is not valid: ${reason}.`, { headers });
+}
+
+/** @returns the keys of an identity provider (RFC 7517, section 5) @throws Error that says what the provider did */
+export async function providerKeys({ issuer, jwksUrl }: TokenOptions): Promise<JWK[]> {
+  const signal = AbortSignal.timeout(patience);
+  const url = jwksUrl ?? (await discover(issuer, signal));
+  const { keys } = (await readJson(url, signal)) ?? {};
+  if (Array.isArray(keys) && keys.every((key) => key && typeof key === 'object')) return keys;
+  throw new Error(`${url} has no set of keys`);
+}
+
+/** OpenID Connect Discovery 1.0, section 4; else RFC 8414, section 3. @returns the address of the keys */
+async function discover(issuer: string, signal: AbortSignal): Promise<string> {
+  const { origin, pathname } = new URL(issuer);
+  const path = pathname.replace(/\/$/, '');
+  const metadata =
+    (await readJson(`${origin}${path}/.well-known/openid-configuration`, signal)) ??
+    (await readJson(`${origin}/.well-known/oauth-authorization-server${path}`, signal));
+  if (metadata?.issuer !== issuer) throw new Error(`${issuer} calls itself ${JSON.stringify(metadata?.issuer)}`);
+  return `${metadata.jwks_uri}`;
+}
+
+/** @returns undefined for a status that is not 200 */
+async function readJson(url: string, signal: AbortSignal): Promise<Record<string, unknown> | undefined> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  try {
+    const response = await fetch(url, { signal, redirect: 'error' });
+    for await (const chunk of response.body ?? []) {
+      bytes += chunk.length;
+      if (bytes > maxBytes) throw new Error(`more than ${maxBytes} bytes`);
+      chunks.push(chunk);
+    }
+    return response.status === 200 ? JSON.parse(Buffer.concat(chunks).toString()) : undefined;
+  } catch (error) {
+    const { message, cause = { message } } = error as Error & { cause?: Error };
+    throw new Error(`${url} cannot be read: ${cause.message}`);
+  }
+}

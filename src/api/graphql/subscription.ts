@@ -1,0 +1,73 @@
+import { serverSentEvents } from '@animal-store/graphql-http/format';
+import type { Estimate } from '@animal-store/graphql-limits/cost';
+import {
+  createSourceEventStream,
+  type ExecutionResult,
+  execute,
+  GraphQLError,
+  type GraphQLFormattedError,
+} from 'graphql';
+import { storeErrorOf } from '../../errors.ts';
+import type { ListEvent } from '../../records/live-list.ts';
+import { formatError, logErrors } from './format-error.ts';
+import {
+  executionOptions,
+  type GraphQLContext,
+  type GraphQLOptions,
+  type Operation,
+  type Outcome,
+} from './operation.ts';
+
+/** Opens a subscription, whose results are those of the operation for each item. @throws StoreError */
+export async function subscribe(
+  operation: Operation,
+  variableValues: Record<string, unknown>,
+  context: GraphQLContext,
+  { isNested, fixed }: Estimate,
+  { schema, observers }: GraphQLOptions,
+): Promise<Pick<Outcome, 'stream'> & Pick<ExecutionResult, 'errors'>> {
+  const { request, reply, call, accepted } = context;
+  const format = accepted.stream ?? serverSentEvents;
+  const { document, name: operationName, node, hasDirectives } = operation;
+  const executed = { schema, document, operationName, variableValues, contextValue: context };
+  const source = await createSourceEventStream({ ...executed, options: executionOptions });
+  if (!(Symbol.asyncIterator in source)) {
+    const { errors = [] } = source;
+    // When a retry may succeed later, clients of event streams need a status, not an event.
+    const failures = errors.map(({ originalError }) => storeErrorOf(originalError));
+    const temporary = failures.find((failure) => failure?.headers['retry-after'] !== undefined);
+    if (temporary) throw temporary;
+    return { errors };
+  }
+
+  async function framesOf(items: ListEvent['items']): Promise<Buffer> {
+    let frames = '';
+    for (const item of items) {
+      const { data, errors } = await execute({ ...executed, rootValue: item });
+      if (errors) logErrors(errors, request);
+      frames += format.next(JSON.stringify(errors ? { errors: errors.map(formatError), data } : { data }), item.id);
+    }
+    return Buffer.from(frames);
+  }
+
+  // Without resolvers and conditions, results do not depend on the caller or on variables, so subscribers share the
+  // frames. Their key: the operation for events, its node for multipart.
+  const key = format === serverSentEvents ? operation : node;
+  let errors: GraphQLFormattedError[] | undefined;
+  const stream = await request.server.subscriptions.open(request, reply, {
+    format,
+    batches: source as AsyncGenerator<ListEvent, void>,
+    units: 1 + fixed,
+    isFlat: !isNested,
+    sharedAs: isNested || hasDirectives ? undefined : key,
+    framesOf,
+    explain(failure) {
+      errors = [formatError(new GraphQLError(failure.message, { originalError: failure }))];
+      return JSON.stringify(errors);
+    },
+  });
+  reply.raw.once('close', () => {
+    for (const observer of observers) observer.ended({ ...operation, call }, errors);
+  });
+  return { stream };
+}

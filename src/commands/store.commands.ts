@@ -1,0 +1,98 @@
+import type { Command } from 'commander';
+import type { Contents } from '../backup/tables.ts';
+import { interruption, json, Progress, show, table, withExamples } from './program.ts';
+
+interface Flags {
+  json?: boolean;
+  force?: boolean;
+}
+
+/** The commands on a whole store. Each loads what it runs: help and usage errors come at once. */
+export function storeCommands(program: Command): void {
+  program
+    .command('migrate')
+    .description('apply pending migrations; nodes of the previous release may serve meanwhile')
+    .option(...json)
+    .action(async (flags: Flags) => {
+      const { applyMigrations } = await import('./context.ts');
+      const applied = await applyMigrations();
+      show({ applied }, flags, applied.length > 0 ? `applied: ${applied.join(', ')}` : 'the database is up to date');
+    });
+
+  const backingUp = program
+    .command('backup')
+    .description('write the embedded store to a file that `restore` reads; it may be in use')
+    .argument('<file>', '`-` for standard output')
+    .option('--force', 'overwrite the file')
+    .option(...json)
+    .action(async (file: string, flags: Flags) => {
+      const { embeddedStore } = await import('./context.ts');
+      const { backup } = await import('../backup/backup.ts');
+      const { show: progress } = new Progress(process.stderr);
+      const { options, model } = await embeddedStore(`pg_dump --format=custom --file=${file} "$DATABASE_URL"`);
+      const signal = interruption();
+      const result = await backup(file, options, model, { ...flags, signal, progress }).catch((error) => {
+        // The process ends although the store may not answer.
+        if (signal.aborted) process.exit();
+        throw error;
+      });
+      const where = file === '-' ? 'standard output' : file;
+      const text = `${rowsOf(result.tables)}\n${where}: ${result.bytes} bytes`;
+      // Standard output may be the backup itself.
+      if (file === '-') show(result, {}, text, process.stderr);
+      else show({ file, ...result }, flags, text);
+    });
+  withExamples(backingUp, 'animal-store backup /backup/store.ndjson', 'animal-store backup - | gzip > store.ndjson.gz');
+
+  program
+    .command('restore')
+    .description('read a backup into a new or empty embedded store')
+    .argument('<file>', 'what `backup` has written')
+    .option(...json)
+    .action(async (file: string, flags: Flags) => {
+      const { embeddedStore } = await import('./context.ts');
+      const { restore } = await import('../backup/backup.ts');
+      const { show: progress } = new Progress(process.stderr);
+      const { options, model } = await embeddedStore(`pg_restore --dbname="$DATABASE_URL" ${file}`);
+      const result = await restore(file, options, model, progress);
+      warn(result.tables);
+      const migrated = result.applied.length > 0 ? `, and migrated: ${result.applied.join(', ')}` : '';
+      show({ file, ...result }, flags, `${rowsOf(result.tables)}\nrestored and compared${migrated}`);
+    });
+
+  program
+    .command('promote')
+    .description('make the embedded store a PostgreSQL: copy everything there, compare, and retire the store')
+    .argument('<url>', 'postgres://...; the password may be in PGPASSWORD or ~/.pgpass instead')
+    .option(...json)
+    .action(async (url: string, flags: Flags) => {
+      const { configuredStore } = await import('./context.ts');
+      const { promote } = await import('../backup/promote.ts');
+      const { show: progress } = new Progress(process.stderr);
+      const others = { DATABASE_DIRECT_URL: '', DATABASE_READ_URLS: '' };
+      const source = await configuredStore({ ...others, DATABASE_URL: '' });
+      const target = await configuredStore({ ...others, DATABASE_URL: url });
+      const result = await promote(source.options, { ...target.options, url }, source.model, progress);
+      warn(result.tables);
+      const done = result.wasThere ? 'was copied before and is the same' : 'is the same';
+      const text = `${rowsOf(result.tables)}\n${result.target} ${done}; start the service with DATABASE_URL now`;
+      show(result, flags, text);
+    });
+}
+
+/** The rows and checksums of copied tables. */
+function rowsOf(contents: Contents[]): string {
+  const rows = contents.map(({ table, rows, sha256 }) => ({ table, rows, sha256: sha256.slice(0, 16) }));
+  return table(rows, '');
+}
+
+/** Warns about ids near the end of their range: new ids do not follow them. */
+function warn(contents: Contents[]): void {
+  for (const { table, counter, greatest } of contents) {
+    if (BigInt(greatest ?? 0) <= BigInt(counter ?? 0)) continue;
+    process.stderr.write(
+      `animal-store: The greatest id of ${table}, ${greatest}, is near the end of its range, and new ids follow ` +
+        `${counter ?? 0}: walks and live lists that have passed the greatest id miss them.\n`,
+    );
+  }
+}

@@ -1,0 +1,31 @@
+import { p, type UniversalPropertyOptionsBuilder } from '@mikro-orm/core';
+import type { Static, TObject, TSchema } from 'typebox';
+import { memberOf } from '../validation/schemas.ts';
+
+type Column<Value> = UniversalPropertyOptionsBuilder<Value, object, never>;
+
+/**
+ * MikroORM's properties for the members of an item, such as `p.text().nullable()`. The database assigns the `id`, and
+ * each change increments the `version`. An entity may replace others by properties written by hand, such as relations.
+ */
+export function columnsOf<Schema extends TObject>({ properties }: Schema) {
+  const columns = Object.entries(properties).map(([name, member]) => [name, columnOf(name, member)]);
+  return Object.fromEntries(columns) as { [Member in keyof Static<Schema>]: Column<Static<Schema>[Member]> };
+}
+
+function columnOf(name: string, schema: TSchema) {
+  if (name === 'id') return p.bigint('bigint').primary().autoincrement();
+  if (name === 'version') return p.integer().version();
+  const { kind, isNullable, values, digits } = memberOf(schema);
+  const column = {
+    int64: () => p.bigint('bigint'),
+    decimal: () => p.decimal().precision(digits[0]).scale(digits[1]),
+    moment: p.datetime,
+    enum: () => p.enum(values),
+    integer: p.integer,
+    number: p.double,
+    boolean: p.boolean,
+    string: p.text,
+  }[kind]();
+  return isNullable ? column.nullable() : column;
+}

@@ -1,0 +1,70 @@
+// runs: embedded, postgres, citus-shards
+
+import { defineEntity } from '@mikro-orm/core';
+import { type Static, Type } from 'typebox';
+import type { Module } from '../../src/api/module.ts';
+import { columnsOf } from '../../src/records/columns.ts';
+import { Records } from '../../src/records/records.ts';
+import { decimalSchema, int64Schema, nullable, textSchema, versionSchema } from '../../src/validation/schemas.ts';
+import { expect, test } from '../support/jest.ts';
+import { migrationOf } from '../support/migrations.ts';
+import { storeForAll } from '../support/store.ts';
+
+/** The statements of changes and removals, on every database: those of checkups need a foreign key. */
+
+const offerSchema = Type.Object({
+  id: int64Schema({ description: 'Its identifier.' }),
+  title: textSchema({ description: 'What is offered.' }),
+  price: nullable(decimalSchema(12, 2, { description: 'What it costs.' })),
+  version: versionSchema,
+});
+type Offer = Static<typeof offerSchema>;
+const OfferEntity = defineEntity({ name: 'Offer', tableName: 'offer', properties: columnsOf(offerSchema) });
+const offersModule: Module = {
+  tag: { name: 'Offers', description: 'Offers.' },
+  entities: [OfferEntity],
+  migrations: [
+    migrationOf('2027_01_03_000000_create_offer', [
+      'create table offer (id bigserial primary key, title text not null, price numeric(12,2), version int not null default 1)',
+    ]),
+  ],
+  open: () => ({}),
+};
+
+const store = storeForAll({}, undefined, { more: [offersModule] });
+const open = () => new Records<Offer, Pick<Offer, 'title' | 'price'>>(store.database, OfferEntity);
+const change = (offers: ReturnType<typeof open>, id: Offer['id'], members: object) =>
+  offers.change(id, members as never);
+
+test('a change sets what it names if the version is the current one, and a removal removes', async () => {
+  const offers = open();
+  const [{ id }, other] = await Promise.all([
+    offers.create({ title: 'Bed', price: '9.5' }),
+    offers.create({ title: 'Bowl', price: null }),
+  ]);
+  expect(await change(offers, id, { version: 1, price: null })).toEqual({ id, title: 'Bed', price: null, version: 2 });
+  expect(await change(offers, id, { version: 2, title: 'Box', price: '1' })).toEqual({
+    id,
+    title: 'Box',
+    price: '1.00',
+    version: 3,
+  });
+  const stale = { code: 'CONFLICT', message: 'It has version 3, not 2: read it again.', details: { version: 3 } };
+  await expect(change(offers, id, { version: 2, title: 'x' })).rejects.toMatchObject(stale);
+  await expect(offers.remove(id, { version: 2 } as never)).rejects.toMatchObject(stale);
+  expect(await offers.remove(id, { version: 3 } as never)).toBe(true);
+  expect(await offers.remove(id, {} as never)).toBeNull();
+  expect(await change(offers, id, { version: 3, title: 'x' })).toBeNull();
+  expect(await offers.find(id)).toBeNull();
+  expect(await offers.find(other.id)).toEqual({ ...other, title: 'Bowl', price: null, version: 1 });
+});
+
+test('of changes that read the same version one wins', async () => {
+  const offers = open();
+  const { id } = await offers.create({ title: 'Bed', price: null });
+  const results = await Promise.allSettled(
+    Array.from({ length: 12 }, (_, at) => change(offers, id, { version: 1, title: `${at}` })),
+  );
+  expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+  expect(await offers.find(id)).toMatchObject({ version: 2 });
+});

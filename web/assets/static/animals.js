@@ -1,0 +1,181 @@
+// The table of animals on the front page. It asks GraphQL, whose ids are text: no digit of an int64 is lost.
+import { call } from './key.js';
+
+const at = (id) => document.getElementById(id);
+const size = 20;
+const fields = 'id name categoryId status';
+const headers = { 'content-type': 'application/json' };
+
+/** The id after which each page begins, up to the shown one. */
+let starts = [null];
+let end = null;
+let total = 0;
+let asked = 0;
+/** Ends the live list. */
+let live;
+/** The last animal of the live list, after which it is continued. */
+let last;
+
+/** Shows the first page, and follows the list. @returns the headers of the answer @throws Error with its `status` */
+export async function openAnimals() {
+  const received = await read([null]);
+  followAgain();
+  return received;
+}
+
+export function closeAnimals() {
+  live?.abort();
+  live = undefined;
+}
+
+export const isLive = () => at('live').dataset.state === 'live';
+
+/** Reads the shown page again. */
+export const readAgain = () => read(starts);
+
+const status = () => at('filter').value || null;
+
+async function read(pages) {
+  const turn = ++asked;
+  const query = `query ($status: PetStatus, $first: Int, $after: String) {
+    petsConnection(status: $status, first: $first, after: $after) {
+      nodes { ${fields} } pageInfo { hasNextPage endCursor } totalCount isTotalCountExact
+    }
+  }`;
+  const variables = { status: status(), first: size, after: pages.at(-1) };
+  const response = await call('graphql', { method: 'POST', headers, body: JSON.stringify({ query, variables }) });
+  const { data, errors, message } = await response.json();
+  if (!data) throw Object.assign(new Error(errors?.[0].message ?? message), { status: response.status });
+  // An answer that another question has overtaken is not shown.
+  if (turn === asked) showPage(pages, data.petsConnection);
+  return response.headers;
+}
+
+function showPage(pages, { nodes, pageInfo, totalCount, isTotalCountExact }) {
+  starts = pages;
+  end = pageInfo.hasNextPage ? pageInfo.endCursor : null;
+  total = totalCount;
+  at('pets').replaceChildren(...nodes.map(rowOf));
+  for (const { id } of nodes) at('added').querySelector(`[data-id="${id}"]`)?.remove();
+  const first = (starts.length - 1) * size;
+  at('range').textContent = nodes.length > 0 ? `${first + 1} to ${first + nodes.length}` : 'No animals';
+  allow('first', starts.length > 1);
+  allow('previous', starts.length > 1);
+  allow('next', end !== null);
+  showTotal(isTotalCountExact);
+}
+
+function showTotal(isExact = !at('total').textContent.startsWith('about')) {
+  at('total').textContent = isExact ? total : `about ${total}`;
+  at('add').textContent = total === 0 && !status() ? 'Create your first animal' : 'Create an animal';
+}
+
+/** Not `disabled`, with which a button would lose the focus of the keyboard. */
+function allow(id, isPossible) {
+  at(id).setAttribute('aria-disabled', `${!isPossible}`);
+}
+
+function rowOf({ id, name, categoryId, status }) {
+  const row = at('row').content.firstElementChild.cloneNode(true);
+  row.dataset.id = id;
+  [id, name, categoryId, status].forEach((text, column) => {
+    row.children[column].textContent = text;
+  });
+  row.querySelector('.unseen').textContent = ` of animal ${id}`;
+  // As REST answers: ids are numbers.
+  row.querySelector('pre').textContent =
+    `{\n  "id": ${id},\n  "name": ${JSON.stringify(name)},\n  "categoryId": ${categoryId},\n  "status": "${status}"\n}`;
+  return row;
+}
+
+/** Follows the list from now on. */
+function followAgain() {
+  at('added').replaceChildren();
+  last = undefined;
+  follow();
+}
+
+/** Continues after a lost connection, and only while the page is seen: browsers have few connections for a host. */
+async function follow() {
+  live?.abort();
+  if (document.hidden) return;
+  live = new AbortController();
+  const { signal } = live;
+  for (let pause = 1; !signal.aborted; pause = Math.min(2 * pause, 30)) {
+    try {
+      for await (const pet of added(signal)) {
+        pause = 1;
+        if (pet) showAdded(pet);
+        say('live', 'Live: new animals appear at the top.');
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      if (error.status < 500 && error.status !== 429) return say('ended', `Not live: ${error.message}`);
+    }
+    say('lost', 'The live list is interrupted, and will be continued.');
+    await new Promise((done) => setTimeout(done, pause * 1000));
+  }
+}
+
+function showAdded(pet) {
+  last = pet.id;
+  total += 1;
+  showTotal();
+  if (at('pets').querySelector(`[data-id="${pet.id}"]`)) return;
+  at('added').prepend(rowOf(pet));
+  // No more than a page of them.
+  at('added').children[size]?.remove();
+}
+
+function say(state, text) {
+  if (at('live').dataset.state === state) return;
+  at('live').dataset.state = state;
+  at('live').textContent = text;
+}
+
+/** Yields animals as they are added, and nothing for a heartbeat: server-sent events, one line for each field. */
+async function* added(signal) {
+  const query = `subscription ($status: PetStatus, $after: ID) { petAdded(status: $status, after: $after) { ${fields} } }`;
+  const body = JSON.stringify({ query, variables: { status: status(), after: last } });
+  const response = await call('graphql', {
+    method: 'POST',
+    headers: { ...headers, accept: 'text/event-stream' },
+    body,
+    signal,
+  });
+  if (!response.ok) throw Object.assign(new Error((await response.json()).message), { status: response.status });
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let rest = ''; ; ) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const blocks = (rest + value).split('\n\n');
+    rest = blocks.pop();
+    for (const block of blocks) {
+      const [, text] = /^data: (.+)$/m.exec(block) ?? [];
+      // The first one says where the list begins.
+      last ??= /^id: (.+)$/m.exec(block)?.[1];
+      const { data, errors } = text ? JSON.parse(text) : {};
+      if (errors) throw Object.assign(new Error(errors[0].message), { status: errors[0].extensions.status });
+      yield data?.petAdded;
+    }
+  }
+}
+
+at('filter').addEventListener('change', () => {
+  read([null]).catch(reportFailure);
+  followAgain();
+});
+for (const [id, target] of Object.entries({
+  first: () => [null],
+  previous: () => starts.slice(0, -1),
+  next: () => [...starts, end],
+})) {
+  at(id).addEventListener('click', () => {
+    if (at(id).getAttribute('aria-disabled') !== 'true') read(target()).catch(reportFailure);
+  });
+}
+document.addEventListener('visibilitychange', () => live && follow());
+
+function reportFailure({ message }) {
+  at('range').textContent = message;
+}
