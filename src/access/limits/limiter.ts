@@ -66,7 +66,8 @@ export class CountingInRedis implements LimiterStore {
 
   /** Loads the client only when Redis is configured. */
   static async open(url: string, log: Log): Promise<CountingInRedis> {
-    const { Redis } = await import('ioredis');
+    // From a CommonJS package, the bundle imports only the default export dynamically.
+    const { Redis } = (await import('ioredis')).default;
     const redis = new Redis(url, {
       enableOfflineQueue: false,
       maxRetriesPerRequest: 0,
