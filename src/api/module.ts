@@ -57,7 +57,7 @@ export interface Collection {
   /** The module's service, or `Records` for a module without rules. */
   service: Pick<Records<{ readonly id: Int64 }, never>, 'list' | 'create'>;
   /** Creates a sample input; absent when the collection cannot be seeded. @param pick returns a random member */
-  sample?: (pick: PickOne) => object;
+  sample?: (pick: PickOne) => object | Promise<object>;
 }
 
 export type PickOne = <Member>(members: readonly Member[]) => Member;

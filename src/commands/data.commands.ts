@@ -89,7 +89,7 @@ export function dataCommands(program: Command): void {
 }
 
 /** Generates the same items for the same seed, whatever the count. */
-async function* samples(sample: (pick: PickOne) => object, { count, seed }: Flags): AsyncGenerator<Line> {
+async function* samples(sample: NonNullable<Collection['sample']>, { count, seed }: Flags): AsyncGenerator<Line> {
   // Marsaglia's xorshift of 32 bits (https://www.jstatsoft.org/v08/i14/paper); its state is never 0.
   let state = Math.imul(seed + 1, 0x9e3779b1) | 1;
   const random = () => {
@@ -99,7 +99,7 @@ async function* samples(sample: (pick: PickOne) => object, { count, seed }: Flag
     return (state >>> 0) / 2 ** 32;
   };
   const pick: PickOne = (members) => members[Math.floor(random() * members.length)] as (typeof members)[number];
-  for (let line = 1; line <= count; line += 1) yield { line, input: sample(pick) };
+  for (let line = 1; line <= count; line += 1) yield { line, input: await sample(pick) };
 }
 
 /** The result of a transfer, to print at its end. */

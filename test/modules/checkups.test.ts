@@ -67,6 +67,11 @@ describeHere('checkups', () => {
   const query = async (text: string, variables = {}) => graphqlText(store, { query: text, variables });
   const create = 'mutation ($input: NewCheckup!) { createCheckup(input: $input) { id petId price } }';
 
+  const checkupCollection = () =>
+    openModules(store.modules, store.database, {})
+      .flatMap(({ collections = [] }) => collections)
+      .find(({ name }) => name === 'checkups');
+
   const unknown = 9223372036854775807n;
   const noPet = 'petId must be the id of one that exists.';
   const refused = { code: 'BAD_USER_INPUT', message: noPet, status: 400 };
@@ -101,8 +106,6 @@ describeHere('checkups', () => {
     const file = join(await newFolder(), 'checkups.ndjson');
     const lines = [rex, unknown, bello].map((petId) => `{"petId":${petId},"reason":"import","price":"1.5"}\n`);
     writeFileSync(file, lines.join(''));
-    const opened = openModules(store.modules, store.database, {});
-    const collection = opened.flatMap(({ collections = [] }) => collections).find(({ name }) => name === 'checkups');
     const reasons: string[] = [];
     const watch = {
       signal: new AbortController().signal,
@@ -110,8 +113,16 @@ describeHere('checkups', () => {
       refused: (line: number, reason: string) => void reasons.push(`line ${line}: ${reason}`),
     };
     const options = { ...watch, format: formats.ndjson, maxLength: 10_000, again: false, dryRun: false };
-    expect(await importFile(file, collection as never, options)).toEqual({ added: 2, same: 0, refused: 1 });
+    expect(await importFile(file, checkupCollection() as never, options)).toEqual({ added: 2, same: 0, refused: 1 });
     expect(reasons).toEqual([`line 2: ${noPet}`]);
+  });
+
+  test('have samples, which refer to pets that exist', async () => {
+    for (const [place, petId] of [rex, bello].entries()) {
+      const sample = await checkupCollection()?.sample?.((members) => members[place] as never);
+      const { status, json } = await send('POST', '/v1/checkups', sample);
+      expect([status, json.petId]).toEqual([201, petId]);
+    }
   });
 
   describe('are filtered by any combination', () => {

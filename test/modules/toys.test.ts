@@ -188,7 +188,7 @@ test('docs/add-a-module.md shows only lines of the modules that run, and they st
   const toys = linesIn('toys');
   expect(toys.length).toBeLessThanOrEqual(230);
   const checkups = linesIn('checkups');
-  expect(checkups.length).toBeLessThanOrEqual(270);
+  expect(checkups.length).toBeLessThanOrEqual(275);
   const tests = ['services', 'checkups'].map((name) => readFileSync(`test/modules/${name}.test.ts`, 'utf8'));
   const known = new Set([...toys, ...checkups, ...tests.join('\n').split(/\n */)]);
   const blocks = [...readFileSync('docs/add-a-module.md', 'utf8').matchAll(/^```ts\n([\s\S]*?)^```$/gm)];

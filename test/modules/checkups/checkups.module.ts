@@ -1,7 +1,9 @@
-import type { Module } from '../../../src/api/module.ts';
+import type { Module, PickOne } from '../../../src/api/module.ts';
+import { petQuerySchema } from '../../../src/modules/pets/pet.schemas.ts';
 import { petsModule } from '../../../src/modules/pets/pets.module.ts';
 import { LiveList } from '../../../src/records/live-list.ts';
 import { Records } from '../../../src/records/records.ts';
+import { validator } from '../../../src/validation/validator.ts';
 import { migrationOf } from '../../support/migrations.ts';
 import { CheckupEntity, type Checkups } from './checkup.entity.ts';
 import { CheckupResolver, CheckupsOfPetResolver } from './checkup.resolver.ts';
@@ -25,9 +27,14 @@ export const checkupsModule: Module = {
   ],
   open({ database, serviceOf }) {
     const checkups: Checkups = new Records(database, CheckupEntity, { filters: ['petId', 'state'] });
-    const resolver = new CheckupResolver(checkups, new LiveList(checkups), serviceOf(petsModule));
+    const pets = serviceOf(petsModule);
+    const resolver = new CheckupResolver(checkups, new LiveList(checkups), pets);
+    const sample = async (pick: PickOne) => {
+      const { items } = await pets.list(validator(petQuerySchema)({ limit: 100 }));
+      return { petId: pick(items).id, reason: pick(['vaccination', 'toothache']) };
+    };
     return {
-      collections: [{ name: 'checkups', input: newCheckupSchema, item: checkupSchema, service: checkups }],
+      collections: [{ name: 'checkups', input: newCheckupSchema, item: checkupSchema, service: checkups, sample }],
       routes: (app) => checkupRoutes(app, checkups),
       resolvers: [resolver, new CheckupsOfPetResolver(checkups)],
     };
