@@ -58,9 +58,11 @@ export function statementsFor(described: Table, filters: readonly Column[] = [])
   const wanted = filters.map((_, at) => `filter${at || ''}`);
   const given = (column: Column) => `wanted.${wanted[filters.indexOf(column)]}`;
   const branches = combinations.map((used) => {
-    const isUsed = filters.map((column) => `${given(column)} is ${used.includes(column) ? 'not null' : 'null'} and `);
+    const conditions = filters.map(
+      (column) => `${given(column)} is ${used.includes(column) ? 'not null' : 'null'} and `,
+    );
     return `(select ${names} from ${table}
-          where ${isUsed.join('')}${range(used, used.map(given), 'wanted.after')} limit wanted."limit")`;
+          where ${conditions.join('')}${range(used, used.map(given), 'wanted.after')} limit wanted."limit")`;
   });
   const row = `select ${columns.map(({ text }) => text).join(', ')} from ${table}`;
   // The lock makes rows visible in the order of their ids, so a reader that has passed id 7 never misses a later 6.

@@ -14,7 +14,7 @@ import {
 /** Maximum size of an operation. */
 export interface OperationLimits {
   /** Maximum number of fields when every fragment is expanded. The parser's own option bounds the text. */
-  maxTokens: number;
+  maxFields: number;
   maxDepth: number;
   maxAliases: number;
   maxRootFields: number;
@@ -22,7 +22,7 @@ export interface OperationLimits {
 }
 
 /** A validation rule that rejects operations beyond the limits. The errors have a `code` in their extensions. */
-export function operationLimits({ maxTokens, maxDepth, maxAliases, maxRootFields, maxDirectives }: OperationLimits) {
+export function operationLimits({ maxFields, maxDepth, maxAliases, maxRootFields, maxDirectives }: OperationLimits) {
   return (context: ValidationContext): ASTVisitor => ({
     OperationDefinition(node) {
       const size = sizeOf(node.selectionSet, context.getFragment.bind(context));
@@ -33,7 +33,7 @@ export function operationLimits({ maxTokens, maxDepth, maxAliases, maxRootFields
       };
       // A field is at least one token. Compilation expands every field, so fragments that double each other would never
       // finish.
-      refuse('TOO_MANY_TOKENS', ', its fragments written out, has too many fields', size.fields, maxTokens);
+      refuse('TOO_MANY_TOKENS', ', its fragments written out, has too many fields', size.fields, maxFields);
       refuse('QUERY_TOO_DEEP', ' is nested too deeply', size.depth, maxDepth);
       refuse('TOO_MANY_ALIASES', ' has too many aliases', size.aliases, maxAliases);
       refuse('TOO_MANY_ROOT_FIELDS', ' has too many root fields', size.rootFields, maxRootFields);

@@ -35,7 +35,7 @@ for (const name of ['edges', 'nodes']) {
 }
 assertCosts(schema);
 
-const limits = { maxTokens: 20, maxDepth: 4, maxAliases: 2, maxRootFields: 3, maxDirectives: 2 };
+const limits = { maxFields: 20, maxDepth: 4, maxAliases: 2, maxRootFields: 3, maxDirectives: 2 };
 const codes = (text: string) => {
   const rules = [unconditionalSubscriptions, ...specifiedRules, operationLimits(limits)];
   return validate(schema, parse(text), rules).map(({ extensions, message }) => extensions.code ?? message);

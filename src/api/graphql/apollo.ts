@@ -56,7 +56,7 @@ export class Apollo extends ApolloServer<ApolloContext> {
       parseOptions: { maxTokens: limits.maxTokens },
       executionOptions,
       validationRules: [
-        operationLimits(limits),
+        operationLimits({ ...limits, maxFields: limits.maxTokens }),
         unconditionalSubscriptions,
         ...(introspection ? [] : [NoSchemaIntrospectionCustomRule]),
       ],

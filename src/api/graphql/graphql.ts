@@ -8,7 +8,7 @@ import { toLoggedFailure } from '../http/failures.ts';
 import { STATUS_CODES } from '../http/malformed.ts';
 import { acceptedTypes, acceptOf, isRead, varyBy } from '../http/negotiation.ts';
 import { parseJson } from '../http/routes.ts';
-import { sendPage } from '../pages/html.ts';
+import { sendHtml } from '../pages/html.ts';
 import { sendStream } from '../subscriptions/subscriptions.ts';
 import { Apollo } from './apollo.ts';
 import { toFormatted } from './format-error.ts';
@@ -51,7 +51,7 @@ export async function graphQL(app: FastifyInstance, options: GraphQLOptions): Pr
       // The response is the page or data, in one of two media types.
       if (request.method !== 'POST') varyBy(reply, 'Accept');
       // Without a caller, only a browser's navigation gets here; it never reaches Apollo Server.
-      if (!request.caller && page) return sendPage(reply, page);
+      if (!request.caller && page) return sendHtml(reply, page);
       const accepted = acceptedIn(request);
       if (!accepted.mediaType) throw new StoreError('NOT_ACCEPTABLE', notAcceptable);
       const context = { call: request.call, request, reply, accepted };

@@ -24,7 +24,7 @@ type Finish = (outcome: Outcome) => Outcome;
  * Apollo's hooks cost as much as a small operation.
  */
 export class Operations {
-  readonly #accepted = documentCache();
+  readonly #documents = documentCache();
   readonly #prepared = new WeakMap<OperationDefinitionNode, Operation>();
 
   constructor(
@@ -44,12 +44,12 @@ export class Operations {
   async #find(parameters: RequestParameters, context: GraphQLContext): Promise<Operation | Outcome> {
     const { query, operationName, extensions } = parameters;
     const text = extensions?.persistedQuery === undefined ? query : undefined;
-    let accepted = text && this.#accepted.get(text);
+    let accepted = text && this.#documents.get(text);
     if (!accepted) {
       const { source, document, outcome } = await this.apollo.run(parameters, context);
       if (outcome.failures || !source || !document) return outcome;
-      accepted = this.#accepted.get(source) ?? document;
-      this.#accepted.set(source, accepted);
+      accepted = this.#documents.get(source) ?? document;
+      this.#documents.set(source, accepted);
     }
     try {
       return this.#operation(accepted, operationName);

@@ -161,10 +161,10 @@ function dropUnvalidatedInput({ url, method, schema, config }: RouteOptions): Pi
   return {
     preValidation(request, _reply, done) {
       // A client that sends a version in a body expects it to be compared.
-      const isUnread = request.method === 'DELETE' && !schema?.body && request.body != null;
+      const hasUnwantedBody = request.method === 'DELETE' && !schema?.body && request.body != null;
       if (!schema?.querystring) request.query = {};
       if (!schema?.body) request.body = undefined;
-      done(isUnread ? new StoreError('BAD_USER_INPUT', 'This operation takes no body.') : undefined);
+      done(hasUnwantedBody ? new StoreError('BAD_USER_INPUT', 'This operation takes no body.') : undefined);
     },
   };
 }

@@ -78,7 +78,7 @@ export function serveFiles(app: FastifyInstance, prefix: string, folder: string,
   }
 }
 
-export function sendPage(reply: FastifyReply, { html, policy }: Page): FastifyReply {
+export function sendHtml(reply: FastifyReply, { html, policy }: Page): FastifyReply {
   return reply.headers(pageHeaders(policy)).type(`${types['.html']}`).send(html);
 }
 

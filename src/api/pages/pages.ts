@@ -7,7 +7,7 @@ import { type GraphQLSchema, printSchema } from 'graphql';
 import { type Config, releasedVersion, root } from '../../config/config.ts';
 import { prefersHtml, varyBy } from '../http/negotiation.ts';
 import { origin } from '../http/server.ts';
-import { asset, fill, policyOf, publicRoute, sendPage, serveFile, serveFiles, servePage, styleOf } from './html.ts';
+import { asset, fill, policyOf, publicRoute, sendHtml, serveFile, serveFiles, servePage, styleOf } from './html.ts';
 
 export interface PagesOptions extends Pick<Config['graphql'], 'introspection' | 'explorer'> {
   /** The name of the service, and a sentence about it. */
@@ -116,7 +116,7 @@ function serveFrontPage(app: FastifyInstance, { info, explorer }: PagesOptions):
   app.get('/', publicRoute, async (request, reply) => {
     const address = origin(request);
     varyBy(reply, 'Accept');
-    if (prefersHtml(request)) return sendPage(reply, { html: fill(page, { address: escaped(address) }), policy });
+    if (prefersHtml(request)) return sendHtml(reply, { html: fill(page, { address: escaped(address) }), policy });
     const addresses = served.flatMap(([, shown]) => shown.map(([name, path]) => [name, address + path]));
     return { ...about, links: Object.fromEntries(addresses) };
   });
@@ -136,7 +136,7 @@ function errorPage(): FastifyInstance['errorPage'] {
       status === 401
         ? { title: 'An API key is needed', message: 'Without a valid API key, nothing is shown at this address.' }
         : { title: 'Not found', message: escaped(message) };
-    return sendPage(reply, { html: fill(html, { ...shown, home: escaped(origin(request)) }), policy });
+    return sendHtml(reply, { html: fill(html, { ...shown, home: escaped(origin(request)) }), policy });
   };
 }
 
