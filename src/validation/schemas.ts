@@ -1,7 +1,6 @@
 import { type Static, type TProperties, type TSchema, Type } from 'typebox';
 import { type Int64, int64 } from './int64.ts';
-import type { MemberSchema } from './rules.ts';
-import type { Input } from './validator.ts';
+import type { Input, MemberSchema } from './validator.ts';
 
 /** int64 on the wire: a JSON integer, exact to the last digit. */
 export function int64Schema(options: { description: string; examples?: number[] }) {

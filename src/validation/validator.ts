@@ -1,7 +1,8 @@
 import { InexactNumber } from '@animal-store/exact-json';
 import type { Static, TObject, TSchema } from 'typebox';
+import Format from 'typebox/format';
 import { StoreError } from '../errors.ts';
-import { ruleOf } from './rules.ts';
+import { int64, int64From, int64FromText } from './int64.ts';
 
 // A TypeBox schema describes each input once: OpenAPI shows it, `validator` validates by it, and TypeScript derives its
 // type from it. A schema with parts that cannot be validated is rejected at start.
@@ -45,9 +46,7 @@ export function validator<Schema extends TObject>(schema: Schema, { isLenient = 
     );
   }
   return (input: unknown): Validated<Static<Schema>> => {
-    if (!isRecord(input)) {
-      throw new StoreError('BAD_USER_INPUT', 'The body must be a JSON object.');
-    }
+    if (!isRecord(input)) throw new StoreError('BAD_USER_INPUT', 'The body must be a JSON object.');
     const unknown = isClosed ? Object.keys(input).filter((name) => !Object.hasOwn(schema.properties, name)) : [];
     const faults = unknown.map((name) => `${name} cannot be changed`);
     const output: Record<string, unknown> = {};
@@ -84,3 +83,170 @@ function butNot(value: unknown, expected: string | undefined): string {
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
+
+/** The validation of one member of an input. */
+interface Rule {
+  /** The type of valid values, in JSON Schema's words. */
+  readonly type?: string | undefined;
+  /** @returns the value for the service; undefined when the given value is invalid. */
+  read(value: unknown): unknown;
+  /** Describes valid values, for the error about an invalid one. */
+  describe(value: unknown): string;
+  /** How many characters a text may have. */
+  readonly maxLength?: number | undefined;
+}
+
+/** The JSON Schema of a member. */
+export interface MemberSchema extends Omit<TSchema, 'type'>, Partial<Record<keyof typeof conditions, number>> {
+  $id?: string;
+  $ref?: string;
+  type?: string;
+  format?: string;
+  enum?: string[];
+  minLength?: number;
+  maxLength?: number;
+  pattern?: string;
+  allOf?: TSchema[];
+  anyOf?: TSchema[];
+  nullable?: boolean;
+}
+
+const annotations = ['$id', 'type', 'title', 'description', 'default', 'examples', 'deprecated'];
+/** The keywords of numbers: their words, and what holds for a value. */
+const conditions = {
+  minimum: ['at least', (value: number, bound: number) => value >= bound],
+  maximum: ['at most', (value: number, bound: number) => value <= bound],
+  exclusiveMinimum: ['greater than', (value: number, bound: number) => value > bound],
+  exclusiveMaximum: ['less than', (value: number, bound: number) => value < bound],
+  multipleOf: ['a multiple of', (value: number, bound: number) => Number.isInteger(value / bound)],
+} as const;
+const ofNumbers = Object.keys(conditions) as Array<keyof typeof conditions>;
+
+/** @throws Error for a schema with an unsupported keyword or without a bound */
+function ruleOf(schema: TSchema, isLenient: boolean): Rule {
+  const { nullable, ...member } = schema as MemberSchema;
+  if (nullable) return orNull(ruleOf(member, isLenient));
+  const { rule, keywords } = kindOf(member, isLenient) ?? {};
+  const unchecked = Object.keys(member).filter((name) => ![...annotations, ...(keywords ?? [])].includes(name));
+  if (rule && unchecked.length === 0) return { type: member.type, ...rule };
+  const what = rule ? `${unchecked.join(' and ')} of ` : '';
+  throw new Error(
+    `No rule checks ${what}${JSON.stringify(schema)}: bound it, or give it a rule in validation/validator.ts.`,
+  );
+}
+
+/** The rule for a member, and the keywords that it checks. */
+function kindOf(member: MemberSchema, isLenient: boolean): { rule: Rule; keywords: string[] } | undefined {
+  const { type, format, enum: values, maxLength, allOf, anyOf } = member;
+  const [first, second] = anyOf ?? [];
+  if (first && (second as MemberSchema | undefined)?.type === 'null' && anyOf?.length === 2) {
+    return { rule: orNull(ruleOf(first, isLenient)), keywords: ['anyOf'] };
+  }
+  if (allOf?.length === 1) return { rule: ruleOf(allOf[0] as TSchema, isLenient), keywords: ['allOf'] };
+  if (values) return { rule: oneOf(values), keywords: ['enum'] };
+  if (type === 'string' && format === 'date-time') return { rule: dateTime, keywords: ['format'] };
+  if (type === 'string' && maxLength !== undefined && (!format || Format.Has(format))) {
+    return { rule: text({ ...member, maxLength }), keywords: ['minLength', 'maxLength', 'pattern', 'format'] };
+  }
+  if (type === 'boolean') return { rule: trueOrFalse(isLenient), keywords: [] };
+  if (type === 'number') return { rule: finite(member, isLenient), keywords: ofNumbers };
+  const least = member.minimum ?? (member.exclusiveMinimum !== undefined ? member.exclusiveMinimum + 1 : undefined);
+  const greatest = member.maximum ?? (member.exclusiveMaximum !== undefined ? member.exclusiveMaximum - 1 : undefined);
+  const isBounded = format === 'int64' || (!format && least !== undefined && greatest !== undefined);
+  if (type !== 'integer' || !isBounded) return undefined;
+  const range = { min: BigInt(least ?? int64.min), max: BigInt(greatest ?? int64.max) };
+  return { rule: integer(range, BigInt(member.multipleOf ?? 1), isLenient), keywords: ['format', ...ofNumbers] };
+}
+
+function orNull(rule: Rule): Rule {
+  return {
+    ...rule,
+    read: (value) => (value === null ? null : rule.read(value)),
+    describe: (value) => `${rule.describe(value)}, or null`,
+  };
+}
+
+function trueOrFalse(isLenient: boolean): Rule {
+  return {
+    describe: () => 'true or false',
+    read(value) {
+      if (isLenient && (value === 'true' || value === 'false')) return value === 'true';
+      return typeof value === 'boolean' ? value : undefined;
+    },
+  };
+}
+
+function oneOf(values: string[]): Rule {
+  const lower = values.map((value) => value.toLowerCase());
+  const isNear = (value: unknown) => typeof value === 'string' && lower.includes(value.trim().toLowerCase());
+  return {
+    read: (value) => (values.includes(value as string) ? value : undefined),
+    describe: (value) => `one of ${values.join(', ')}${isNear(value) ? ', spelled exactly so' : ''}`,
+  };
+}
+
+function integer({ min, max }: { min: bigint; max: bigint }, step: bigint, isLenient: boolean): Rule {
+  const words = `an integer between ${min} and ${max}${step === 1n ? '' : `, a multiple of ${step}`}`;
+  // A text such as `5.0` or `+5` names an integer, which may be within the bounds.
+  const isNear = (value: unknown) =>
+    typeof value === 'string' && !/^(?:0|-?[1-9]\d*)$/.test(value) && Number(value) % 1 === 0;
+  return {
+    describe: (value) => `${words}${isLenient && isNear(value) ? ', in plain digits' : ''}`,
+    read(value) {
+      const integer = isLenient && typeof value === 'string' ? int64FromText(value) : int64From(value);
+      if (integer === undefined || integer < min || integer > max) return undefined;
+      return step === 1n || BigInt(integer) % step === 0n ? integer : undefined;
+    },
+  };
+}
+
+function finite(bounds: MemberSchema, isLenient: boolean): Rule {
+  const given = ofNumbers.filter((name) => bounds[name] !== undefined);
+  const words = ['a number', ...given.map((name) => `${conditions[name][0]} ${bounds[name]}`)].join(', ');
+  return {
+    describe: () => words,
+    read(value) {
+      const isDigits = isLenient && typeof value === 'string' && /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(value);
+      const number = isDigits || typeof value === 'bigint' ? Number(value) : value;
+      if (typeof number !== 'number' || !Number.isFinite(number)) return undefined;
+      return given.every((name) => conditions[name][1](number, bounds[name] as number)) ? number : undefined;
+    },
+  };
+}
+
+// PostgreSQL's text cannot store U+0000, and a lone surrogate is not a character.
+function text({ minLength = 0, maxLength, pattern, format }: MemberSchema & { maxLength: number }): Rule {
+  const expression = pattern === undefined ? undefined : new RegExp(pattern, 'u');
+  const range = minLength > 0 ? `${minLength} to` : 'at most';
+  const faultOf = (value: unknown): string | undefined => {
+    if (typeof value !== 'string') return 'a string';
+    if (value.includes('\u0000') || !value.isWellFormed()) return 'free of U+0000 and of lone surrogates';
+    // JSON Schema counts code points. Each is one or two code units of a JavaScript string.
+    const length = value.length > 2 * maxLength ? value.length : [...value].length;
+    if (length < minLength || length > maxLength) return `${range} ${maxLength} characters long`;
+    if (expression && !expression.test(value)) return `a text that matches ${pattern}`;
+    return format && !Format.Test(format, value) ? `a text in the format ${format}` : undefined;
+  };
+  return {
+    maxLength,
+    read: (value) => (faultOf(value) === undefined ? value : undefined),
+    describe: (value) => `${faultOf(value)}`,
+  };
+}
+
+const rfc3339 = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i;
+const years = { first: Date.parse('0001-01-01T00:00:00Z'), last: Date.parse('9999-12-31T23:59:59.999Z') };
+
+/** Parses RFC 3339, section 5.6, to a Date of the years 1 to 9999. */
+const dateTime: Rule = {
+  describe: (value) =>
+    `a${typeof value === 'string' && rfc3339.test(value) ? 'n existing' : ''} date and time like 2030-12-05T00:00:00Z`,
+  read(value) {
+    const [text = '', clock = ''] = (typeof value === 'string' && rfc3339.exec(value)) || [];
+    const date = new Date(text);
+    if (!(date.getTime() >= years.first && date.getTime() <= years.last)) return undefined;
+    // Date reads 30 February as 1 March, and 24:00 as the next day.
+    const isReal = new Date(`${clock}Z`).toJSON()?.slice(0, 19) === clock.toUpperCase();
+    return isReal ? date : undefined;
+  },
+};
