@@ -4,7 +4,7 @@ import type { TObject } from 'typebox';
 import { StoreError } from '../errors.ts';
 import { mostItems } from '../validation/page.ts';
 import { windowSeconds } from './limits/limiter.ts';
-import type { Quota, QuotaState, ReturnUnusedUnits } from './limits/quota.ts';
+import type { Quota, QuotaState } from './limits/quota.ts';
 
 /**
  * `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-11). `qu` allows registered units only, and
@@ -25,7 +25,7 @@ function rateLimitHeaders({ limit, remaining, reset }: QuotaState): Record<strin
 export class Meter {
   /** The quota after the last operation; undefined before the first. */
   state: QuotaState | undefined;
-  /** Set when an operation was rejected. */
+  /** Set when an operation was rejected. Without it a response keeps its own status. */
   refusal: StoreError | undefined;
   #turn: Promise<unknown> = Promise.resolve();
   #release: (() => Promise<void>) | undefined;
@@ -72,11 +72,6 @@ export class Meter {
     this.#release = undefined;
   }
 
-  /** Lets a response keep its own status, although an operation was refused. */
-  withdrawRefusal(): void {
-    this.refusal = undefined;
-  }
-
   /** Charges units directly. @throws StoreError TOO_MANY_REQUESTS */
   async take(units: number): Promise<void> {
     const returnUnusedUnits = await this.#take(units);
@@ -91,7 +86,7 @@ export class Meter {
     };
   }
 
-  async #take(units: number): Promise<ReturnUnusedUnits> {
+  async #take(units: number) {
     const taken = await this.quota.take(this.keyId, units);
     if (taken.returnUnusedUnits) {
       this.state = taken.state;

@@ -18,19 +18,17 @@ export function shared<Item>(items: Item[]): readonly Item[] {
  * Serialises items. Shared items are serialised once per serialiser, however many requests share them.
  *
  * @param serialiser identifies `serialise`, which must be deterministic
- * @param context passed on to `serialise`
  */
-export function serialiseOnce<Item, Context, Result>(
+export function serialiseOnce<Item, Result>(
   items: readonly Item[],
   serialiser: unknown,
-  context: Context,
-  serialise: (items: readonly Item[], context: Context) => Result,
+  serialise: (items: readonly Item[]) => Result,
 ): Result {
-  if (!(serialisations in items)) return serialise(items, context);
+  if (!(serialisations in items)) return serialise(items);
   const kept = items as SharedItems;
   const found = kept[serialisations]?.find((one) => one.serialiser === serialiser);
   if (found) return found.result as Result;
-  const result = serialise(items, context);
+  const result = serialise(items);
   kept[serialisations] = [{ serialiser, result }, ...(kept[serialisations] ?? [])].slice(0, maxKept);
   return result;
 }

@@ -4,28 +4,11 @@ import { accessSync, constants, lstatSync, mkdirSync, realpathSync, statfsSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { assertInUse, fullDisk, lockFileWithin, type Release, retire } from './lock.ts';
+import { assertInUse, fullDisk, lockFileWithin, retire } from './lock.ts';
 import type { Role, WorkerData } from './postgres.worker.ts';
 
 /** An open embedded PostgreSQL. */
-export interface EmbeddedPostgres {
-  /** The folder of the Unix socket, as `host` for libpq and pg. */
-  host: string;
-  port: number;
-  user: 'postgres';
-  database: 'postgres';
-  /** False while another process owns it, and this process is connected to that one. */
-  readonly isOwner: boolean;
-  /** Resolves when this process owns it: immediately, or after the other process has ended. */
-  owned: Promise<void>;
-  /** Excludes other processes on the same folder. @returns a function that readmits them; undefined after a timeout */
-  exclude(milliseconds: number): Promise<Release | undefined>;
-  /** Marks it as moved, so that it is not opened again. @param message names the new location */
-  retire(message: string): void;
-  close(): Promise<void>;
-  /** Stops it from keeping the process alive. */
-  closeAtEnd(): void;
-}
+export type EmbeddedPostgres = Awaited<ReturnType<typeof openEmbeddedPostgres>>;
 
 export interface EmbeddedOptions {
   /** Called when the store's thread dies. The store is unusable afterwards. */
@@ -53,7 +36,7 @@ const longestSocketPath = 107;
  *
  * @throws Error with a readable message when the folder cannot be used, or is in use and should be exclusive.
  */
-export async function openEmbeddedPostgres(dataDir: string, options: EmbeddedOptions = {}): Promise<EmbeddedPostgres> {
+export async function openEmbeddedPostgres(dataDir: string, options: EmbeddedOptions = {}) {
   const { onLost, ...others } = options;
   const folder = usableFolder(dataDir);
   if (!others.evenRetired) assertInUse(folder);
@@ -87,17 +70,23 @@ export async function openEmbeddedPostgres(dataDir: string, options: EmbeddedOpt
   }
   worker.on('error', (error) => onLost?.(new Error(reasonOf(error, folder), { cause: error })));
   return {
+    /** The folder of the Unix socket, as `host` for libpq and pg. */
     host,
     port,
     user: 'postgres',
     database: 'postgres',
+    /** False while another process owns it, and this process is connected to that one. */
     get isOwner() {
       return isOwner;
     },
+    /** Resolves when this process owns it: immediately, or after the other process has ended. */
     owned,
-    exclude: (milliseconds) => lockFileWithin(join(folder, 'migration.lock'), milliseconds),
-    retire: (message) => retire(folder, message),
+    /** Excludes other processes on the same folder. @returns a function that readmits them; undefined after a timeout */
+    exclude: (milliseconds: number) => lockFileWithin(join(folder, 'migration.lock'), milliseconds),
+    /** Marks it as moved, so that it is not opened again. @param message names the new location */
+    retire: (message: string) => retire(folder, message),
     close,
+    /** Stops it from keeping the process alive. */
     closeAtEnd() {
       worker.unref();
       process.once('beforeExit', () => void close());

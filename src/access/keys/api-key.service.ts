@@ -20,11 +20,6 @@ export interface IssuedKey extends Pick<ApiKey, 'id' | 'name' | 'scope'> {
   expiresAt: Date | null;
 }
 
-/** A key with a new secret, and the expiry of the previous one. */
-interface RotatedKey extends IssuedKey {
-  previousExpiresAt: Date | null;
-}
-
 /** Identifies the user who changes keys, according to the operating system. */
 type Actor = Pick<KeyEvent, 'user' | 'sudoUser' | 'host' | 'command'>;
 
@@ -80,7 +75,7 @@ export class ApiKeyService {
    * @param overlap how long (ms) the current secret stays valid; an older one becomes invalid immediately
    * @throws StoreError NOT_FOUND, or BAD_USER_INPUT for a key that is revoked or has expired
    */
-  async rotate(id: number, overlap: number): Promise<RotatedKey> {
+  async rotate(id: number, overlap: number): Promise<IssuedKey & { previousExpiresAt: Date | null }> {
     const secret = createSecret();
     const { name, scope, expiresAt, previousExpiresAt } = await this.#change(id, (key) => {
       if (key.hint.startsWith(subjectPrefix)) {

@@ -92,7 +92,7 @@ export class Authenticator {
     const hash = hashSecret(secret);
     const name = hash === this.#bootstrapHash ? `${hash} ${address}` : hash;
     const known = this.#known.get(name);
-    if (known && performance.now() < known.staleAt) return callerOf(known);
+    if (known && performance.now() < known.staleAt) return Date.now() < known.validUntil ? known.caller : null;
     if (known?.caller) return this.#select(secret, hash, call);
     // With a bootstrap key, any text that is long enough may be a guess at it, so it counts as a wrong key.
     const isShaped = isSecret(secret) || this.isToken(secret);
@@ -153,10 +153,6 @@ export class Authenticator {
     this.#known.set(hash, { caller: null, validUntil: 0, staleAt: performance.now() + rejectedFor });
     return null;
   }
-}
-
-function callerOf({ caller, validUntil }: KnownKey): Caller | null {
-  return Date.now() < validUntil ? caller : null;
 }
 
 const touchKeys: Statement = {

@@ -1,20 +1,13 @@
 import { hash } from 'node:crypto';
 import type { JWK, JWTVerifyResult } from 'jose';
 import { LRUCache } from 'lru-cache';
+import type { Config } from '../../config/config.ts';
 import { StoreError } from '../../errors.ts';
 import type { KeyScope } from './api-key.entity.ts';
 import { subjectPrefix } from './secret.ts';
 
-export interface TokenOptions {
-  /** The provider's address, exactly as in `iss` of its tokens. */
-  issuer: string;
-  /** The address of its keys; by discovery when absent. */
-  jwksUrl?: string | undefined;
-  /** What `aud` must name. */
-  audience: string;
-  /** The provider's scopes and ours: `pets:read=read,pets:write=write`. */
-  scopes: string;
-}
+/** `scopes` are the provider's and ours: `pets:read=read,pets:write=write`. */
+export type TokenOptions = NonNullable<Config['tokens']>;
 
 /** A person or a program that the identity provider knows, according to a verified token. */
 export interface Subject {

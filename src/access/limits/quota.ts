@@ -9,23 +9,6 @@ export interface QuotaState {
   reset: number;
 }
 
-/** Returns unused units, or charges more if negative. @returns the remaining quota, if it has changed */
-export type ReturnUnusedUnits = (unused: number) => Promise<QuotaState | undefined>;
-
-/** The units were charged. */
-interface Granted {
-  state: QuotaState;
-  returnUnusedUnits: ReturnUnusedUnits;
-}
-
-/** Nothing was charged. */
-interface Refused {
-  state: QuotaState;
-  returnUnusedUnits?: undefined;
-  /** False when operations in progress have reserved the rest, and may return it. */
-  isUsedUp: boolean;
-}
-
 /** Limits the units that a client may spend per minute. */
 export class Quota {
   readonly #limiter: Limiter;
@@ -46,15 +29,17 @@ export class Quota {
   }
 
   /** Charges the maximum cost of an operation. While a unit is left, one operation may overdraw the quota. */
-  async take(client: number, units: number): Promise<Granted | Refused> {
+  async take(client: number, units: number) {
     const used = await this.#limiter.penalty(client, units);
     const endOfWindow = performance.now() + used.msBeforeNext;
     const taken = this.#taken.get(client) ?? 0;
     if (used.consumedPoints - units >= this.perMinute) {
       const state = await this.#giveBack(client, units);
+      // Otherwise operations in progress have reserved the rest, and may return it.
       return { state, isUsedUp: used.consumedPoints - units - taken >= this.perMinute };
     }
     this.#taken.set(client, taken + units);
+    /** Charges more if `unused` is negative. @returns the remaining quota, if it has changed */
     const returnUnusedUnits = async (unused: number) => {
       const left = (this.#taken.get(client) ?? 0) - units;
       if (left > 0) this.#taken.set(client, left);

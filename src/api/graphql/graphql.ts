@@ -96,7 +96,7 @@ function sendOutcome(outcome: Outcome, { request, reply, call, accepted }: Graph
   // The quota's 429 would cause a retry, and may not be the status of a response with data. The field's error contains
   // its waiting time.
   const isPartial = data != null && mediaType === mediaTypes.response;
-  if (!canRetry || isPartial) request.meter?.withdrawRefusal();
+  if (request.meter && (!canRetry || isPartial)) request.meter.refusal = undefined;
   const result = { errors: outcome.errors, data, extensions };
   if (accepted.prefersEvents && status < 400 && !request.meter?.refusal) return sendFramed(reply, result);
   for (const [name, value] of headers) reply.header(name, value);

@@ -86,14 +86,6 @@ class PageInfo {
   readonly endCursor!: string | null;
 }
 
-/** A page of a connection, for any type of node. */
-interface Connection {
-  edges: Array<{ cursor: string; node: unknown }>;
-  nodes: readonly unknown[];
-  pageInfo: PageInfo;
-  total: () => Promise<Total>;
-}
-
 /**
  * Creates the types of a connection from the type of its nodes.
  *
@@ -125,12 +117,12 @@ export function connectionOf(Node: ClassType, name: string, nouns: string): Clas
       description: `How many ${nouns} there are on all pages: exact up to ${maxExactTotal}, an estimate beyond.`,
       complexity: totalCost,
     })
-    async totalCount(@Root() { total }: Connection): Promise<number> {
+    async totalCount(@Root() { total }: ReturnType<typeof toConnection>): Promise<number> {
       return Math.min((await total()).count, greatestInt);
     }
 
     @Field(() => Boolean, { description: '`totalCount` is not an estimate.', complexity: totalCost })
-    async isTotalCountExact(@Root() { total }: Connection): Promise<boolean> {
+    async isTotalCountExact(@Root() { total }: ReturnType<typeof toConnection>): Promise<boolean> {
       return (await total()).isExact;
     }
   }
@@ -142,7 +134,7 @@ export function connectionOf(Node: ClassType, name: string, nouns: string): Clas
 const greatestInt = 2 ** 31 - 1;
 
 /** A cursor is the id, like `after` in other lists. @param count called once if the client asks for the total */
-export function toConnection({ items, hasNext }: Page<{ id: Int64 }>, count: () => Promise<Total>): Connection {
+export function toConnection({ items, hasNext }: Page<{ id: Int64 }>, count: () => Promise<Total>) {
   const edges = items.map((node) => ({ cursor: `${node.id}`, node }));
   const [startCursor, endCursor] = [edges.at(0)?.cursor ?? null, edges.at(-1)?.cursor ?? null];
   const pageInfo = { hasNextPage: hasNext, hasPreviousPage: false, startCursor, endCursor };

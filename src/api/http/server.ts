@@ -139,20 +139,9 @@ export const badHost = 'The request must have one Host header: a name or address
 /** A name has at most 253 characters (RFC 1035 section 2.3.4). Parsing one of thousands takes milliseconds. */
 const host = /^(?:[\w.-]{0,253}|\[[\da-f:.]{2,45}\])(?::\d{0,5})?$/i;
 
-/** The last host that a URL can have. Nearly all requests name the same one, and parsing it costs a microsecond. */
-let usualHost: string | undefined;
-
 /** True for a name or address with an optional port. Rejects invalid addresses: 999.1.1.1, [::::]. */
 export function isHost(text: string): boolean {
-  if (text === usualHost) return true;
   return host.test(text) && (!/^[\d[]|\.\d/.test(text) || URL.canParse(`http://${text}`));
-}
-
-function isHostOfUrl(text: string): boolean {
-  if (text === usualHost) return true;
-  const isValid = isHost(text) && URL.canParse(`http://${text}`);
-  if (isValid) usualHost = text;
-  return isValid;
 }
 
 /**
@@ -163,7 +152,7 @@ function isHostOfUrl(text: string): boolean {
 export function origin(request: FastifyRequest): string {
   const { protocol, host, ips, headers } = request;
   const scheme = /^https?$/i.test(protocol) ? protocol : 'http';
-  const named = [host, headers.host ?? ''].find(isHostOfUrl);
+  const named = [host, headers.host ?? ''].find((text) => isHost(text) && URL.canParse(`http://${text}`));
   // `ips` has more than the socket's address only when Fastify trusts that address.
   const prefix = ips && ips.length > 1 ? headers['x-forwarded-prefix'] : undefined;
   const isPath = typeof prefix === 'string' && /^(?:\/[\w.~-]+)+$/.test(prefix);

@@ -21,15 +21,11 @@ export const anyServer = {
   variables: { base_url: { default: 'http://127.0.0.1:4000/v1', description: 'The address of the service' } },
 };
 
-export interface OpenApiOptions {
-  tags: Array<{ name: string; description: string }>;
-}
-
 /**
  * Collects the routes' schemas into OpenAPI: `/v1/openapi.json` (3.1) and `/v1/openapi-3.0.json`, which need no key and
  * name the address that was asked, because importers do not resolve `/v1`. Register it before the routes.
  */
-export const openApi = fastifyPlugin<OpenApiOptions>(
+export const openApi = fastifyPlugin<{ tags: Array<{ name: string; description: string }> }>(
   async (app: FastifyInstance, { tags }) => {
     await app.register(swagger, {
       openapi: {

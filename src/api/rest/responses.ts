@@ -38,7 +38,10 @@ export async function sendPage(
   if (page.hasNext && last) reply.header('link', `<${urlWith(request, 'after', last.id)}>; rel="next"`);
   // Each route has its own serializer, so requests share the JSON only if they share the response schema.
   const serializer = reply.getSerializationFunction('200', 'application/json') as Serializer;
-  const { json, tag } = serialiseOnce(page.items, serializer, serializer, serialized);
+  const { json, tag } = serialiseOnce(page.items, serializer, (items) => {
+    const json = serializer(items as never);
+    return { json, tag: contentTag(json) };
+  });
   reply.contentTag = page.hasNext ? `${tag}+` : tag;
   return reply.type('application/json; charset=utf-8').send(json);
 }
@@ -47,11 +50,6 @@ export async function sendPage(
 const asksForTotal = /(?:^|,)\s*count\s*=\s*(?:exact|"exact")\s*(?:[,;]|$)/i;
 
 type Serializer = (items: never) => string;
-
-function serialized(items: readonly unknown[], serializer: Serializer) {
-  const json = serializer(items as never);
-  return { json, tag: contentTag(json) };
-}
 
 /** The client's URL of this request, with one query parameter replaced. */
 function urlWith(request: FastifyRequest, parameter: string, value: Int64): string {

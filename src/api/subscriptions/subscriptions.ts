@@ -5,6 +5,7 @@ import { EventStream, silenceBeforeCut } from '@animal-store/graphql-http/event-
 import { type StreamFormat, streamHeaders } from '@animal-store/graphql-http/format';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
+import type { Config } from '../../config/config.ts';
 import { StoreError, serviceUnavailable } from '../../errors.ts';
 import type { ListEvent } from '../../records/live-list.ts';
 import { serialiseOnce } from '../../records/shared-items.ts';
@@ -18,15 +19,11 @@ declare module 'fastify' {
   }
 }
 
-export interface SubscriptionsOptions {
-  /** Maximum number of open subscriptions, in this process and per key. */
-  max: number;
-  perKey: number;
-  /** Maximum duration (ms) of a subscription. Then it is cut, and the client resumes, perhaps at another node. */
-  life: number;
+/** `max` counts the subscriptions of this process. */
+type SubscriptionsOptions = Config['subscriptions'] & {
   /** Checks the key of a request again. @throws StoreError UNAUTHENTICATED and others */
   authenticate(request: FastifyRequest): Promise<unknown>;
-}
+};
 
 /** A live list in the words of one of the APIs. */
 export interface Feed {
@@ -153,7 +150,7 @@ export class Subscriptions {
       // The client may have left while others took their turns.
       if (!this.#open.has(request)) return undefined;
       if (this.unsent.recount(0, 0) > 0 && this.#countUnsent() > 0) return undefined;
-      return sharedAs === undefined ? framesOf(items) : serialiseOnce(items, sharedAs, undefined, framesOf);
+      return sharedAs === undefined ? framesOf(items) : serialiseOnce(items, sharedAs, framesOf);
     });
     // A large frame is in its socket before the next one is made.
     if (isFlat) this.#turn = making.then(afterLargeFrames).catch(() => undefined);

@@ -61,7 +61,7 @@ test('shared items keep the results of the last documents only, because each may
     made += 1;
     return made;
   };
-  const once = (document: number) => serialiseOnce(items, document, undefined, serialise);
+  const once = (document: number) => serialiseOnce(items, document, serialise);
   expect([1, 2, 3, 4, 5, 5, 4, 1].map(once)).toEqual([1, 2, 3, 4, 5, 5, 4, 6]);
 });
 
