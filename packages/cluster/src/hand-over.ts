@@ -1,13 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import type { Worker } from 'node:cluster';
 
-interface Message {
-  cmd?: string;
-  act?: string;
-  seq?: number;
-  ack?: number;
-}
-
 /**
  * Passes connections that a worker had not accepted when it died to another worker. Node would leave them open forever:
  * lib/internal/cluster/round_robin_handle.js waits for the worker's reply. This code emits the missing reply, "not
@@ -18,20 +11,16 @@ interface Message {
 export function handOver({ process: child }: Worker, hasOther: () => boolean): void {
   const pending = new Map<number, { close(): void }>();
   const send = child.send.bind(child) as (...parameters: unknown[]) => boolean;
-  child.send = ((message: Message, handle?: unknown, ...others: unknown[]) => {
+  child.send = ((message: { act?: string; seq?: number }, handle?: unknown, ...others: unknown[]) => {
     if (message.act === 'newconn' && message.seq !== undefined) pending.set(message.seq, handle as { close(): void });
     return send(message, handle, ...others);
   }) as ChildProcess['send'];
-  child.on('internalMessage', ({ ack }: Message) => ack !== undefined && pending.delete(ack));
-  let isDisconnected = false;
-  child.once('disconnect', () => {
-    isDisconnected = true;
-  });
+  child.on('internalMessage', ({ ack }: { ack?: number }) => ack !== undefined && pending.delete(ack));
   // `close` follows the last message of the worker.
   child.once('close', () => {
     // Node omits `disconnect` while a handle is in transit (lib/internal/child_process.js, `_handleQueue`), and would
-    // keep sending connections to the dead worker.
-    if (!isDisconnected) child.emit('disconnect');
+    // keep sending connections to the dead worker. Node listens once, so a second `disconnect` does nothing.
+    child.emit('disconnect');
     for (const [ack, handle] of [...pending]) {
       if (hasOther()) child.emit('internalMessage', { cmd: 'NODE_CLUSTER', ack, accepted: false });
       else handle.close();

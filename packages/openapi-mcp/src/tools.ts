@@ -14,23 +14,7 @@ export interface Service {
 }
 
 /** An operation as a tool. Int64 is text in and out, because most assistants' `JSON.parse` would round it. */
-export interface Tool {
-  /** As `tools/list` shows it. */
-  definition: { name: string; [member: string]: unknown };
-  operation: Operation;
-  /**
-   * Carries out the operation as a request of the same caller, so that its scope, quota, checks, idempotency, log line
-   * and metrics are those of the operation. The request passes no network, and is served while the service shuts down.
-   */
-  call(args: Arguments, request: FastifyRequest): Promise<ToolResult>;
-}
-
-/** A result of `tools/call`. */
-interface ToolResult {
-  content: Array<{ type: 'text'; text: string }>;
-  structuredContent?: unknown;
-  isError?: boolean;
-}
+export type Tool = ReturnType<typeof toolOf>;
 
 interface Schema {
   type?: string | string[];
@@ -98,7 +82,7 @@ const next = { type: 'string', description: 'Pass this as `after` to get the nex
 /** Headers of the assistant's request that the operation gets, too. */
 const passedOn = /^(?:authorization|host|user-agent|traceparent|x-forwarded-\w+)$/;
 
-function toolOf(method: string, path: string, operation: Operation, service: Service): Tool {
+function toolOf(method: string, path: string, operation: Operation, service: Service) {
   const { refuse, describe, stringify } = service;
   const { operationId, description, summary = description, parameters = [], requestBody, responses } = operation;
   const given = parameters.filter((parameter) => parameter.in !== 'header');
@@ -143,7 +127,13 @@ function toolOf(method: string, path: string, operation: Operation, service: Ser
     };
   }
 
-  async function call(args: Arguments, request: FastifyRequest): Promise<ToolResult> {
+  /**
+   * Carries out the operation as a request of the same caller, so that its scope, quota, checks, idempotency, log line
+   * and metrics are those of the operation. The request passes no network, and is served while the service shuts down.
+   *
+   * @returns a result of `tools/call`
+   */
+  async function call(args: Arguments, request: FastifyRequest) {
     // The operation ignores unknown parameters. An assistant would take the unfiltered list for an answer.
     if (!Object.keys(args).every((name) => Object.hasOwn(properties, name))) {
       return invalid(`An argument is unknown; known are ${Object.keys(properties).join(', ')}.`);
@@ -168,6 +158,7 @@ function toolOf(method: string, path: string, operation: Operation, service: Ser
     return { content: [{ type: 'text', text: JSON.stringify(structuredContent) }], structuredContent };
   }
 
+  /** As `tools/list` shows it. */
   const definition = {
     name: operationId.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
     title: summary,
@@ -185,7 +176,7 @@ function toolOf(method: string, path: string, operation: Operation, service: Ser
   return { definition, operation, call };
 }
 
-function failure(text: string): ToolResult {
+function failure(text: string) {
   return { content: [{ type: 'text', text }], isError: true };
 }
 
