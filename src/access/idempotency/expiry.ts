@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { defineEntity, p } from '@mikro-orm/core';
 import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
@@ -71,22 +70,21 @@ const shortPause = 20;
 /** Removes expired keys while the service runs. Pauses have jitter, so that processes take turns. */
 export const idempotencyKeyExpiry = fastifyPlugin<ExpiryOptions>(
   async (app: FastifyInstance, { database, hours, pause = 60_000 }) => {
-    const closing = new AbortController();
-    const isOver = (milliseconds: number) =>
-      sleep(milliseconds * (0.5 + Math.random()), false, { signal: closing.signal, ref: false }).catch(() => true);
-    const run = async () => {
-      for (let next = pause; !(await isOver(next)); ) {
-        const isMore = await removeExpiredKeys(database, hours).catch((error) => {
-          logPostponed(app, error, 'expired idempotency keys are not removed yet');
-          return false;
-        });
-        next = isMore ? shortPause : pause;
-      }
+    let timer: NodeJS.Timeout | undefined;
+    let removal = Promise.resolve();
+    const removeAfter = (milliseconds: number) => {
+      timer = setTimeout(() => (removal = remove()), milliseconds * (0.5 + Math.random())).unref();
     };
-    const running = run();
+    const remove = async () => {
+      const isMore = await removeExpiredKeys(database, hours).catch((error) => {
+        logPostponed(app, error, 'expired idempotency keys are not removed yet');
+      });
+      removeAfter(isMore ? shortPause : pause);
+    };
+    removeAfter(pause);
     app.addHook('onClose', async () => {
-      closing.abort();
-      await running;
+      await removal;
+      clearTimeout(timer);
     });
   },
   { name: 'idempotency-key-expiry' },

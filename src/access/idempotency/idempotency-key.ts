@@ -2,7 +2,6 @@ import { hash } from 'node:crypto';
 import type { FastifyRequest, onSendHookHandler, preValidationHookHandler, RouteOptions } from 'fastify';
 import type { IdempotencyClaim } from '../../call-context.ts';
 import { StoreError } from '../../errors.ts';
-
 import { mayWrite } from '../keys/bearer.ts';
 
 declare module 'fastify' {
@@ -66,9 +65,8 @@ export function notIdempotent(): StoreError {
 }
 
 /** The error for a precondition: all entity tags here are weak, so none could match (RFC 9110, section 13.1.1). */
-function unmatched(): StoreError {
-  return new StoreError('BAD_USER_INPUT', 'If-Match is not supported: send the version that you have read.');
-}
+const unmatched = () =>
+  new StoreError('BAD_USER_INPUT', 'If-Match is not supported: send the version that you have read.');
 
 /** Reads the key for a repeatable route; other routes that write reject it, and `If-Match`. */
 export function idempotencyHooks({ method, url, schema, config }: RouteOptions): {

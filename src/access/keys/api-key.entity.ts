@@ -30,9 +30,6 @@ export class ApiKey extends apiKeyTable.class {}
 
 apiKeyTable.setClass(ApiKey);
 
-export const KeyChange = { issued: 'issued', rotated: 'rotated', revoked: 'revoked' } as const;
-export type KeyChange = (typeof KeyChange)[keyof typeof KeyChange];
-
 const keyEventTable = defineEntity({
   name: 'KeyEvent',
   tableName: 'key_event',
@@ -42,7 +39,7 @@ const keyEventTable = defineEntity({
     keyId: p.integer(),
     /** The first characters of the secret after the change. */
     hint: p.text(),
-    change: p.enum(Object.values(KeyChange)),
+    change: p.enum(['issued', 'rotated', 'revoked']),
     /** The user name; the user id when it has no name, for example in a container. */
     user: p.text().fieldName('os_user'),
     /** The user who ran sudo. Not trustworthy: `user` can set SUDO_USER. */

@@ -2,7 +2,7 @@ import { hostname, userInfo } from 'node:os';
 import { type EntityManager, LockMode } from '@mikro-orm/core';
 import type { Database } from '../../database/database.ts';
 import { StoreError } from '../../errors.ts';
-import { ApiKey, KeyChange, KeyEvent, KeyScope } from './api-key.entity.ts';
+import { ApiKey, KeyEvent, KeyScope } from './api-key.entity.ts';
 import { createSecret, hashSecret, hintOf, subjectPrefix } from './secret.ts';
 
 /** The properties of a new key. */
@@ -47,7 +47,7 @@ export class ApiKeyService {
     const id = await this.database.orm.em.fork().transactional(async (em) => {
       const key = em.create(ApiKey, { name, scope, expiresAt, hint: hintOf(secret), hash: hashSecret(secret) });
       await em.flush();
-      this.#record(em, key, KeyChange.issued);
+      this.#record(em, key, 'issued');
       return key.id;
     });
     return { id, name, scope, key: secret, expiresAt };
@@ -89,7 +89,7 @@ export class ApiKeyService {
       key.previousExpiresAt = overlap > 0 ? new Date(Date.now() + overlap) : null;
       key.hash = hashSecret(secret);
       key.hint = hintOf(secret);
-      return KeyChange.rotated;
+      return 'rotated';
     });
     return { id, name, scope, key: secret, expiresAt: expiresAt ?? null, previousExpiresAt: previousExpiresAt ?? null };
   }
@@ -99,12 +99,12 @@ export class ApiKeyService {
     return this.#change(id, (key) => {
       if (key.revokedAt) return undefined;
       key.revokedAt = new Date();
-      return KeyChange.revoked;
+      return 'revoked';
     });
   }
 
   /** @param change returns the change to record, if any */
-  async #change(id: number, change: (key: ApiKey) => KeyChange | undefined): Promise<ApiKey> {
+  async #change(id: number, change: (key: ApiKey) => KeyEvent['change'] | undefined): Promise<ApiKey> {
     return this.database.orm.em.fork().transactional(async (em) => {
       // Serialises concurrent rotations, so that each keeps the secret of the one before.
       const key = await em.findOne(ApiKey, { id }, { lockMode: LockMode.PESSIMISTIC_WRITE });
@@ -115,7 +115,7 @@ export class ApiKeyService {
     });
   }
 
-  #record(em: EntityManager, { id: keyId, hint }: ApiKey, change: KeyChange): void {
+  #record(em: EntityManager, { id: keyId, hint }: ApiKey, change: KeyEvent['change']): void {
     em.create(KeyEvent, { keyId, hint, change, ...this.actor });
   }
 }
