@@ -5,7 +5,7 @@ import Fastify, { type FastifyInstance } from 'fastify';
 import { DeprecationUsage } from './access/deprecations/usage.ts';
 import { idempotencyKeyExpiry } from './access/idempotency/expiry.ts';
 import { Authenticator } from './access/keys/authenticator.ts';
-import { authenticate, bearer, presentedHint } from './access/keys/bearer.ts';
+import { bearer, presentedHint } from './access/keys/bearer.ts';
 import { secretPrefix } from './access/keys/secret.ts';
 import { acceptTokens } from './access/keys/tokens.ts';
 import { FailureLimit } from './access/limits/failure-limit.ts';
@@ -83,7 +83,9 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { quotaPerMinute, redisUrl } = config.keys;
   const redis = quotaPerMinute && redisUrl ? await CountingInRedis.open(redisUrl, app.log) : undefined;
   app.addHook('onClose', async () => redis?.close());
-  const quota = quotaPerMinute ? new Quota(quotaPerMinute, redis ?? counting, 'animal-store:quota') : undefined;
+  const quota = quotaPerMinute
+    ? new Quota(quotaPerMinute, redis?.limiter ?? counting, 'animal-store:quota')
+    : undefined;
 
   // Shared by REST and GraphQL, in the order in which a request passes. Fastify checks the declared dependencies.
   await app.register(lifecycle, { timeout, observers: requestObservers });
@@ -95,10 +97,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(addresses);
   await app.register(meter, { quota });
   await app.register(caching, { compression: config.http.compression });
-  await app.register(subscriptions, {
-    ...config.subscriptions,
-    authenticate: (request) => authenticate(keys, request),
-  });
+  await app.register(subscriptions, { ...config.subscriptions, keys });
   await app.register(routeHooks, { usage, isMetered: quota !== undefined, describe: describeRoute });
   await app.register(flushing, { buffers: [keys.uses, usage.calls] });
   await app.register(idempotencyKeyExpiry, { database, hours: config.idempotencyHours });

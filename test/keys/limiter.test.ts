@@ -3,7 +3,7 @@ import { CountingInRedis, inMemory, type LimiterStore, secondsLeft } from '../..
 import { expect, test } from '../support/jest.ts';
 
 /** The service's tests have real workers and a real Redis (test/deep/keys); these tests need neither. */
-const limiterOf = (counting: LimiterStore) => counting.limiter({ points: 10, duration: 60, keyPrefix: 'test' });
+const limiterOf = (counting: LimiterStore) => counting({ points: 10, duration: 60, keyPrefix: 'test' });
 
 test('units are counted and given back by key', async () => {
   const limiter = limiterOf(inMemory);
@@ -26,7 +26,7 @@ test('while Redis does not respond, this process counts, and the log has one lin
     warn: (_: object, line: string) => lines.push(line),
   };
   const redis = await CountingInRedis.open(`redis://127.0.0.1:${port}`, log);
-  const limiter = limiterOf(redis);
+  const limiter = limiterOf(redis.limiter);
   expect((await limiter.penalty('a', 7)).consumedPoints).toBe(7);
   expect((await limiter.penalty('a', 7)).consumedPoints).toBe(14);
   expect(redis.isShared).toBe(false);

@@ -30,7 +30,7 @@ test('unused units of one minute are not returned to the next', async () => {
       return used(0);
     },
   };
-  const quota = new Quota(100, { limiter: () => limiter as never }, 'minutes');
+  const quota = new Quota(100, () => limiter as never, 'minutes');
   // The minute ends as the units are taken.
   const { returnUnusedUnits } = await quota.take(1, 50);
   await returnUnusedUnits?.(49);

@@ -14,8 +14,8 @@ export class FailureLimit {
   readonly #counted: Limiter;
 
   constructor(perMinute: number, counting: LimiterStore) {
-    this.#failures = counting.limiter({ points: perMinute, duration: windowSeconds, keyPrefix: 'failures' });
-    this.#counted = counting.limiter({ points: 1, duration: repetition, keyPrefix: 'counted-failures' });
+    this.#failures = counting({ points: perMinute, duration: windowSeconds, keyPrefix: 'failures' });
+    this.#counted = counting({ points: 1, duration: repetition, keyPrefix: 'counted-failures' });
   }
 
   /** @returns 0 when the address may try now */

@@ -19,41 +19,42 @@ export function secondsLeft({ msBeforeNext }: RateLimiterRes): number {
 /** Counts units by key and time window. */
 export type Limiter = Pick<RateLimiterAbstract, 'get' | 'penalty' | 'reward' | 'delete'>;
 
-/** Creates limiters that share a store. */
-export interface LimiterStore {
-  /** @param budget its `keyPrefix` separates limiters in one store */
-  limiter(budget: IRateLimiterOptions): Limiter;
-}
+/** Creates limiters that share a store, in which `keyPrefix` separates them. */
+export type LimiterStore = (budget: IRateLimiterOptions) => Limiter;
 
 /** Counts in this process, for a service without workers. */
-export const inMemory: LimiterStore = { limiter: (budget) => new RateLimiterMemory(budget) };
+export const inMemory: LimiterStore = (budget) => new RateLimiterMemory(budget);
 
 /** How long (ms) the parent or Redis may take to answer. */
 const timeout = 500;
 
 /** Counts in the parent for all workers, and in this worker while the parent does not answer. */
-export const inParent: LimiterStore = {
-  limiter: (budget) =>
-    withFallback(budget, new RateLimiterCluster({ ...budget, timeoutMs: timeout }), () => process.connected),
+export const inParent: LimiterStore = (budget) => {
+  const shared = new RateLimiterCluster({ ...budget, timeoutMs: timeout });
+  return withFallback(budget, shared, async (count) => (process.connected ? count() : Promise.reject()));
 };
 
-/** Uses a shared limiter, and one of this process while the shared one fails. */
-function withFallback(budget: IRateLimiterOptions, shared: Limiter, isUsable = () => true): Limiter {
+/** Uses a shared limiter, and one of this process when it fails. @param ask carries out a call of the shared one */
+function withFallback(
+  budget: IRateLimiterOptions,
+  shared: Limiter,
+  ask: <T>(count: () => Promise<T>) => Promise<T>,
+): Limiter {
   const own = new RateLimiterMemory(budget);
-  const ask = <T>(work: (limiter: Limiter) => Promise<T>): Promise<T> =>
-    isUsable() ? work(shared).catch(() => work(own)) : work(own);
+  const count = <T>(work: (limiter: Limiter) => Promise<T>): Promise<T> =>
+    ask(() => work(shared)).catch(() => work(own));
   return {
-    get: (key) => ask((limiter) => limiter.get(key)),
-    penalty: (key, points) => ask((limiter) => limiter.penalty(key, points)),
-    reward: (key, points) => ask((limiter) => limiter.reward(key, points)),
-    delete: (key) => ask((limiter) => limiter.delete(key)),
+    get: (key) => count((limiter) => limiter.get(key)),
+    penalty: (key, points) => count((limiter) => limiter.penalty(key, points)),
+    reward: (key, points) => count((limiter) => limiter.reward(key, points)),
+    delete: (key) => count((limiter) => limiter.delete(key)),
   };
 }
 
 type Log = Record<'info' | 'warn', (fields: object, message: string) => void>;
 
 /** Counts in Redis for all nodes, and in this process while Redis fails or returns invalid counts. */
-export class CountingInRedis implements LimiterStore {
+export class CountingInRedis {
   #isFailing = false;
 
   private constructor(
@@ -80,12 +81,12 @@ export class CountingInRedis implements LimiterStore {
     return new CountingInRedis(redis, log);
   }
 
-  limiter(budget: IRateLimiterOptions): Limiter {
-    const shared = new RateLimiterRedis({ ...budget, storeClient: this.redis });
-    const count = (name: 'penalty' | 'reward') => async (key: string | number, points?: number) => {
+  readonly limiter: LimiterStore = (budget) =>
+    withFallback(budget, new RateLimiterRedis({ ...budget, storeClient: this.redis }), async (count) => {
       try {
-        const used = await shared[name](key, points);
-        const counts = [used.consumedPoints, used.msBeforeNext];
+        const used = await count();
+        const { consumedPoints = 0, msBeforeNext = 0 } = (used ?? {}) as Partial<RateLimiterRes>;
+        const counts = [consumedPoints, msBeforeNext];
         if (!counts.every(Number.isSafeInteger)) throw new Error(`Redis returned invalid counts: ${counts}`);
         this.#recover();
         return used;
@@ -93,14 +94,7 @@ export class CountingInRedis implements LimiterStore {
         this.#fail(error);
         throw error;
       }
-    };
-    return withFallback(budget, {
-      get: (key) => shared.get(key),
-      penalty: count('penalty'),
-      reward: count('reward'),
-      delete: (key) => shared.delete(key),
     });
-  }
 
   /** False while each node counts for itself. */
   get isShared(): boolean {

@@ -25,7 +25,7 @@ export class Quota {
     counting: LimiterStore,
     keyPrefix: string,
   ) {
-    this.#limiter = counting.limiter({ points: perMinute, duration: windowSeconds, keyPrefix });
+    this.#limiter = counting({ points: perMinute, duration: windowSeconds, keyPrefix });
   }
 
   /** Charges the maximum cost of an operation. While a unit is left, one operation may overdraw the quota. */

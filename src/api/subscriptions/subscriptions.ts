@@ -5,6 +5,8 @@ import { EventStream, silenceBeforeCut } from '@animal-store/graphql-http/event-
 import { type StreamFormat, streamHeaders } from '@animal-store/graphql-http/format';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
+import type { Authenticator } from '../../access/keys/authenticator.ts';
+import { authenticate } from '../../access/keys/bearer.ts';
 import type { Config } from '../../config/config.ts';
 import { StoreError, serviceUnavailable } from '../../errors.ts';
 import type { ListEvent } from '../../records/live-list.ts';
@@ -20,10 +22,7 @@ declare module 'fastify' {
 }
 
 /** `max` counts the subscriptions of this process. */
-type SubscriptionsOptions = Config['subscriptions'] & {
-  /** Checks the key of a request again. @throws StoreError UNAUTHENTICATED and others */
-  authenticate(request: FastifyRequest): Promise<unknown>;
-};
+type SubscriptionsOptions = Config['subscriptions'] & { keys: Authenticator };
 
 /** A live list in the words of one of the APIs. */
 export interface Feed {
@@ -153,7 +152,8 @@ export class Subscriptions {
       return sharedAs === undefined ? framesOf(items) : serialiseOnce(items, sharedAs, framesOf);
     });
     // A large frame is in its socket before the next one is made.
-    if (isFlat) this.#turn = making.then(afterLargeFrames).catch(() => undefined);
+    const sent = (frames?: Buffer) => (frames && frames.length > largeBodyBytes ? nextTurn() : undefined);
+    if (isFlat) this.#turn = making.then(sent).catch(() => undefined);
     const frames = await making;
     this.unsent.recount(0, frames?.length ?? 0);
     this.#unsentBytes += frames?.length ?? 0;
@@ -202,7 +202,7 @@ export class Subscriptions {
     this.#checking.add(authorization);
     request.call.restart();
     try {
-      await this.options.authenticate(request);
+      await authenticate(this.options.keys, request);
     } catch (error) {
       const isRefused = error instanceof StoreError && error.code === 'UNAUTHENTICATED';
       const ofKey = this.#streams().filter(([{ headers }]) => isRefused && headers.authorization === authorization);
@@ -210,10 +210,6 @@ export class Subscriptions {
     }
     this.#checking.delete(authorization);
   }
-}
-
-async function afterLargeFrames(frames: Buffer | undefined): Promise<void> {
-  if (frames && frames.length > largeBodyBytes) await nextTurn();
 }
 
 /** Sends a stream; to HEAD only its headers, and it ends with the response. */
