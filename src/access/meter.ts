@@ -37,19 +37,16 @@ export class Meter {
     private readonly count: { readonly items: number },
   ) {}
 
-  /** Whether the request is charged as a whole, so that its operations need not charge themselves. */
-  get isReserved(): boolean {
-    return this.#release !== undefined;
-  }
-
   /**
-   * Runs an operation, which costs one unit plus one per item that it reads or writes.
+   * Runs an operation, which costs one unit plus one per item that it reads or writes, unless the whole request is
+   * charged.
    *
    * @param mayCost its maximum cost, charged in advance so that concurrent operations cannot spend the same units; the
    *   unused rest is returned
    * @throws StoreError TOO_MANY_REQUESTS
    */
   run<Result>(mayCost: number, operation: () => Promise<Result>): Promise<Result> {
+    if (this.#release) return operation();
     const result = this.#turn.then(async () => {
       const release = await this.#charge(mayCost);
       return operation().finally(release);

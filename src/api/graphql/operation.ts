@@ -5,7 +5,6 @@ import { fieldsIn, fragmentsOf } from '@animal-store/graphql-limits/limits';
 import type { ApolloServerPlugin } from '@apollo/server';
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify';
 import {
-  BREAK,
   type DocumentNode,
   type ExecutionResult,
   execute,
@@ -133,9 +132,7 @@ export function isSuitable({ document, type, node, hasDirectives }: Operation): 
   let isPlain = true;
   visit(document, {
     ObjectField({ value }) {
-      if (value.kind !== Kind.VARIABLE) return undefined;
-      isPlain = false;
-      return BREAK;
+      if (value.kind === Kind.VARIABLE) isPlain = false;
     },
   });
   return isPlain;

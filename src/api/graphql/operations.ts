@@ -1,15 +1,19 @@
 import type { RequestParameters } from '@animal-store/graphql-http/over-http';
-import type { Estimate } from '@animal-store/graphql-limits/cost';
+import { costOf, type Estimate } from '@animal-store/graphql-limits/cost';
 import {
   type DocumentNode,
+  defaultFieldResolver,
   type ExecutionResult,
   executeSync,
   GraphQLError,
+  type GraphQLSchema,
   getOperationAST,
   type OperationDefinitionNode,
 } from 'graphql';
 import { idempotencyKey } from '../../access/idempotency/idempotency-key.ts';
+import { forbidden, hasScope } from '../../access/keys/bearer.ts';
 import { StoreError } from '../../errors.ts';
+import { mostItems } from '../../validation/page.ts';
 import { type Apollo, type ApolloResult, type BeforeExecution, documentCache } from './apollo.ts';
 import { assertIdempotent } from './decorators.ts';
 import { formatError, logErrors } from './format-error.ts';
@@ -193,4 +197,24 @@ async function charge({ type }: Operation, estimate: Estimate, context: GraphQLC
   // Reserves one unit for each root field but the last, and for that one the rest of the cost.
   if (rootFields > 1) await meter?.take(rootFields - 1);
   await meter?.reserve(cost - fixed - (rootFields - 1));
+}
+
+/**
+ * Requires the scope `write` for mutations, and charges root fields their maximum cost before they run, when a quota is
+ * configured. Operations with costly nested fields are charged as a whole.
+ */
+export function guardRoots(schema: GraphQLSchema): void {
+  const mutations = schema.getMutationType();
+  for (const type of [schema.getQueryType(), mutations, schema.getSubscriptionType()]) {
+    for (const field of Object.values(type?.getFields() ?? {})) {
+      const { resolve = defaultFieldResolver } = field;
+      const cost = costOf(field, true, mostItems);
+      field.resolve = (root, args, context: GraphQLContext, info) => {
+        const { caller, meter } = context.request;
+        if (type === mutations && !hasScope(caller, 'write')) return Promise.reject(forbidden('write', caller));
+        if (!meter) return resolve(root, args, context, info);
+        return meter.run(cost({ args, childComplexity: 0 }), async () => resolve(root, args, context, info));
+      };
+    }
+  }
 }

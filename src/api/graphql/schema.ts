@@ -1,14 +1,14 @@
-import { assertCosts, costOf } from '@animal-store/graphql-limits/cost';
+import { assertCosts } from '@animal-store/graphql-limits/cost';
 import { subgraph } from '@animal-store/graphql-subgraph';
-import { defaultFieldResolver, type GraphQLSchema } from 'graphql';
+import type { GraphQLSchema } from 'graphql';
 import { buildSchema, type NonEmptyArray, type PubSub } from 'type-graphql';
-import { forbidden, hasScope } from '../../access/keys/bearer.ts';
 import type { CallContext } from '../../call-context.ts';
 import { StoreError } from '../../errors.ts';
 import { type Int64, int64FromText } from '../../validation/int64.ts';
-import { mostItems, pageLimit } from '../../validation/page.ts';
+import { pageLimit } from '../../validation/page.ts';
 import { declared, makeLive } from './decorators.ts';
 import type { GraphQLContext } from './operation.ts';
+import { guardRoots } from './operations.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -22,26 +22,6 @@ const descriptions: Record<string, string> = {
   Mutation: 'What can be changed. It needs an API key with the scope `write`.',
   Subscription: 'Changes as they happen: send `Accept: text/event-stream`, or `multipart/mixed;subscriptionSpec=1.0`.',
 };
-
-/**
- * Requires the scope `write` for mutations, and charges root fields their maximum cost before they run, when a quota is
- * configured. Operations with costly nested fields are charged as a whole.
- */
-function guardRoots(schema: GraphQLSchema): void {
-  const mutations = schema.getMutationType();
-  for (const type of [schema.getQueryType(), mutations, schema.getSubscriptionType()]) {
-    for (const field of Object.values(type?.getFields() ?? {})) {
-      const { resolve = defaultFieldResolver } = field;
-      const cost = costOf(field, true, mostItems);
-      field.resolve = (root, args, context: GraphQLContext, info) => {
-        const { caller, meter } = context.request;
-        if (type === mutations && !hasScope(caller, 'write')) return Promise.reject(forbidden('write', caller));
-        if (!meter || meter.isReserved) return resolve(root, args, context, info);
-        return meter.run(cost({ args, childComplexity: 0 }), async () => resolve(root, args, context, info));
-      };
-    }
-  }
-}
 
 /** Rejects root fields with the same name, of which type-graphql would serve the last. @throws Error that names it */
 function assertDistinctFields(resolvers: Map<unknown, object>): void {
