@@ -25,6 +25,7 @@ export interface StreamSource<Batch> {
  */
 export class EventStream<Batch = unknown> {
   readonly openedAt = performance.now();
+  readonly format: StreamFormat;
   readonly #response: ServerResponse;
   readonly #source: StreamSource<Batch>;
   #failure: unknown;
@@ -35,14 +36,11 @@ export class EventStream<Batch = unknown> {
   constructor(response: ServerResponse, source: StreamSource<Batch>) {
     this.#response = response;
     this.#source = source;
+    this.format = source.format;
     response.once('close', () => {
       this.#wake();
       void source.batches.return?.();
     });
-  }
-
-  get format(): StreamFormat {
-    return this.#source.format;
   }
 
   /** The body of the response, without reading ahead. */

@@ -48,8 +48,3 @@ export const multipart: StreamFormat = {
 
 /** Headers of the response. Intermediaries must not store, compress or buffer (nginx) a stream. */
 export const streamHeaders = { 'cache-control': 'no-store, no-transform', 'x-accel-buffering': 'no' };
-
-/** A single result as a whole stream of server-sent events. It cannot be resumed. */
-export function asOnlyEvent(result: string): string {
-  return serverSentEvents.next(result) + serverSentEvents.complete;
-}

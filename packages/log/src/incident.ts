@@ -1,10 +1,3 @@
-/** Callbacks for the start and the end of an incident. */
-export interface IncidentCallbacks {
-  onStart(fields: object): void;
-  /** @param milliseconds from the first occurrence to the recovery @param times number of occurrences */
-  onEnd(milliseconds: number, times: number): void;
-}
-
 const longestQuiet = 60_000;
 
 /**
@@ -19,9 +12,9 @@ export class Incident {
   #endedAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param shortestQuiet the initial quiet time (ms) */
+  /** @param shortestQuiet the initial quiet time (ms). The end has the time from the first occurrence to the recovery */
   constructor(
-    private readonly callbacks: IncidentCallbacks,
+    private readonly callbacks: { onStart(fields: object): void; onEnd(milliseconds: number, times: number): void },
     private readonly shortestQuiet = 1000,
   ) {
     this.#quiet = shortestQuiet;

@@ -1,4 +1,4 @@
-import { asOnlyEvent, serverSentEvents, streamHeaders } from '@animal-store/graphql-http/format';
+import { serverSentEvents, streamHeaders } from '@animal-store/graphql-http/format';
 import { acceptedBy, mediaTypes, parametersOf, RequestError, statusOf } from '@animal-store/graphql-http/over-http';
 import { readTrustedDocuments } from '@animal-store/graphql-http/trusted-documents';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -70,7 +70,6 @@ const noWebSocket =
 const notAcceptable =
   '`Accept` must name application/graphql-response+json or application/json, or text/event-stream or multipart/mixed;subscriptionSpec=1.0 for subscriptions.';
 
-/** The formats that the client of a request accepts. */
 function acceptedIn(request: FastifyRequest) {
   return acceptedBy(acceptOf(request), (offered) => acceptedTypes(request, offered));
 }
@@ -85,7 +84,6 @@ function isWebSocket({ headers }: FastifyRequest): boolean {
   return headers.upgrade?.toLowerCase() === 'websocket';
 }
 
-/** Sends the outcome of an operation. */
 function sendOutcome(outcome: Outcome, { request, reply, call, accepted }: GraphQLContext): FastifyReply {
   const { data, errors = [], extensions, stream, headers = [] } = outcome;
   if (stream) return sendStream(request, reply, stream);
@@ -118,8 +116,9 @@ function isRetrySafe({ operation, errors }: Outcome): boolean {
 /** Sends a single result as a stream, which no cache may keep. */
 function sendFramed(reply: FastifyReply, result: object): FastifyReply {
   reply.contentTag = null;
-  reply.headers(streamHeaders).type(serverSentEvents.mediaType);
-  return reply.serializer((one: object) => asOnlyEvent(JSON.stringify(one))).send(result);
+  const { mediaType, next, complete } = serverSentEvents;
+  reply.headers(streamHeaders).type(mediaType);
+  return reply.serializer((one: object) => next(JSON.stringify(one)) + complete).send(result);
 }
 
 /**

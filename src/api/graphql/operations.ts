@@ -152,7 +152,6 @@ function withoutOperation(
   return outcome;
 }
 
-/** Formats the errors of a result. */
 function outcomeOf(result: Omit<Outcome, 'errors'> & Pick<ExecutionResult, 'errors'>): Outcome {
   const { errors: failures } = result;
   return failures ? { ...result, failures, errors: failures.map(formatError) } : (result as Outcome);

@@ -61,10 +61,6 @@ export class RequestCallContext implements CallContext {
     this.isWrite = !isRead(method);
   }
 
-  get traceId(): string | undefined {
-    return this.trace?.request.spanContext().traceId;
-  }
-
   get isOver(): boolean {
     return this.#socket.destroyed;
   }

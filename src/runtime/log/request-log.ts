@@ -46,7 +46,7 @@ export function requestLog(
       const isSampled = sample < 1 && isAnswered && status < 400 && call.code === undefined;
       if (isSampled && Math.random() >= sample) return;
 
-      const { traceId, operation, code, waited, batch, node } = call;
+      const { trace, operation, code, waited, batch, node } = call;
       const address = addressOf(request);
       const userAgent = headers['user-agent'];
       const keyHint = caller ? caller.hint : status >= 400 ? hintOf(request) : undefined;
@@ -55,7 +55,7 @@ export function requestLog(
 
       // Ids, addresses, hints and names cannot contain quotation marks, so they need no escaping.
       let line = `{"level":30,"time":${Date.now()},${log.base},"reqId":"${request.id}"`;
-      if (traceId) line += `,"traceId":"${traceId}"`;
+      if (trace) line += `,"traceId":"${trace.request.spanContext().traceId}"`;
       line += `,"req":{"method":"${method}","path":${JSON.stringify(redactor.redactPath(request.originalUrl))}}`;
       if (address) line += `,"address":"${address}"`;
       if (userAgent) line += `,"userAgent":${JSON.stringify(redactor.redact(userAgent, longestUserAgent))}`;
