@@ -9,7 +9,7 @@ import { bearer, presentedHint } from './access/keys/bearer.ts';
 import { secretPrefix } from './access/keys/secret.ts';
 import { acceptTokens } from './access/keys/tokens.ts';
 import { FailureLimit } from './access/limits/failure-limit.ts';
-import { CountingInRedis, inMemory, inParent } from './access/limits/limiter.ts';
+import { countInRedis, inMemory, inParent } from './access/limits/limiter.ts';
 import { Quota } from './access/limits/quota.ts';
 import { meter } from './access/meter.ts';
 import { flushing } from './access/write-behind.ts';
@@ -81,11 +81,9 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const requestObservers = [...observers.requests, requestLog(log, redactor, presentedHint)];
   const app = Fastify({ ...serverOptions(config.http), ...loggingOptions(log, redactor) });
   const { quotaPerMinute, redisUrl } = config.keys;
-  const redis = quotaPerMinute && redisUrl ? await CountingInRedis.open(redisUrl, app.log) : undefined;
+  const redis = quotaPerMinute && redisUrl ? await countInRedis(redisUrl, app.log) : undefined;
   app.addHook('onClose', async () => redis?.close());
-  const quota = quotaPerMinute
-    ? new Quota(quotaPerMinute, redis?.limiter ?? counting, 'animal-store:quota')
-    : undefined;
+  const quota = quotaPerMinute ? new Quota(quotaPerMinute, redis?.limiter ?? counting) : undefined;
 
   // Shared by REST and GraphQL, in the order in which a request passes. Fastify checks the declared dependencies.
   await app.register(lifecycle, { timeout, observers: requestObservers });

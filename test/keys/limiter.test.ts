@@ -1,5 +1,5 @@
 import { createServer, type Socket } from 'node:net';
-import { CountingInRedis, inMemory, type LimiterStore, secondsLeft } from '../../src/access/limits/limiter.ts';
+import { countInRedis, inMemory, type LimiterStore, secondsLeft } from '../../src/access/limits/limiter.ts';
 import { expect, test } from '../support/jest.ts';
 
 /** The service's tests have real workers and a real Redis (test/deep/keys); these tests need neither. */
@@ -25,7 +25,7 @@ test('while Redis does not respond, this process counts, and the log has one lin
     info: (_: object, line: string) => lines.push(line),
     warn: (_: object, line: string) => lines.push(line),
   };
-  const redis = await CountingInRedis.open(`redis://127.0.0.1:${port}`, log);
+  const redis = await countInRedis(`redis://127.0.0.1:${port}`, log);
   const limiter = limiterOf(redis.limiter);
   expect((await limiter.penalty('a', 7)).consumedPoints).toBe(7);
   expect((await limiter.penalty('a', 7)).consumedPoints).toBe(14);

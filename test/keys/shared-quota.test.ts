@@ -6,7 +6,7 @@ import { expect, test } from '../support/jest.ts';
 const state = (remaining: number) => ({ limit: 10, remaining, reset: expect.any(Number) });
 
 test('an operation reserves its maximum cost and returns the rest; a client has its own quota', async () => {
-  const quota = new Quota(10, inMemory, 'returned');
+  const quota = new Quota(10, inMemory);
   const first = await quota.take(1, 6);
   expect(first).toEqual({ state: state(4), returnUnusedUnits: expect.any(Function) });
   // One operation may overdraw the quota while a unit is left.
@@ -30,7 +30,7 @@ test('unused units of one minute are not returned to the next', async () => {
       return used(0);
     },
   };
-  const quota = new Quota(100, () => limiter as never, 'minutes');
+  const quota = new Quota(100, () => limiter as never);
   // The minute ends as the units are taken.
   const { returnUnusedUnits } = await quota.take(1, 50);
   await returnUnusedUnits?.(49);

@@ -10,15 +10,7 @@ import { subjectPrefix } from './secret.ts';
 export type TokenOptions = NonNullable<Config['tokens']>;
 
 /** A person or a program that the identity provider knows, according to a verified token. */
-export interface Subject {
-  /** SHA-256 of issuer and subject, in hexadecimal. */
-  readonly hash: string;
-  readonly issuer: string;
-  /** What the token says of its caller; the names are the provider's. */
-  readonly caller: { hint: string; scope: KeyScope | undefined; scopeNames: Partial<Record<KeyScope, string>> };
-  /** The time (`Date.now()`) from which the token is rejected. */
-  readonly validUntil: number;
-}
+export type Subject = ReturnType<typeof subjectOf>;
 
 /**
  * Verifies a token. The result is cached, also a rejection.
@@ -95,7 +87,7 @@ export async function acceptTokens(
 }
 
 /** @throws StoreError UNAUTHENTICATED */
-function subjectOf({ payload, protectedHeader }: JWTVerifyResult, { issuer, scopes }: TokenOptions): Subject {
+function subjectOf({ payload, protectedHeader }: JWTVerifyResult, { issuer, scopes }: TokenOptions) {
   const { sub, exp } = payload;
   const { typ = 'JWT' } = protectedHeader;
   if (typeof typ !== 'string' || !types.test(typ)) throw unacceptable('unexpected "typ" JWT header value');
@@ -109,14 +101,17 @@ function subjectOf({ payload, protectedHeader }: JWTVerifyResult, { issuer, scop
   const isGranted = (name: string) => granted.includes(name);
   // As JSON, which keeps lone surrogates apart.
   const subject = hash('sha256', JSON.stringify([issuer, sub]), 'hex');
+  const scope: KeyScope | undefined = write.some(isGranted) ? 'write' : read.some(isGranted) ? 'read' : undefined;
   return {
     hash: subject,
     issuer,
+    /** What the token says of its caller; the names are the provider's. */
     caller: {
       hint: subjectPrefix + subject.slice(0, 8),
-      scope: write.some(isGranted) ? 'write' : read.some(isGranted) ? 'read' : undefined,
+      scope,
       scopeNames: { read: read[0], write: write[0] },
     },
+    /** The time (`Date.now()`) from which the token is rejected. */
     validUntil: ((exp as number) + clockTolerance) * 1000,
   };
 }

@@ -1,4 +1,3 @@
-import type { Redis } from 'ioredis';
 import {
   type IRateLimiterOptions,
   type RateLimiterAbstract,
@@ -54,64 +53,49 @@ function withFallback(
 type Log = Record<'info' | 'warn', (fields: object, message: string) => void>;
 
 /** Counts in Redis for all nodes, and in this process while Redis fails or returns invalid counts. */
-export class CountingInRedis {
-  #isFailing = false;
-
-  private constructor(
-    private readonly redis: Redis,
-    private readonly log: Log,
-  ) {
-    redis.on('ready', () => this.#recover());
-    redis.on('error', (error) => this.#fail(error));
-  }
-
-  /** Loads the client only when Redis is configured. */
-  static async open(url: string, log: Log): Promise<CountingInRedis> {
-    // From a CommonJS package, the bundle imports only the default export dynamically.
-    const { Redis } = (await import('ioredis')).default;
-    const redis = new Redis(url, {
-      enableOfflineQueue: false,
-      maxRetriesPerRequest: 0,
-      connectTimeout: 2000,
-      // A Redis that does not answer counts as unreachable, so that no request waits for it. The socket times out
-      // first: otherwise the next command would wait on the same connection.
-      socketTimeout: timeout,
-      commandTimeout: timeout + 100,
-    });
-    return new CountingInRedis(redis, log);
-  }
-
-  readonly limiter: LimiterStore = (budget) =>
-    withFallback(budget, new RateLimiterRedis({ ...budget, storeClient: this.redis }), async (count) => {
+export async function countInRedis(url: string, log: Log) {
+  // Loaded only when Redis is configured. From a CommonJS package, the bundle imports only the default export
+  // dynamically.
+  const { Redis } = (await import('ioredis')).default;
+  const redis = new Redis(url, {
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    connectTimeout: 2000,
+    // A Redis that does not answer counts as unreachable, so that no request waits for it. The socket times out
+    // first: otherwise the next command would wait on the same connection.
+    socketTimeout: timeout,
+    commandTimeout: timeout + 100,
+  });
+  let isFailing = false;
+  const fail = (err: unknown) => {
+    if (!isFailing) log.warn({ err }, 'Redis cannot be used: every process counts quotas for itself');
+    isFailing = true;
+  };
+  const recover = () => {
+    if (isFailing) log.info({}, 'Redis can be used again');
+    isFailing = false;
+  };
+  redis.on('ready', recover).on('error', fail);
+  const limiter: LimiterStore = (budget) =>
+    withFallback(budget, new RateLimiterRedis({ ...budget, storeClient: redis }), async (count) => {
       try {
         const used = await count();
         const { consumedPoints = 0, msBeforeNext = 0 } = (used ?? {}) as Partial<RateLimiterRes>;
         const counts = [consumedPoints, msBeforeNext];
         if (!counts.every(Number.isSafeInteger)) throw new Error(`Redis returned invalid counts: ${counts}`);
-        this.#recover();
+        recover();
         return used;
       } catch (error) {
-        this.#fail(error);
+        fail(error);
         throw error;
       }
     });
-
-  /** False while each node counts for itself. */
-  get isShared(): boolean {
-    return this.redis.status === 'ready' && !this.#isFailing;
-  }
-
-  close(): void {
-    this.redis.disconnect();
-  }
-
-  #fail(err: unknown): void {
-    if (!this.#isFailing) this.log.warn({ err }, 'Redis cannot be used: every process counts quotas for itself');
-    this.#isFailing = true;
-  }
-
-  #recover(): void {
-    if (this.#isFailing) this.log.info({}, 'Redis can be used again');
-    this.#isFailing = false;
-  }
+  return {
+    limiter,
+    /** False while each node counts for itself. */
+    get isShared(): boolean {
+      return redis.status === 'ready' && !isFailing;
+    },
+    close: () => redis.disconnect(),
+  };
 }
