@@ -12,7 +12,10 @@ export class Incident {
   #endedAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param shortestQuiet the initial quiet time (ms). The end has the time from the first occurrence to the recovery */
+  /**
+   * @param callbacks the end gets the time (ms) from the first occurrence to the recovery, and how often it occurred
+   * @param shortestQuiet the initial quiet time (ms)
+   */
   constructor(
     private readonly callbacks: { onStart(fields: object): void; onEnd(milliseconds: number, times: number): void },
     private readonly shortestQuiet = 1000,
