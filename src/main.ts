@@ -17,7 +17,7 @@ const lastLines = 1000;
 
 /**
  * Runs the process: configuration, log, signals, exit. It serves itself, or it is the parent of workers that run this
- * program, too. Only this file exits or handles signals.
+ * program, too. Of the service, only this file exits or handles signals.
  */
 async function main(): Promise<void> {
   assertNode();

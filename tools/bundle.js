@@ -1,12 +1,22 @@
 // Bundles the compiled service with its packages into dist/bundle: a start then reads some 40 files instead of 1,900. A
 // process needs half the CPU time to start, and 40 MB less memory. `npm run build` runs this file.
-import { renameSync, rmSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { root } from '../bin/node.js';
 
 const staging = join(root, 'dist/.bundle');
 const bundle = join(root, 'dist/bundle');
+
+/**
+ * Keeps the names of the service's classes, which MikroORM and type-graphql use: esbuild renames those that stand twice,
+ * as in `let Pet = class Pet`. Its option `keepNames` does it for each closure, too, when it is made: a tenth of the CPU
+ * time of a request.
+ */
+function named({ path }) {
+  const classes = /^(?:let \w+ = |export (?:default )?)?class (\w+)[^{]*\{/gm;
+  return { contents: readFileSync(path, 'utf8').replace(classes, "$& static name = '$1';") };
+}
 
 rmSync(staging, { recursive: true, force: true });
 await build({
@@ -29,8 +39,7 @@ await build({
     'pg-native',
     'class-validator',
   ],
-  // MikroORM and type-graphql use the names of classes.
-  keepNames: true,
+  plugins: [{ name: 'class-names', setup: (build) => build.onLoad({ filter: /\/dist\/src\/.*\.js$/ }, named) }],
   // Without comments, in lines that a stack trace can name.
   minifyWhitespace: true,
   lineLimit: 120,

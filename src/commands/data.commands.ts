@@ -35,7 +35,7 @@ export function dataCommands(program: Command): void {
       runTransfer(name, flags, 'the items added so far stay', async (collection, observer) => {
         const { importLines } = await import('./transfer.ts');
         const { sample } = collection;
-        if (sample) return report(await importLines(collection, samples(sample, flags), observer));
+        if (sample) return report(await importLines(collection, samples(sample, flags), observer), 'added');
         throw new Error(`The collection ${collection.name} defines no sample data, so it cannot be seeded.`);
       }),
     );
@@ -78,7 +78,7 @@ export function dataCommands(program: Command): void {
       return runTransfer(name, flags, interrupted, async (collection, observer, maxLength) => {
         const { importFile } = await import('./transfer.ts');
         const options = { ...observer, format: formats[format], again, dryRun, maxLength };
-        return report(await importFile(input, collection, options));
+        return report(await importFile(input, collection, options), dryRun ? 'valid' : 'added');
       });
     });
   withExamples(
@@ -111,11 +111,12 @@ interface Report {
   failure?: unknown;
 }
 
-function report({ failure, ...result }: Imported): Report {
+function report({ failure, ...result }: Imported, verb: 'added' | 'valid'): Report {
   const { added, same, refused } = result;
-  if (refused > 0) process.exitCode = exitCodes.refused;
+  // An interrupted one says so.
+  if (refused > 0) process.exitCode ??= exitCodes.refused;
   const others = `${same > 0 ? `, ${same} added before` : ''}${refused > 0 ? `, ${refused} refused` : ''}`;
-  return { result, items: added + same, text: `${added} added${others}`, failure };
+  return { result, items: added + same, text: `${added} ${verb}${others}`, failure };
 }
 
 /**

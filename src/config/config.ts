@@ -70,7 +70,7 @@ export const variables = {
     0,
     'Units of a key: one per operation and item; 0: no quota (decisions.md).',
   ),
-  REDIS_URL: redisUrl(undefined, 'Redis, in which several nodes share the quotas (decisions.md).'),
+  REDIS_URL: redisUrl(undefined, 'Redis, in which several nodes share QUOTA_PER_MINUTE (decisions.md).'),
   GRAPHQL_INTROSPECTION: flag(true, 'Lets clients read the schema, also at `/schema.graphql` (graphql.md).'),
   EXPLORER: flag(true, 'Serves Apollo Sandbox at `/graphql` and GraphiQL at `/graphiql` (decisions.md).'),
   GRAPHQL_JIT: flag(true, 'Compiles operations; `false` interprets them with the same results.'),

@@ -28,8 +28,8 @@ type Query = PageQuery & { readonly filters: unknown[] };
 export type FilterOf<Item> = { readonly [Member in keyof Item]?: Item[Member] | undefined };
 
 /**
- * Reads and writes rows of an entity's table. Concurrent calls of the same kind share a batch (`batches.ts`).
- * Services build on it; its rules are paging and `check`.
+ * Reads and writes rows of an entity's table. Concurrent reads of a kind share a batch (`batches.ts`), and so
+ * do creations. Services build on it; its rules are paging and `check`.
  */
 export class Records<Item extends { readonly id: Int64 }, New extends InputOf<Item, New>> {
   readonly #database: Database;

@@ -34,7 +34,7 @@ export function readiness({ app, database, quota, worker }: ReadinessOptions): C
     // Neither is a failure: without Redis every process counts for itself, and without a worker the others serve.
     return {
       ...(up < count && { workers: `${up} of ${count}` }),
-      ...(quota?.isShared === false && { quotas: 'per node: Redis cannot be used' }),
+      ...(quota?.isShared === false && { quotas: 'per process: Redis cannot be used' }),
     };
   };
 }

@@ -40,8 +40,8 @@ export function toLoggedFailure(error: unknown, request: FastifyRequest): StoreE
 
 /**
  * Logs a failure. A temporary failure is logged once, as an incident (`Incident`); the log line of each request that it
- * affected has its code. A creation with an unknown outcome and without a key gets a line, because its client must
- * check whether the pet was stored.
+ * affected has its code. A write with an unknown outcome gets a line, unless its idempotency key makes a retry safe:
+ * its client must check whether it was stored.
  */
 export function logFailure(
   { code, status, cause, isOutcomeUnknown, message }: StoreError,

@@ -49,8 +49,9 @@ export function isRead(method: string): boolean {
 }
 
 /**
- * Adds entity tags, 304 (RFC 9110 section 13) and compression (for clients that accept it) to reads. The tags are weak,
- * because all content codings share them. Streams have no tag. Register it before the routes.
+ * Adds entity tags and 304 (RFC 9110 section 13) to reads, and compression to every content of a kilobyte, for clients
+ * that accept it. The tags are weak, because all content codings share them. Streams have no tag. Register it before
+ * the routes.
  */
 export const caching = fastifyPlugin<{ compression: boolean }>(
   async (app: FastifyInstance, { compression }) => {

@@ -82,14 +82,13 @@ test('an identity provider is asked for its keys; one that does not answer is a 
   await provider.open();
   await provider.addKey('second', 'RS256');
   const env = { ...database.env, ...provider.env };
-  expect(await doctor(env)).toMatchObject({
-    warnings: 0,
-    checks: { tokens: ok(`${provider.issuer} signs with P-256, RSA`) },
-  });
+  const reachable = await doctor(env);
+  expect(reachable.checks).toMatchObject({ tokens: ok(`${provider.issuer} signs with P-256, RSA`) });
   provider.instead = (response) => response.end('<html>');
   const { code, warnings, checks } = await doctor(env);
   await provider.close();
-  expect({ code, warnings }).toEqual({ code: 0, warnings: 1 });
+  // An empty database has a warning of its own.
+  expect({ code, warnings }).toEqual({ code: 0, warnings: reachable.warnings + 1 });
   expect(checks.tokens).toEqual({
     state: 'warning',
     found: expect.stringMatching(/^http:.*\/openid-configuration cannot be read: Unexpected token '<'/),

@@ -16,7 +16,7 @@ const readiness = async ({ origin }: ServiceNode) => {
   const { status, text } = await send(origin, { path: '/readyz' });
   return { status, body: JSON.parse(text) };
 };
-const perNode = { status: 200, body: { status: 'ok', quotas: 'per node: Redis cannot be used' } };
+const perNode = { status: 200, body: { status: 'ok', quotas: 'per process: Redis cannot be used' } };
 const isShared = async (node: ServiceNode) => JSON.stringify((await readiness(node)).body) === '{"status":"ok"}';
 
 (hasRedis ? describe : describe.skip)('a quota in Redis (skipped without redis-server)', () => {

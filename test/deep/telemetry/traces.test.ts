@@ -160,6 +160,10 @@ test('each worker sends its own spans', async () => {
 });
 
 test('a collector that hangs or refuses delays neither requests nor the shutdown; the log has one line when spans are lost, and one when they are not any more', async () => {
+  const [lost, back] = [
+    [40, 'spans cannot be sent and are lost'],
+    [30, 'spans are no longer lost'],
+  ];
   const { answer } = collector;
   // The exporter sends every 20 ms, and gives up after 100 ms.
   const server = await start({ OTEL_BSP_SCHEDULE_DELAY: '20', OTEL_EXPORTER_OTLP_TIMEOUT: '100' });
@@ -172,15 +176,12 @@ test('a collector that hangs or refuses delays neither requests nor the shutdown
   collector.answer = () => undefined;
   await until(() => collector.requests.length >= 5 && lines().length > 0);
   collector.answer = answer;
-  await until(() => lines().length === 2);
+  await until(() => lines().at(-1)?.msg === back[1]);
   collector.answer = (response) => void response.writeHead(400).end('no');
-  await until(() => lines().length === 3);
+  await until(() => lines().at(-1)?.msg === lost[1]);
   expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
-  const [lost, back] = [
-    [40, 'spans cannot be sent and are lost'],
-    [30, 'spans are no longer lost'],
-  ];
-  expect(lines().map(({ level, msg }) => [level, msg])).toEqual([lost, back, lost]);
+  // On a busy machine the collector's answers may be late, too.
+  expect(lines().map(({ level, msg }) => [level, msg])).toEqual(lines().map((_, at) => (at % 2 ? back : lost)));
 });
 
 test('the shutdown waits two seconds at most for the collector, regardless of the time limits of the exporter and of the drain', async () => {

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { send } from '../http.ts';
-import { freePort } from '../process.ts';
+import { eventually, freePort } from '../process.ts';
 import type { TestPostgres } from './postgres.ts';
 import { isOpen, startConfigured } from './program.ts';
 
@@ -17,7 +17,10 @@ function startHaproxy(text: string, isUp: () => Promise<boolean>) {
   return startConfigured('nobody', { 'haproxy.cfg': text }, command, isUp);
 }
 
-/** Starts HAProxy, as Patroni's documentation configures it, with one address for the primary of several servers. */
+/**
+ * Starts HAProxy, as Patroni's documentation configures it, with one address for the primary of several servers, the
+ * first. Returns when HAProxy has found the others: until then it sends connections to them, and breaks these.
+ */
 export async function startFailover(servers: TestPostgres[]) {
   const port = await freePort();
   const agents = await Promise.all(servers.map(startAgent));
@@ -25,6 +28,8 @@ export async function startFailover(servers: TestPostgres[]) {
     ({ name, port }, at) => `  server ${name} 127.0.0.1:${port} check port ${agents[at]?.port}\n`,
   );
   const haproxy = await startHaproxy(configuration(port) + lines.join(''), () => isOpen(port));
+  const standbys = servers.slice(1).map(({ name }) => `Server primary/${name} is DOWN`);
+  await eventually(async () => standbys.every((line) => readFileSync(haproxy.log, 'utf8').includes(line)));
   return {
     port,
     log: haproxy.log,
