@@ -155,7 +155,13 @@ export function failureOf(error: unknown): { state: string | undefined; type: st
   return { state, type: isTimeout ? 'timeout' : error instanceof DatabaseUnavailable ? 'unavailable' : 'other' };
 }
 
+/** The message of an error. An AggregateError, for a host with several addresses, has an empty one. */
+export function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(reasonOf).join('; ');
+  return error instanceof Error ? error.message : String(error);
+}
+
 /** The driver's error behind a translated one. */
-function causeOf(error: unknown): unknown {
+export function causeOf(error: unknown): unknown {
   return error instanceof DatabaseUnavailable ? error.cause : error;
 }

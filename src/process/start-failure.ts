@@ -1,4 +1,4 @@
-import { isUnmigrated } from '../database/postgres-errors.ts';
+import { isUnmigrated, reasonOf } from '../database/postgres-errors.ts';
 import { storeErrorOf } from '../errors.ts';
 
 /** Why the service did not start, in one readable line (an invalid configuration has a line for every mistake). */
@@ -22,9 +22,3 @@ type ListenError = NodeJS.ErrnoException & {
   /** Prefix of the variables with the address (`OPERATIONS_` or empty). */
   variables?: string;
 };
-
-/** Returns the message of an error. An AggregateError, for a host with several addresses, has an empty one. */
-function reasonOf(cause: unknown): string {
-  if (cause instanceof AggregateError) return cause.errors.map(reasonOf).join('; ');
-  return cause instanceof Error ? cause.message : String(cause);
-}
