@@ -136,13 +136,13 @@ export type ValuesOf<Given extends Variables> = { [Name in keyof Given]: Given[N
  * Reads all variables from the environment. Pure.
  *
  * @param env an empty variable counts as absent
- * @param check returns mistakes that concern several variables
+ * @param needs pairs of a variable, and the one without which it has no effect
  * @throws Error that lists every mistake
  */
 export function readVariables<Given extends Variables>(
   variables: Given,
   env: Record<string, string | undefined>,
-  check: (isSet: (name: keyof Given) => boolean) => string[],
+  needs: ReadonlyArray<readonly [name: string, other: string]> = [],
 ): ValuesOf<Given> {
   const mistakes: string[] = [];
   const read = ([name, { default: otherwise, parse }]: [string, Variable<unknown>]): [string, unknown] => {
@@ -154,7 +154,9 @@ export function readVariables<Given extends Variables>(
     }
   };
   const values = Object.fromEntries(Object.entries(variables).map(read));
-  mistakes.push(...check((name) => Boolean(env[name as string])));
+  for (const [name, other] of needs) {
+    if (env[name] && !env[other]) mistakes.push(`${name} has no effect without ${other}`);
+  }
   if (mistakes.length > 0) throw new Error(`Configuration error:${mistakes.map((one) => `\n  ${one}`).join('')}`);
   return values as ValuesOf<Given>;
 }
