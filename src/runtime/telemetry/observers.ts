@@ -12,7 +12,7 @@ export interface Observers {
   databases: DatabaseObserver[];
   keys?: KeyObserver;
   /** The service has been assembled. */
-  onBuilt?(app: FastifyInstance, database: ObservedDatabase): void;
+  onBuilt?(app: FastifyInstance, database: Database): void;
 }
 
 /** Observes requests of both APIs. */
@@ -57,6 +57,3 @@ export interface KeyObserver {
   /** A deprecated operation was called with the key of this name. */
   deprecatedCall(operation: string, key: string): void;
 }
-
-/** The parts of the database that metrics read. */
-export type ObservedDatabase = Pick<Database, 'queues' | 'pools' | 'ping'>;
