@@ -88,8 +88,3 @@ export function internalError(cause: unknown): StoreError {
 export function serviceUnavailable(message: string, cause?: unknown): StoreError {
   return new StoreError('SERVICE_UNAVAILABLE', message, { cause, headers: { 'retry-after': '1' } });
 }
-
-/** Returns an error that a client may see; undefined for any other error. */
-export function storeErrorOf(error: unknown): StoreError | undefined {
-  return error instanceof StoreError ? error : undefined;
-}

@@ -1,5 +1,5 @@
 import { isUnmigrated, reasonOf } from '../database/postgres-errors.ts';
-import { storeErrorOf } from '../errors.ts';
+import { StoreError } from '../errors.ts';
 
 /** Why the service did not start, in one readable line (an invalid configuration has a line for every mistake). */
 export function startFailure(error: unknown): string {
@@ -9,9 +9,8 @@ export function startFailure(error: unknown): string {
     return `Port ${port} on ${address} may not be opened by this user (${variables}PORT, ${variables}HOST).`;
   if (code === 'EADDRNOTAVAIL') return `${address} is no address of this machine (${variables}HOST).`;
   if (isUnmigrated(error)) return 'The database has not been migrated (MIGRATE_ON_START; `npm run store -- migrate`).';
-  const failure = storeErrorOf(error);
-  if (failure?.code === 'SERVICE_UNAVAILABLE' && failure.cause !== undefined) {
-    return `The database (DATABASE_URL) cannot be reached: ${reasonOf(failure.cause)}`;
+  if (error instanceof StoreError && error.code === 'SERVICE_UNAVAILABLE' && error.cause !== undefined) {
+    return `The database (DATABASE_URL) cannot be reached: ${reasonOf(error.cause)}`;
   }
   return message || String(error);
 }
