@@ -4,7 +4,6 @@ import type { Deadline } from './database/database.ts';
 /** The spans of a traced request. */
 export interface RequestTrace {
   readonly request: Span;
-  /** The span of the GraphQL operation. */
   operation?: Span | undefined;
 }
 
@@ -12,7 +11,6 @@ export interface RequestTrace {
 export interface CallContext extends Deadline {
   /** Counts items read or written for the request. */
   count?(items: number): void;
-  /** The spans of the request; absent when it is not traced. */
   readonly trace?: RequestTrace | undefined;
 }
 

@@ -76,7 +76,6 @@ export class StoreError extends Error {
   }
 }
 
-/** The error that a client gets for an unexpected failure. */
 export function internalError(cause: unknown): StoreError {
   return new StoreError('INTERNAL_SERVER_ERROR', 'The service failed to answer this request.', { cause });
 }

@@ -167,8 +167,9 @@ async function insert(
   };
   const applied = await appliedMigrations(session);
   if (applied.length > head.migrations.length) refuse('has had more migrations than the backup');
-  const different = await differingColumns(session, head.tables);
-  if (different.length > 0) throw changed(file, `its tables and migrations differ in ${different.join(', ')}`);
+  const { foreign, missing } = await differingColumns(session, head.tables);
+  const different = [...foreign, ...missing].sort().join(', ');
+  if (different) throw changed(file, `its tables and migrations differ in ${different}`);
   const nonEmpty = await lockAndCount(session, head.tables);
   if (nonEmpty.length > 0) refuse(`is not empty: ${nonEmpty.join(', ')}`);
   // The inserted rows are compared with the checksums, because the file may have changed since `verify`.

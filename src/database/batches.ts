@@ -32,7 +32,6 @@ export interface SentBatch extends QueueName {
   readonly deadlines: readonly Deadline[];
 }
 
-/** A queue at this moment. */
 export interface QueueState extends QueueName {
   readonly waiting: number;
   /** How long (ms) its first input has waited. */
@@ -82,7 +81,6 @@ export class Batches<In, Out> {
   readonly #options: Required<BatchOptions>;
   #waiting: Waiting<In, Out>[] = [];
   readonly #inFlight = new Set<Waiting<In, Out>[]>();
-  /** The batch in flight that blocks pending inputs. */
   #blocking: Waiting<In, Out>[] | undefined;
   #releaseTimer: NodeJS.Timeout | undefined;
   #isScheduled = false;

@@ -16,7 +16,6 @@ export interface Model {
 /** The part of a log that the database uses. */
 export type Log = Record<'info' | 'warn', (fields: object, message: string) => void>;
 
-/** The configuration of the database, and what its users add. */
 export type DatabaseOptions = Config['database'] & {
   /** The prepared folder to copy for a new embedded store; a new store starts empty when undefined. */
   prepared?: string | undefined;
@@ -30,7 +29,6 @@ export type DatabaseOptions = Config['database'] & {
   onLost?: (error: Error) => void;
 };
 
-/** MikroORM's options: the entities, the migrations and the pool. */
 export function ormOptions(
   { url, poolMax }: Pick<DatabaseOptions, 'url' | 'poolMax'>,
   { entities, migrations }: Model,

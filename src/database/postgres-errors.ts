@@ -106,14 +106,12 @@ export function leavesOutcomeUnknown(error: unknown): boolean {
   return isTransient(error) && !/and is not queryable$/.test((error as Error).message);
 }
 
-/** The error for a write with an unknown outcome. */
 export function outcomeUnknown(cause?: unknown): DatabaseUnavailable {
   const message =
     'The database did not say whether this was stored: it may have been. Look for it before you send it again.';
   return new DatabaseUnavailable(message, cause, true);
 }
 
-/** The error when too many inputs are pending. Nothing was executed. */
 export function busy(): DatabaseUnavailable {
   return new DatabaseUnavailable('Too many requests wait for the database; try again shortly.');
 }

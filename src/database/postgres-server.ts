@@ -24,7 +24,6 @@ export interface Statement {
 /** Rows as arrays in the order of the columns. Every value is the text that PostgreSQL sends, or null. */
 export type Rows = Array<Array<string | null>>;
 
-/** Runs a statement on a server or in one of its sessions. */
 export type RunStatement = (statement: Statement, values: unknown[]) => Promise<Rows>;
 
 /** A connection pool at this moment: its connections, and how many statements wait for one. */

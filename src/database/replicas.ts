@@ -45,7 +45,6 @@ const position: Statement = {
 };
 const replayed: Statement = { name: 'replayed', text: `select pg_last_wal_replay_lsn() - '0/0'::pg_lsn` };
 
-/** A server that answers reads, and its state. */
 interface ReadNode {
   /** Host and port, for the log. */
   readonly name: string;

@@ -15,7 +15,6 @@ export interface Observers {
   onBuilt?(app: FastifyInstance, database: Database): void;
 }
 
-/** Observes requests of both APIs. */
 export interface RequestObserver {
   /** A request has arrived. Its route is known, its caller is not. */
   began?(request: FastifyRequest): void;
@@ -50,9 +49,7 @@ export interface ObservedOperation {
   call: FastifyRequest['call'];
 }
 
-/** Observes API keys. */
 export interface KeyObserver {
-  /** A key was looked up in the database. */
   lookedUp(result: 'known' | 'unknown' | 'failed'): void;
   /** A deprecated operation was called with the key of this name. */
   deprecatedCall(operation: string, key: string): void;
