@@ -10,7 +10,6 @@ import {
   type Span,
   SpanKind,
   SpanStatusCode,
-  TraceFlags,
   type Tracer,
   trace,
 } from '@opentelemetry/api';
@@ -181,8 +180,7 @@ function databaseSpans(tracer: Tracer): DatabaseObserver {
   return {
     sent({ collection, operation, size, deadlines }) {
       const served = new Set<RequestTrace>();
-      for (const { trace: one } of deadlines as readonly CallContext[])
-        if (one && isSampled(one.request)) served.add(one);
+      for (const { trace: one } of deadlines as readonly CallContext[]) if (one?.request.isRecording()) served.add(one);
       const [first] = served;
       if (!first) return ignore;
       const attributes: Attributes = {
@@ -218,10 +216,6 @@ const ignore = () => undefined;
 
 function childOf(span: Span): Context {
   return trace.setSpan(ROOT_CONTEXT, span);
-}
-
-function isSampled(span: Span): boolean {
-  return (span.spanContext().traceFlags & TraceFlags.SAMPLED) !== 0;
 }
 
 /** Sets the error code. The status is ERROR only for codes that mean 5xx, even if GraphQL answers 200. */
