@@ -109,7 +109,7 @@ async function writeStore(
       await writeLines([JSON.stringify({ format: formatOf(options), migrations, tables } satisfies Head)]);
       for (const table of tables) contents.push(await readTable(session, table, progress, writeLines));
     });
-  await Database.use({ ...options, embedded: { evenRetired: true } }, model, (database) => database.withSession(read));
+  await Database.use({ ...options, evenRetired: true }, model, (database) => database.withSession(read));
   // Written last, because the transaction may fail until its end.
   await writeLines([JSON.stringify({ tables: contents, sha256: hash.copy().digest('hex') } satisfies End)]);
   return contents;

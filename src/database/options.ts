@@ -16,18 +16,14 @@ export interface Model {
 /** The part of a log that the database uses. */
 export type Log = Record<'info' | 'warn', (fields: object, message: string) => void>;
 
-export type DatabaseOptions = Config['database'] & {
-  /** The prepared folder to copy for a new embedded store; a new store starts empty when undefined. */
-  prepared?: string | undefined;
-  /** Where changes of the database's state are reported; nowhere when absent. */
-  log?: Log | undefined;
-  observers?: readonly DatabaseObserver[];
-  embedded?: Pick<EmbeddedOptions, 'evenRetired' | 'exclusive' | 'maxSilence'>;
-  /** Called with SQL for an operator to run, because a pooler drops our session settings. */
-  onAdvice?: ((statements: string[]) => void) | undefined;
-  /** Called when the embedded store crashes. */
-  onLost?: (error: Error) => void;
-};
+export type DatabaseOptions = Config['database'] &
+  EmbeddedOptions & {
+    /** Where changes of the database's state are reported; nowhere when absent. */
+    log?: Log | undefined;
+    observers?: readonly DatabaseObserver[];
+    /** Called with SQL for an operator to run, because a pooler drops our session settings. */
+    onAdvice?: ((statements: string[]) => void) | undefined;
+  };
 
 export function ormOptions(
   { url, poolMax }: Pick<DatabaseOptions, 'url' | 'poolMax'>,

@@ -31,21 +31,22 @@ function readinessOf(orm: MikroORM, { migrations }: Model): Statement {
  * Checks that the database accepts writes, that this role may read and write all tables, that they are migrated, and
  * that no counter is behind its rows.
  *
- * @param onReadOnly called before the check fails for a read-only server
  * @throws DatabaseUnavailable
  */
 export async function assertServable(
   orm: MikroORM,
-  { rows }: PostgresServer,
   model: Model,
-  onReadOnly: () => void,
+  checks: PostgresServer,
+  primary: PostgresServer,
 ): Promise<void> {
+  const { rows } = checks;
   const [row] = await rows<Readiness>(readinessOf(orm, model), []).catch((error) => {
     throw sqlState(error) === '42501' ? new DatabaseUnavailable(mayNot, error) : error;
   });
   const [isReadOnly, mayWrite, applied] = row as Readiness;
   if (isReadOnly === 't') {
-    onReadOnly();
+    // The primary's address may now lead to another server.
+    for (const server of [primary, checks]) server.renew();
     throw new DatabaseUnavailable('The database is read-only; it may be a standby.');
   }
   if (mayWrite !== 't') throw new DatabaseUnavailable(mayNot);
