@@ -97,13 +97,12 @@ export class Batches<In, Out> {
 
   /** @throws DatabaseUnavailable when too many inputs are pending, or the deadline passes */
   add(input: In, deadline: Deadline): Promise<Out> {
-    const now = performance.now();
     return new Promise((resolve, reject) => {
-      if (this.#isFull(now)) {
+      if (this.isStuck) {
         this.#refused += 1;
         return reject(busy());
       }
-      this.#waiting.push({ input, deadline, since: now, isRetry: false, resolve, reject });
+      this.#waiting.push({ input, deadline, since: performance.now(), isRetry: false, resolve, reject });
       this.#sweeper ??= setInterval(() => this.#rejectLate(), sweepInterval).unref();
       this.#schedule();
     });
@@ -111,7 +110,11 @@ export class Batches<In, Out> {
 
   /** True when new inputs are rejected because pending ones make no progress. */
   get isStuck(): boolean {
-    return this.#isFull(performance.now());
+    const { maxWaiting, maxAge } = this.#options;
+    if (this.#waiting.length === 0) return false;
+    // A retried input has waited in a batch, not in this queue.
+    const first = this.#waiting.find(({ isRetry }) => !isRetry);
+    return this.#waiting.length >= maxWaiting || (first !== undefined && performance.now() - first.since > maxAge);
   }
 
   get state(): QueueState {
@@ -119,14 +122,6 @@ export class Batches<In, Out> {
     const [first] = this.#waiting;
     const oldest = first ? performance.now() - first.since : 0;
     return { collection, operation, waiting: this.#waiting.length, oldest, refused: this.#refused };
-  }
-
-  #isFull(now: number): boolean {
-    const { maxWaiting, maxAge } = this.#options;
-    if (this.#waiting.length === 0) return false;
-    // A retried input has waited in a batch, not in this queue.
-    const first = this.#waiting.find(({ isRetry }) => !isRetry);
-    return this.#waiting.length >= maxWaiting || (first !== undefined && now - first.since > maxAge);
   }
 
   #schedule(): void {
