@@ -11,12 +11,7 @@ import { isRecord } from '../validation/validator.ts';
 export type Line = { line: number; input: object } | { line: number; fault: string };
 
 /** A member of an item, and a column of CSV. */
-export interface Column {
-  name: string;
-  /** True when an empty field means the empty text. */
-  isText: boolean;
-  isNullable: boolean;
-}
+type Column = ReturnType<typeof columnsOf>[number];
 
 export interface Format {
   /** True when all values, also numbers, are texts, and an empty field means null. */
@@ -31,9 +26,10 @@ export interface Format {
 }
 
 /** The columns of a collection: the members of its items and of its input. */
-export function columnsOf(...schemas: TObject[]): Column[] {
+export function columnsOf(...schemas: TObject[]) {
   return Object.entries(Object.assign({}, ...schemas.map(({ properties }) => properties))).map(([name, schema]) => {
     const { type, format, enum: values, nullable, anyOf } = schema as Record<string, unknown>;
+    // An empty field means the empty text.
     const isText = type === 'string' && format === undefined && values === undefined;
     return { name, isText, isNullable: nullable === true || anyOf !== undefined };
   });
