@@ -46,7 +46,6 @@ export function ormOptions(
       silent: true,
       // How `npm run migration:create` writes a migration. They are applied in the order of their names, so all names
       // spell the date alike.
-      emit: 'ts',
       fileName: (timestamp, name = 'change') => `${timestamp.replace(/^(\d{4})(\d\d)(\d\d)/, '$1_$2_$3_')}_${name}`,
       snapshotName: '.snapshot',
       // Only a new migration writes the snapshot.
@@ -54,6 +53,5 @@ export function ormOptions(
     },
     // MikroORM would print a line to stdout when a pooled connection breaks. The statement reports that error anyway.
     logger: () => undefined,
-    discovery: { warnWhenNoEntities: true },
   });
 }

@@ -4,8 +4,6 @@ import type { Log, Model } from './options.ts';
 import { DatabaseUnavailable, isUnmigrated, sqlState } from './postgres-errors.ts';
 import type { PostgresServer, RunStatement, Statement } from './postgres-server.ts';
 
-type Readiness = [isReadOnly: string, mayWrite: string | null, applied: string];
-
 const mayNot = 'The role in DATABASE_URL may not read and write all tables.';
 
 /**
@@ -40,10 +38,9 @@ export async function assertServable(
   primary: PostgresServer,
 ): Promise<void> {
   const { rows } = checks;
-  const [row] = await rows<Readiness>(readinessOf(orm, model), []).catch((error) => {
+  const [[isReadOnly, mayWrite, applied] = []] = await rows(readinessOf(orm, model), []).catch((error) => {
     throw sqlState(error) === '42501' ? new DatabaseUnavailable(mayNot, error) : error;
   });
-  const [isReadOnly, mayWrite, applied] = row as Readiness;
   if (isReadOnly === 't') {
     // The primary's address may now lead to another server.
     for (const server of [primary, checks]) server.renew();

@@ -182,7 +182,7 @@ function databaseSpans(tracer: Tracer): DatabaseObserver {
       const served = new Set<RequestTrace>();
       for (const { trace: one } of deadlines as readonly CallContext[]) if (one?.request.isRecording()) served.add(one);
       const [first] = served;
-      if (!first) return ignore;
+      if (!first) return () => undefined;
       const attributes: Attributes = {
         'db.system.name': 'postgresql',
         'db.collection.name': collection,
@@ -211,8 +211,6 @@ function databaseSpans(tracer: Tracer): DatabaseObserver {
     },
   };
 }
-
-const ignore = () => undefined;
 
 function childOf(span: Span): Context {
   return trace.setSpan(ROOT_CONTEXT, span);
