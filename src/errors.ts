@@ -34,7 +34,6 @@ const ofOperations = {
 /** All error codes. REST sends code and status in an Error body, GraphQL in `errors[].extensions`. */
 export const httpStatusOf = { ...common, ...ofOperations };
 
-/** The error codes of REST. */
 export const restCodes = Object.keys(common);
 
 export type ErrorCode = keyof typeof httpStatusOf;

@@ -148,7 +148,6 @@ function inputOf(header: Column[], fields: Array<string | null>, line: number): 
 export const formats = { ndjson, csv } as const satisfies Record<string, Format>;
 export type FormatName = keyof typeof formats;
 
-/** Detects the format by the file extension; NDJSON by default. */
 export function formatOf(file: string | undefined): FormatName {
   return file?.toLowerCase().endsWith('.csv') ? 'csv' : 'ndjson';
 }

@@ -26,7 +26,6 @@ import {
   withoutSecrets,
 } from './variables.ts';
 
-/** Every variable: its type, its default and its meaning. */
 export const variables = {
   PORT: port(4000, 'TCP port to listen on.'),
   HOST: text('127.0.0.1', 'Address to listen on; `0.0.0.0` or `::` for all.'),
@@ -191,7 +190,6 @@ export function loadConfig(env: Record<string, string | undefined>) {
 /** The folder of the project, also for code in the bundle. */
 export const root = dirname(findPackageJSON(import.meta.url) as string);
 
-/** The version of this release. */
 export function releasedVersion(): string {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   return version;

@@ -30,7 +30,6 @@ export const whole = (min: number, max: number) => kind(`${min} to ${max}`, (tex
 export const port = whole(1, 65_535);
 export const milliseconds = whole(1, 86_400_000);
 
-/** A ratio from 0 to 1. */
 export const share = kind('0 to 1', (text) => {
   if (/^(?:0|1|[01]?\.\d{1,9})$/.test(text) && Number(text) <= 1) return Number(text);
   throw new Error(`must be a number between 0 and 1, not "${text}"`);
@@ -113,7 +112,6 @@ export const origins = kind('`https://shop.example`, several', (text) => {
   throw new Error(`must be origins like https://shop.example, separated by commas, not "${wrong}"`);
 });
 
-/** `false`, a number of hops, or addresses and networks of proxies. */
 export const proxies = kind('`false`, 1 to 99, addresses', (text): false | number | string[] => {
   if (text === 'false') return false;
   if (/^[1-9]\d?$/.test(text)) return Number(text);

@@ -11,7 +11,6 @@ export interface Observers {
   operations: OperationObserver[];
   databases: DatabaseObserver[];
   keys?: KeyObserver;
-  /** The service has been assembled. */
   onBuilt?(app: FastifyInstance, database: Database): void;
 }
 
