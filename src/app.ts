@@ -47,7 +47,6 @@ export interface AppOptions {
   config: Config;
   /** Already open and migrated. The caller closes it after closing the app. */
   database: Database;
-  /** The domain modules to serve. */
   modules: Module[];
   /** Plugins of Apollo Server (docs/graphql.md). */
   apolloPlugins?: readonly ApolloServerPlugin<GraphQLContext>[];
@@ -55,7 +54,6 @@ export interface AppOptions {
   log?: Log;
   /** This process, when it is a worker. */
   worker?: ClusterWorker<LogSettings> | undefined;
-  /** The observers of the database. */
   observers?: Observers;
 }
 

@@ -4,7 +4,6 @@ import type { Deadline } from './database/database.ts';
 /** The spans of a traced request. */
 export interface RequestTrace {
   readonly request: Span;
-  /** The span of the GraphQL operation. */
   operation?: Span | undefined;
 }
 
@@ -12,12 +11,11 @@ export interface RequestTrace {
 export interface CallContext extends Deadline {
   /** Counts items read or written for the request. */
   count?(items: number): void;
-  /** The spans of the request; absent when it is not traced. */
   readonly trace?: RequestTrace | undefined;
 }
 
-/** The context of commands and tests, whose calls have no deadline. */
-export const unboundedCall: CallContext = { at: Number.POSITIVE_INFINITY, isOver: false };
+/** The context of commands and tests: its deadline is the longest delay of `setTimeout`, after 24 days. */
+export const unboundedCall: CallContext = { at: 2 ** 31 - 1, isOver: false };
 
 /** An idempotency key, with which a creation is executed at most once. */
 export interface IdempotencyClaim {

@@ -34,7 +34,6 @@ const ofOperations = {
 /** All error codes. REST sends code and status in an Error body, GraphQL in `errors[].extensions`. */
 export const httpStatusOf = { ...common, ...ofOperations };
 
-/** The error codes of REST. */
 export const restCodes = Object.keys(common);
 
 export type ErrorCode = keyof typeof httpStatusOf;
@@ -76,7 +75,6 @@ export class StoreError extends Error {
   }
 }
 
-/** The error that a client gets for an unexpected failure. */
 export function internalError(cause: unknown): StoreError {
   return new StoreError('INTERNAL_SERVER_ERROR', 'The service failed to answer this request.', { cause });
 }
@@ -87,9 +85,4 @@ export function internalError(cause: unknown): StoreError {
  */
 export function serviceUnavailable(message: string, cause?: unknown): StoreError {
   return new StoreError('SERVICE_UNAVAILABLE', message, { cause, headers: { 'retry-after': '1' } });
-}
-
-/** Returns an error that a client may see; undefined for any other error. */
-export function storeErrorOf(error: unknown): StoreError | undefined {
-  return error instanceof StoreError ? error : undefined;
 }

@@ -1,11 +1,12 @@
 import type { FastifyInstance } from 'fastify';
 import fastifyPlugin from 'fastify-plugin';
 import { DatabaseUnavailable } from '../database/postgres-errors.ts';
-import { storeErrorOf } from '../errors.ts';
+import { StoreError } from '../errors.ts';
 
 /**
  * Collects notes in memory and writes them periodically, so that no request waits for the write. A killed process loses
- * the notes since the last `flush`. A note is never written twice.
+ * the notes since the last `flush`. Notes that may have been stored are dropped if their statement has `isWrite`; others
+ * are written again, so their statement must change nothing when it is repeated (`touchKeys`).
  */
 export class WriteBehind<Note> {
   #notes = new Map<string, Note>();
@@ -21,7 +22,7 @@ export class WriteBehind<Note> {
     this.#notes.set(key, earlier === undefined ? note : this.merge(earlier, note));
   }
 
-  /** Writes the collected notes. After a failure they are kept for the next flush, unless they may have been stored. */
+  /** Writes the collected notes. After a failure they are kept for the next flush, unless the outcome is unknown. */
   async flush(): Promise<void> {
     const notes = this.#notes;
     if (notes.size === 0) return;
@@ -45,8 +46,7 @@ export class WriteBehind<Note> {
  * @param isLast true when it is not repeated
  */
 export function logPostponed({ log }: FastifyInstance, error: unknown, message: string, isLast = false): void {
-  const failure = storeErrorOf(error);
-  log[failure && !isLast ? 'debug' : 'warn']({ err: failure ?? error }, message);
+  log[error instanceof StoreError && !isLast ? 'debug' : 'warn']({ err: error }, message);
 }
 
 const interval = 10_000;

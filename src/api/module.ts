@@ -73,7 +73,7 @@ export function openModules(
   database: Database,
   env: Record<string, string | undefined>,
 ): Array<Module & Apis> {
-  const config = readVariables(variablesOf(modules), env, () => []);
+  const config = readVariables(variablesOf(modules), env);
   const opened = new Map<Module, Apis | undefined>();
   const open = (module: Module): Apis => {
     const { name } = module.tag;

@@ -109,7 +109,7 @@ async function writeStore(
       await writeLines([JSON.stringify({ format: formatOf(options), migrations, tables } satisfies Head)]);
       for (const table of tables) contents.push(await readTable(session, table, progress, writeLines));
     });
-  await Database.use({ ...options, embedded: { evenRetired: true } }, model, (database) => database.withSession(read));
+  await Database.use({ ...options, evenRetired: true }, model, (database) => database.withSession(read));
   // Written last, because the transaction may fail until its end.
   await writeLines([JSON.stringify({ tables: contents, sha256: hash.copy().digest('hex') } satisfies End)]);
   return contents;
@@ -167,8 +167,9 @@ async function insert(
   };
   const applied = await appliedMigrations(session);
   if (applied.length > head.migrations.length) refuse('has had more migrations than the backup');
-  const different = await differingColumns(session, head.tables);
-  if (different.length > 0) throw changed(file, `its tables and migrations differ in ${different.join(', ')}`);
+  const { foreign, missing } = await differingColumns(session, head.tables);
+  const different = [...foreign, ...missing].sort().join(', ');
+  if (different) throw changed(file, `its tables and migrations differ in ${different}`);
   const nonEmpty = await lockAndCount(session, head.tables);
   if (nonEmpty.length > 0) refuse(`is not empty: ${nonEmpty.join(', ')}`);
   // The inserted rows are compared with the checksums, because the file may have changed since `verify`.

@@ -32,7 +32,7 @@ export async function promote(
 ) {
   assertStoreIn(source.dataDir);
   const tables = tablesOf(model);
-  const alone = { ...source, embedded: { ...source.embedded, exclusive: true } };
+  const alone = { ...source, exclusive: true };
   return Database.use(alone, model, (store) =>
     store.withSession((from) =>
       inTransaction(from, 'read only', async () => {

@@ -107,8 +107,7 @@ export async function assertCurrent(session: ClientBase, model: Model, tables: S
   const missing = model.migrations.map(({ name }) => name).filter((name) => !applied.includes(name));
   if (missing.length > 0) throw new Error(`The store lacks migrations (${missing.join(', ')}). Run \`migrate\` first.`);
   const names = tables.map(({ name }) => name);
-  const known = columnNames(tables);
-  const foreign = (await columnsIn(session)).filter((one) => !known.includes(one));
+  const { foreign } = await differingColumns(session, tables);
   const described = foreign.map((one) => {
     const [table = ''] = one.split('.');
     return names.includes(table) ? `column ${one}` : `table or view ${table}`;
@@ -127,23 +126,15 @@ const routines = `
   union select format('function %s', routine_name) from information_schema.routines
     where routine_schema = current_schema()`;
 
-/** The columns of the schema, like `pet.name`. */
-async function columnsIn(session: ClientBase): Promise<string[]> {
+/** The columns that only the schema has, and those that only these tables have, like `pet.name`. */
+export async function differingColumns(session: ClientBase, tables: StoredTable[]) {
   const { rows } = await session.query<{ name: string }>(`
     select format('%s.%s', table_name, column_name) as name from information_schema.columns
     where table_schema = current_schema() and table_name <> 'mikro_orm_migrations'`);
-  return rows.map(({ name }) => name);
-}
-
-function columnNames(tables: StoredTable[]): string[] {
-  return tables.flatMap(({ name, columns }) => Object.keys(columns).map((column) => `${name}.${column}`));
-}
-
-/** The columns that only the schema or only these tables have. */
-export async function differingColumns(session: ClientBase, tables: StoredTable[]): Promise<string[]> {
-  const [found, stored] = [await columnsIn(session), columnNames(tables)];
+  const found = rows.map(({ name }) => name);
+  const known = tables.flatMap(({ name, columns }) => Object.keys(columns).map((column) => `${name}.${column}`));
   const only = (ones: string[], others: string[]) => ones.filter((one) => !others.includes(one));
-  return [...only(found, stored), ...only(stored, found)].sort();
+  return { foreign: only(found, known), missing: only(known, found) };
 }
 
 /** Number of rows per statement. With names of 1,000 characters they take about 2 MB. */

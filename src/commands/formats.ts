@@ -1,4 +1,4 @@
-import { Readable } from 'node:stream';
+import { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { exact, parseExactJson } from '@animal-store/exact-json';
 import { type InfoRecord, parse } from 'csv-parse';
@@ -11,12 +11,7 @@ import { isRecord } from '../validation/validator.ts';
 export type Line = { line: number; input: object } | { line: number; fault: string };
 
 /** A member of an item, and a column of CSV. */
-export interface Column {
-  name: string;
-  /** True when an empty field means the empty text. */
-  isText: boolean;
-  isNullable: boolean;
-}
+type Column = ReturnType<typeof columnsOf>[number];
 
 export interface Format {
   /** True when all values, also numbers, are texts, and an empty field means null. */
@@ -31,9 +26,10 @@ export interface Format {
 }
 
 /** The columns of a collection: the members of its items and of its input. */
-export function columnsOf(...schemas: TObject[]): Column[] {
+export function columnsOf(...schemas: TObject[]) {
   return Object.entries(Object.assign({}, ...schemas.map(({ properties }) => properties))).map(([name, schema]) => {
     const { type, format, enum: values, nullable, anyOf } = schema as Record<string, unknown>;
+    // An empty field means the empty text.
     const isText = type === 'string' && format === undefined && values === undefined;
     return { name, isText, isNullable: nullable === true || anyOf !== undefined };
   });
@@ -96,7 +92,6 @@ const csv: Format = {
   async *read(chunks, columns, maxLength) {
     const distinguishesNull = columns.some(({ isText, isNullable }) => isText && isNullable);
     const parser = parse({
-      bom: true,
       record_delimiter: [crlf, '\n'],
       // A record with too few or too many fields is rejected alone.
       relax_column_count: true,
@@ -105,7 +100,9 @@ const csv: Format = {
       // A cast makes reading four times slower.
       ...(distinguishesNull && { cast: (text: string, { quoting }) => (text === '' && !quoting ? null : text) }),
     });
-    const done = pipeline(Readable.from(utf8(chunks)), parser).catch(() => undefined);
+    // Strict, because the parser would replace bytes that are not UTF-8.
+    const decoder = Duplex.fromWeb(new TextDecoderStream('utf-8', { fatal: true }));
+    const done = pipeline(chunks, decoder, parser).catch(() => undefined);
     let header: Column[] | undefined;
     let line = 1;
     try {
@@ -116,7 +113,10 @@ const csv: Format = {
         line = end + 1;
       }
     } catch (error) {
-      throw new Error(`The rest of the CSV cannot be read: ${(error as Error).message}`, { cause: error });
+      const { code, message } = error as NodeJS.ErrnoException;
+      const isText = code !== 'ERR_ENCODING_INVALID_ENCODED_DATA';
+      const reason = isText ? message : 'it is not UTF-8 (`iconv -f LATIN1 -t UTF-8` converts it).';
+      throw new Error(`The rest of the CSV cannot be read: ${reason}`, { cause: error });
     } finally {
       parser.destroy();
       await done;
@@ -145,22 +145,9 @@ function inputOf(header: Column[], fields: Array<string | null>, line: number): 
   return { line, input: Object.fromEntries(values) };
 }
 
-/** @throws Error for bytes that are not UTF-8, because the parser would replace them */
-async function* utf8(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
-  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-  try {
-    for await (const chunk of chunks) yield decoder.decode(chunk, { stream: true });
-    yield decoder.decode();
-  } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw cause;
-    throw new Error('it is not UTF-8 (`iconv -f LATIN1 -t UTF-8` converts it).', { cause });
-  }
-}
-
 export const formats = { ndjson, csv } as const satisfies Record<string, Format>;
 export type FormatName = keyof typeof formats;
 
-/** Detects the format by the file extension; NDJSON by default. */
 export function formatOf(file: string | undefined): FormatName {
   return file?.toLowerCase().endsWith('.csv') ? 'csv' : 'ndjson';
 }

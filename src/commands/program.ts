@@ -98,14 +98,8 @@ export function table(rows: Array<Record<string, unknown>>, whenEmpty: string): 
   if (!rows[0]) return whenEmpty;
   const lines = [Object.keys(rows[0]), ...rows.map((row) => Object.values(row).map(cell))];
   const widths = lines[0]?.map((_, at) => Math.max(...lines.map((line) => line[at]?.length ?? 0))) ?? [];
-  return lines
-    .map((line) =>
-      line
-        .map((text, at) => text.padEnd(widths[at] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
+  const padded = (line: string[]) => line.map((text, at) => text.padEnd(widths[at] ?? 0)).join('  ');
+  return lines.map((line) => padded(line).trimEnd()).join('\n');
 }
 
 function cell(value: unknown): string {

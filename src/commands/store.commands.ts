@@ -80,7 +80,6 @@ export function storeCommands(program: Command): void {
     });
 }
 
-/** The rows and checksums of copied tables. */
 function rowsOf(contents: Contents[]): string {
   const rows = contents.map(({ table, rows, sha256 }) => ({ table, rows, sha256: sha256.slice(0, 16) }));
   return table(rows, '');

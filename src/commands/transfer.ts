@@ -127,7 +127,7 @@ interface ExportOptions extends Pick<TransferObserver, 'progress' | 'signal'> {
   force?: boolean | undefined;
 }
 
-export interface Exported {
+interface Exported {
   exported: number;
   /** The last id; absent when there was no item. */
   last?: string;
@@ -136,15 +136,32 @@ export interface Exported {
 /** @param file standard output when undefined */
 export async function exportTo(
   file: string | undefined,
-  collection: Collection,
-  { force = false, ...options }: ExportOptions,
+  { item, service }: Collection,
+  { format, after, force = false, progress, signal }: ExportOptions,
 ): Promise<Exported> {
   if (file) assertFree(file, force);
+  const columns = columnsOf(item);
   const result: Exported = { exported: 0 };
-  const text = textOf(collection, options, result);
-  if (file) await writeWhole(file, (handle) => handle.writeFile(text));
+  /** Reads each page in a separate statement, so that a slow reader holds no transaction open. */
+  async function* text(): AsyncGenerator<string> {
+    yield format.head(columns);
+    for (let position = after; ; ) {
+      const { items, hasNext } = await service.list(pageOf({ limit: pageLimit.max, after: position }));
+      signal.throwIfAborted();
+      const last = items.at(-1);
+      if (last) {
+        yield format.write(columns, items);
+        result.exported += items.length;
+        result.last = `${last.id}`;
+        progress(result.exported);
+      }
+      if (!hasNext) return;
+      position = last?.id;
+    }
+  }
+  if (file) await writeWhole(file, (handle) => handle.writeFile(text()));
   else {
-    const output = Readable.from(text);
+    const output = Readable.from(text());
     await pipeline(process.stdout.isTTY ? output.map(printablePage) : output, process.stdout, { end: false });
   }
   return result;
@@ -154,26 +171,3 @@ export async function exportTo(
 const printablePage = (text: string) => text.replace(/\r(?!\n)|[^\P{Cc}\r\n]/gu, '?');
 
 const pageOf = validator(Type.Object(pageQueryMembers('item')));
-
-/** Reads each page in a separate statement, so that a slow reader holds no transaction open. */
-async function* textOf(
-  { item, service }: Collection,
-  { format, after, progress, signal }: ExportOptions,
-  result: Exported,
-): AsyncGenerator<string> {
-  const columns = columnsOf(item);
-  yield format.head(columns);
-  for (let position = after; ; ) {
-    const { items, hasNext } = await service.list(pageOf({ limit: pageLimit.max, after: position }));
-    signal.throwIfAborted();
-    const last = items.at(-1);
-    if (last) {
-      yield format.write(columns, items);
-      result.exported += items.length;
-      result.last = `${last.id}`;
-      progress(result.exported);
-    }
-    if (!hasNext) return;
-    position = last?.id;
-  }
-}

@@ -26,7 +26,6 @@ import {
   withoutSecrets,
 } from './variables.ts';
 
-/** Every variable: its type, its default and its meaning. */
 export const variables = {
   PORT: port(4000, 'TCP port to listen on.'),
   HOST: text('127.0.0.1', 'Address to listen on; `0.0.0.0` or `::` for all.'),
@@ -92,6 +91,13 @@ export const variables = {
   TRUSTED_DOCUMENTS: text(undefined, 'Manifest of the only operations that may run (graphql.md).'),
 } as const satisfies Record<string, Variable<unknown>>;
 
+const needs = [
+  ['DATABASE_DIRECT_URL', 'DATABASE_URL'],
+  ['DATABASE_READ_URLS', 'DATABASE_URL'],
+  ['JWT_ISSUER', 'JWT_AUDIENCE'],
+  ['JWT_AUDIENCE', 'JWT_ISSUER'],
+] as const satisfies Array<Array<keyof typeof variables>>;
+
 /** The configuration, grouped by the parts of the service that use it. */
 export type Config = ReturnType<typeof loadConfig>;
 
@@ -102,7 +108,7 @@ export type Config = ReturnType<typeof loadConfig>;
  * @throws Error that lists every mistake.
  */
 export function loadConfig(env: Record<string, string | undefined>) {
-  const values = readVariables(variables, env, lackingOthers);
+  const values = readVariables(variables, env, needs);
   return {
     shown: withoutSecrets(variables, values),
     /** For the modules' own variables. */
@@ -181,23 +187,9 @@ export function loadConfig(env: Record<string, string | undefined>) {
   };
 }
 
-/** @returns mistakes that concern several variables */
-function lackingOthers(isSet: (name: keyof typeof variables) => boolean): string[] {
-  const needs = [
-    ['DATABASE_DIRECT_URL', 'DATABASE_URL'],
-    ['DATABASE_READ_URLS', 'DATABASE_URL'],
-    ['JWT_ISSUER', 'JWT_AUDIENCE'],
-    ['JWT_AUDIENCE', 'JWT_ISSUER'],
-  ] as const;
-  return needs
-    .filter(([name, other]) => isSet(name) && !isSet(other))
-    .map(([name, other]) => `${name} has no effect without ${other}`);
-}
-
 /** The folder of the project, also for code in the bundle. */
 export const root = dirname(findPackageJSON(import.meta.url) as string);
 
-/** The version of this release. */
 export function releasedVersion(): string {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   return version;

@@ -30,7 +30,6 @@ export const whole = (min: number, max: number) => kind(`${min} to ${max}`, (tex
 export const port = whole(1, 65_535);
 export const milliseconds = whole(1, 86_400_000);
 
-/** A ratio from 0 to 1. */
 export const share = kind('0 to 1', (text) => {
   if (/^(?:0|1|[01]?\.\d{1,9})$/.test(text) && Number(text) <= 1) return Number(text);
   throw new Error(`must be a number between 0 and 1, not "${text}"`);
@@ -113,7 +112,6 @@ export const origins = kind('`https://shop.example`, several', (text) => {
   throw new Error(`must be origins like https://shop.example, separated by commas, not "${wrong}"`);
 });
 
-/** `false`, a number of hops, or addresses and networks of proxies. */
 export const proxies = kind('`false`, 1 to 99, addresses', (text): false | number | string[] => {
   if (text === 'false') return false;
   if (/^[1-9]\d?$/.test(text)) return Number(text);
@@ -136,13 +134,13 @@ export type ValuesOf<Given extends Variables> = { [Name in keyof Given]: Given[N
  * Reads all variables from the environment. Pure.
  *
  * @param env an empty variable counts as absent
- * @param check returns mistakes that concern several variables
+ * @param needs pairs of a variable, and the one without which it has no effect
  * @throws Error that lists every mistake
  */
 export function readVariables<Given extends Variables>(
   variables: Given,
   env: Record<string, string | undefined>,
-  check: (isSet: (name: keyof Given) => boolean) => string[],
+  needs: ReadonlyArray<readonly [name: string, other: string]> = [],
 ): ValuesOf<Given> {
   const mistakes: string[] = [];
   const read = ([name, { default: otherwise, parse }]: [string, Variable<unknown>]): [string, unknown] => {
@@ -154,7 +152,9 @@ export function readVariables<Given extends Variables>(
     }
   };
   const values = Object.fromEntries(Object.entries(variables).map(read));
-  mistakes.push(...check((name) => Boolean(env[name as string])));
+  for (const [name, other] of needs) {
+    if (env[name] && !env[other]) mistakes.push(`${name} has no effect without ${other}`);
+  }
   if (mistakes.length > 0) throw new Error(`Configuration error:${mistakes.map((one) => `\n  ${one}`).join('')}`);
   return values as ValuesOf<Given>;
 }

@@ -32,7 +32,6 @@ export interface SentBatch extends QueueName {
   readonly deadlines: readonly Deadline[];
 }
 
-/** A queue at this moment. */
 export interface QueueState extends QueueName {
   readonly waiting: number;
   /** How long (ms) its first input has waited. */
@@ -82,7 +81,6 @@ export class Batches<In, Out> {
   readonly #options: Required<BatchOptions>;
   #waiting: Waiting<In, Out>[] = [];
   readonly #inFlight = new Set<Waiting<In, Out>[]>();
-  /** The batch in flight that blocks pending inputs. */
   #blocking: Waiting<In, Out>[] | undefined;
   #releaseTimer: NodeJS.Timeout | undefined;
   #isScheduled = false;
@@ -99,13 +97,12 @@ export class Batches<In, Out> {
 
   /** @throws DatabaseUnavailable when too many inputs are pending, or the deadline passes */
   add(input: In, deadline: Deadline): Promise<Out> {
-    const now = performance.now();
     return new Promise((resolve, reject) => {
-      if (this.#isFull(now)) {
+      if (this.isStuck) {
         this.#refused += 1;
         return reject(busy());
       }
-      this.#waiting.push({ input, deadline, since: now, isRetry: false, resolve, reject });
+      this.#waiting.push({ input, deadline, since: performance.now(), isRetry: false, resolve, reject });
       this.#sweeper ??= setInterval(() => this.#rejectLate(), sweepInterval).unref();
       this.#schedule();
     });
@@ -113,7 +110,11 @@ export class Batches<In, Out> {
 
   /** True when new inputs are rejected because pending ones make no progress. */
   get isStuck(): boolean {
-    return this.#isFull(performance.now());
+    const { maxWaiting, maxAge } = this.#options;
+    if (this.#waiting.length === 0) return false;
+    // A retried input has waited in a batch, not in this queue.
+    const first = this.#waiting.find(({ isRetry }) => !isRetry);
+    return this.#waiting.length >= maxWaiting || (first !== undefined && performance.now() - first.since > maxAge);
   }
 
   get state(): QueueState {
@@ -121,14 +122,6 @@ export class Batches<In, Out> {
     const [first] = this.#waiting;
     const oldest = first ? performance.now() - first.since : 0;
     return { collection, operation, waiting: this.#waiting.length, oldest, refused: this.#refused };
-  }
-
-  #isFull(now: number): boolean {
-    const { maxWaiting, maxAge } = this.#options;
-    if (this.#waiting.length === 0) return false;
-    // A retried input has waited in a batch, not in this queue.
-    const first = this.#waiting.find(({ isRetry }) => !isRetry);
-    return this.#waiting.length >= maxWaiting || (first !== undefined && now - first.since > maxAge);
   }
 
   #schedule(): void {

@@ -131,9 +131,9 @@ export class Database {
   async migrate(retries = migrationRetries): Promise<string[]> {
     const { model, embedded } = this;
     const { directUrl, url } = this.options;
-    const options = { ...this.options, url: directUrl ?? url };
+    const options = { ...this.options, url: directUrl ?? url, retries };
     return this.exclusively(async (assertHeld) => {
-      const applied = await applyMigrations(options, model, embedded, retries, assertHeld);
+      const applied = await applyMigrations(options, model, embedded, assertHeld);
       if (directUrl && (await this.pending()).length > 0) {
         throw new Error('DATABASE_DIRECT_URL has been migrated, but DATABASE_URL names another database.');
       }
@@ -173,11 +173,7 @@ export class Database {
   async assertReady(): Promise<void> {
     if (this.#queues.some(({ isStuck }) => isStuck))
       throw new DatabaseUnavailable('Requests queued for the database are not making progress.');
-    const renew = () => {
-      // The primary's address may now lead to another server.
-      for (const server of [this.primary, this.checks]) server.renew();
-    };
-    await assertServable(this.orm, this.checks, this.model, renew).catch(async (error) => {
+    await assertServable(this.orm, this.model, this.checks, this.primary).catch(async (error) => {
       // A Citus worker has no migrations table.
       if (isUnmigrated(error)) await this.assertReachable();
       throw error;

@@ -18,7 +18,7 @@ import { endPool, poolOf, sessionsFor } from './sessions.ts';
  * together outlast a slow report, but not a backup.
  */
 export const migrationRetries = { lockTimeout: 2000, attempts: 30, pause: 1500 };
-type MigrationRetries = typeof migrationRetries;
+type MigrationOptions = DatabaseOptions & { retries: typeof migrationRetries };
 
 /**
  * Applies pending migrations, each in one transaction together with its row in mikro_orm_migrations. A migration that
@@ -27,13 +27,12 @@ type MigrationRetries = typeof migrationRetries;
  * @returns the names of those applied.
  */
 export async function applyMigrations(
-  options: DatabaseOptions,
+  options: MigrationOptions,
   model: Model,
   embedded: EmbeddedPostgres | undefined,
-  retries: MigrationRetries,
   assertHeld: AssertHeld,
 ): Promise<string[]> {
-  const orm = new MikroORM(await migratorOptions(options, model, embedded, retries));
+  const orm = new MikroORM(await migratorOptions(options, model, embedded));
   const pool = await poolOf(orm);
   const applied: string[] = [];
   try {
@@ -44,7 +43,7 @@ export async function applyMigrations(
       const began = performance.now();
       const up = () => orm.migrator.up({ migrations: [name] });
       const { driver, config } = orm;
-      await (new Released(driver, config).isTransactional() ? withLockRetries(up, name, retries, options) : up());
+      await (new Released(driver, config).isTransactional() ? withLockRetries(up, name, options) : up());
       options.log?.info({ migration: name, ms: Math.round(performance.now() - began) }, 'migration applied');
       applied.push(name);
     }
@@ -54,13 +53,8 @@ export async function applyMigrations(
   return applied;
 }
 
-async function migratorOptions(
-  options: DatabaseOptions,
-  model: Model,
-  embedded: EmbeddedPostgres | undefined,
-  retries: MigrationRetries,
-) {
-  const migrationsList = model.migrations.map((migration) => withLimits(migration, retries));
+async function migratorOptions(options: MigrationOptions, model: Model, embedded: EmbeddedPostgres | undefined) {
+  const migrationsList = model.migrations.map((migration) => withLimits(migration, options.retries.lockTimeout));
   const unlimited = { ...options, statementTimeout: 0, onAdvice: undefined };
   const config = await sessionsFor(unlimited, embedded).detect();
   // For migrations without a transaction; the role may have a timeout. Poolers get no options.
@@ -74,7 +68,7 @@ async function migratorOptions(
 }
 
 /** Wraps a migration so that it first sets the timeouts of its transaction. */
-function withLimits({ name, class: released }: MigrationObject, { lockTimeout }: MigrationRetries): MigrationObject {
+function withLimits({ name, class: released }: MigrationObject, lockTimeout: number): MigrationObject {
   const Released = released as Constructor<Migration>;
   class Limited extends Released {
     override async up(): Promise<void> {
@@ -90,12 +84,8 @@ function withLimits({ name, class: released }: MigrationObject, { lockTimeout }:
 }
 
 /** Repeats a migration that did not get its locks; its transaction was rolled back. */
-function withLockRetries(
-  up: () => Promise<unknown>,
-  migration: string,
-  { attempts, pause }: MigrationRetries,
-  { log }: DatabaseOptions,
-): Promise<unknown> {
+function withLockRetries<T>(up: () => Promise<T>, migration: string, { log, retries }: MigrationOptions): Promise<T> {
+  const { attempts, pause } = retries;
   return retry(up, (error, attempt) => {
     // lock_not_available
     if (sqlState(error) !== '55P03' && !isConflict(error)) return undefined;

@@ -16,21 +16,15 @@ export interface Model {
 /** The part of a log that the database uses. */
 export type Log = Record<'info' | 'warn', (fields: object, message: string) => void>;
 
-/** The configuration of the database, and what its users add. */
-export type DatabaseOptions = Config['database'] & {
-  /** The prepared folder to copy for a new embedded store; a new store starts empty when undefined. */
-  prepared?: string | undefined;
-  /** Where changes of the database's state are reported; nowhere when absent. */
-  log?: Log | undefined;
-  observers?: readonly DatabaseObserver[];
-  embedded?: Pick<EmbeddedOptions, 'evenRetired' | 'exclusive' | 'maxSilence'>;
-  /** Called with SQL for an operator to run, because a pooler drops our session settings. */
-  onAdvice?: ((statements: string[]) => void) | undefined;
-  /** Called when the embedded store crashes. */
-  onLost?: (error: Error) => void;
-};
+export type DatabaseOptions = Config['database'] &
+  EmbeddedOptions & {
+    /** Where changes of the database's state are reported; nowhere when absent. */
+    log?: Log | undefined;
+    observers?: readonly DatabaseObserver[];
+    /** Called with SQL for an operator to run, because a pooler drops our session settings. */
+    onAdvice?: ((statements: string[]) => void) | undefined;
+  };
 
-/** MikroORM's options: the entities, the migrations and the pool. */
 export function ormOptions(
   { url, poolMax }: Pick<DatabaseOptions, 'url' | 'poolMax'>,
   { entities, migrations }: Model,
@@ -52,7 +46,6 @@ export function ormOptions(
       silent: true,
       // How `npm run migration:create` writes a migration. They are applied in the order of their names, so all names
       // spell the date alike.
-      emit: 'ts',
       fileName: (timestamp, name = 'change') => `${timestamp.replace(/^(\d{4})(\d\d)(\d\d)/, '$1_$2_$3_')}_${name}`,
       snapshotName: '.snapshot',
       // Only a new migration writes the snapshot.
@@ -60,6 +53,5 @@ export function ormOptions(
     },
     // MikroORM would print a line to stdout when a pooled connection breaks. The statement reports that error anyway.
     logger: () => undefined,
-    discovery: { warnWhenNoEntities: true },
   });
 }

@@ -106,14 +106,12 @@ export function leavesOutcomeUnknown(error: unknown): boolean {
   return isTransient(error) && !/and is not queryable$/.test((error as Error).message);
 }
 
-/** The error for a write with an unknown outcome. */
 export function outcomeUnknown(cause?: unknown): DatabaseUnavailable {
   const message =
     'The database did not say whether this was stored: it may have been. Look for it before you send it again.';
   return new DatabaseUnavailable(message, cause, true);
 }
 
-/** The error when too many inputs are pending. Nothing was executed. */
 export function busy(): DatabaseUnavailable {
   return new DatabaseUnavailable('Too many requests wait for the database; try again shortly.');
 }
@@ -155,7 +153,13 @@ export function failureOf(error: unknown): { state: string | undefined; type: st
   return { state, type: isTimeout ? 'timeout' : error instanceof DatabaseUnavailable ? 'unavailable' : 'other' };
 }
 
+/** The message of an error. An AggregateError, for a host with several addresses, has an empty one. */
+export function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(reasonOf).join('; ');
+  return error instanceof Error ? error.message : String(error);
+}
+
 /** The driver's error behind a translated one. */
-function causeOf(error: unknown): unknown {
+export function causeOf(error: unknown): unknown {
   return error instanceof DatabaseUnavailable ? error.cause : error;
 }

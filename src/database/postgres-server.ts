@@ -24,7 +24,6 @@ export interface Statement {
 /** Rows as arrays in the order of the columns. Every value is the text that PostgreSQL sends, or null. */
 export type Rows = Array<Array<string | null>>;
 
-/** Runs a statement on a server or in one of its sessions. */
 export type RunStatement = (statement: Statement, values: unknown[]) => Promise<Rows>;
 
 /** A connection pool at this moment: its connections, and how many statements wait for one. */
@@ -151,7 +150,7 @@ export class PostgresServer {
 
   /** Breaks all sessions, so that waiting statements fail immediately. */
   cut(): void {
-    for (const client of this.#usable) streamOf(client).destroy(new Error('Connection terminated: silence'));
+    for (const client of this.#usable) client.connection.stream.destroy(new Error('Connection terminated: silence'));
     this.renew();
   }
 
@@ -225,10 +224,6 @@ async function rowsOf(client: PoolClient, query: QueryArrayConfig): Promise<Rows
     Error.captureStackTrace(error as Error);
     throw error;
   }
-}
-
-function streamOf(client: PoolClient): { destroy(error: Error): void } {
-  return (client as unknown as { connection: { stream: { destroy(error: Error): void } } }).connection.stream;
 }
 
 // Most columns reach the client as PostgreSQL's text: parsing them would cost more than all other work on a row.

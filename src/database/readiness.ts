@@ -4,8 +4,6 @@ import type { Log, Model } from './options.ts';
 import { DatabaseUnavailable, isUnmigrated, sqlState } from './postgres-errors.ts';
 import type { PostgresServer, RunStatement, Statement } from './postgres-server.ts';
 
-type Readiness = [isReadOnly: string, mayWrite: string | null, applied: string];
-
 const mayNot = 'The role in DATABASE_URL may not read and write all tables.';
 
 /**
@@ -31,21 +29,21 @@ function readinessOf(orm: MikroORM, { migrations }: Model): Statement {
  * Checks that the database accepts writes, that this role may read and write all tables, that they are migrated, and
  * that no counter is behind its rows.
  *
- * @param onReadOnly called before the check fails for a read-only server
  * @throws DatabaseUnavailable
  */
 export async function assertServable(
   orm: MikroORM,
-  { rows }: PostgresServer,
   model: Model,
-  onReadOnly: () => void,
+  checks: PostgresServer,
+  primary: PostgresServer,
 ): Promise<void> {
-  const [row] = await rows<Readiness>(readinessOf(orm, model), []).catch((error) => {
+  const { rows } = checks;
+  const [[isReadOnly, mayWrite, applied] = []] = await rows(readinessOf(orm, model), []).catch((error) => {
     throw sqlState(error) === '42501' ? new DatabaseUnavailable(mayNot, error) : error;
   });
-  const [isReadOnly, mayWrite, applied] = row as Readiness;
   if (isReadOnly === 't') {
-    onReadOnly();
+    // The primary's address may now lead to another server.
+    for (const server of [primary, checks]) server.renew();
     throw new DatabaseUnavailable('The database is read-only; it may be a standby.');
   }
   if (mayWrite !== 't') throw new DatabaseUnavailable(mayNot);

@@ -1,6 +1,6 @@
 import { withTimeout } from '../runtime/with-timeout.ts';
 import type { DatabaseOptions } from './options.ts';
-import { DatabaseUnavailable, isConflict, isWorthAnotherServer } from './postgres-errors.ts';
+import { causeOf, DatabaseUnavailable, isConflict, isWorthAnotherServer, reasonOf } from './postgres-errors.ts';
 import { type PoolState, PostgresServer, type Rows, type RunStatement, type Statement } from './postgres-server.ts';
 import { createPool, sessionsTo, settingsDropped } from './sessions.ts';
 
@@ -45,7 +45,6 @@ const position: Statement = {
 };
 const replayed: Statement = { name: 'replayed', text: `select pg_last_wal_replay_lsn() - '0/0'::pg_lsn` };
 
-/** A server that answers reads, and its state. */
 interface ReadNode {
   /** Host and port, for the log. */
   readonly name: string;
@@ -150,7 +149,7 @@ export class Replicas {
       if (read && !isWorthAnotherServer(error)) throw error;
       node.server.cut();
       // When several reads fail together, only the first records it.
-      if (!read || node.problem === '') this.#note(node, reasonOf(error));
+      if (!read || node.problem === '') this.#note(node, reasonOf(causeOf(error) ?? error));
       return undefined;
     }
   }
@@ -258,9 +257,4 @@ function parsePosition([[text] = [null]]: Rows): Position {
 function endOfRecord(bytes: number): number {
   const inPage = bytes % 8192;
   return inPage === 24 || inPage === 40 ? bytes - inPage : bytes;
-}
-
-function reasonOf(error: unknown): string {
-  const { message, cause } = error as Error;
-  return cause instanceof Error ? cause.message : message;
 }

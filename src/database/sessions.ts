@@ -7,8 +7,8 @@ import type { DatabaseOptions } from './options.ts';
 
 /** Opens the embedded store in `dataDir`. One process owns it. When the owner ends, one of its guests takes over. */
 export async function openEmbedded(options: DatabaseOptions): Promise<EmbeddedPostgres> {
-  const { dataDir, prepared, onLost, log, embedded } = options;
-  const store = await openEmbeddedPostgres(dataDir, { prepared, onLost, ...embedded });
+  const { dataDir, prepared, onLost, evenRetired, exclusive, maxSilence, log } = options;
+  const store = await openEmbeddedPostgres(dataDir, { prepared, onLost, evenRetired, exclusive, maxSilence });
   log?.info({ folder: dataDir, role: store.isOwner ? 'owner' : 'guest' }, 'embedded store opened');
   if (!store.isOwner) {
     void store.owned.then(() => log?.info({ folder: dataDir, role: 'owner' }, 'embedded store taken over'));

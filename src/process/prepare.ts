@@ -5,17 +5,15 @@ import { root } from '../config/config.ts';
 import { prepareStore } from './prepared-store.ts';
 import { startFailure } from './start-failure.ts';
 
-/** Renders the guides. Their sources are optional. */
-async function renderGuides(): Promise<void> {
-  const renderer = join(root, 'tools/guide.mjs');
-  if (existsSync(renderer)) await import(pathToFileURL(renderer).href);
-}
-
 // The last step of the build. Without a prepared store the first start takes longer and migrates the store itself.
 const prepared = prepareStore().catch((error) => {
   process.stderr.write(`animal-store: built without a prepared store: ${startFailure(error)}\n`);
 });
-const guides = renderGuides().catch((error: Error) => {
-  process.stderr.write(`animal-store: built without the guides: ${error.message}\n`);
-});
-await Promise.all([prepared, guides]);
+// The sources of the guides are optional.
+const renderer = join(root, 'tools/guide.mjs');
+if (existsSync(renderer)) {
+  await import(pathToFileURL(renderer).href).catch((error: Error) => {
+    process.stderr.write(`animal-store: built without the guides: ${error.message}\n`);
+  });
+}
+await prepared;

@@ -40,7 +40,6 @@ export interface ProcessOptions {
   config: Config;
   log: Log;
   output: LogOutput;
-  /** This process, when it is a worker. */
   worker: ClusterWorker<LogSettings> | undefined;
   /** Called when the embedded store crashes. */
   onLost(error: Error): void;

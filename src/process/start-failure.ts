@@ -1,5 +1,5 @@
-import { isUnmigrated } from '../database/postgres-errors.ts';
-import { storeErrorOf } from '../errors.ts';
+import { isUnmigrated, reasonOf } from '../database/postgres-errors.ts';
+import { StoreError } from '../errors.ts';
 
 /** Why the service did not start, in one readable line (an invalid configuration has a line for every mistake). */
 export function startFailure(error: unknown): string {
@@ -9,9 +9,8 @@ export function startFailure(error: unknown): string {
     return `Port ${port} on ${address} may not be opened by this user (${variables}PORT, ${variables}HOST).`;
   if (code === 'EADDRNOTAVAIL') return `${address} is no address of this machine (${variables}HOST).`;
   if (isUnmigrated(error)) return 'The database has not been migrated (MIGRATE_ON_START; `npm run store -- migrate`).';
-  const failure = storeErrorOf(error);
-  if (failure?.code === 'SERVICE_UNAVAILABLE' && failure.cause !== undefined) {
-    return `The database (DATABASE_URL) cannot be reached: ${reasonOf(failure.cause)}`;
+  if (error instanceof StoreError && error.code === 'SERVICE_UNAVAILABLE' && error.cause !== undefined) {
+    return `The database (DATABASE_URL) cannot be reached: ${reasonOf(error.cause)}`;
   }
   return message || String(error);
 }
@@ -22,9 +21,3 @@ type ListenError = NodeJS.ErrnoException & {
   /** Prefix of the variables with the address (`OPERATIONS_` or empty). */
   variables?: string;
 };
-
-/** Returns the message of an error. An AggregateError, for a host with several addresses, has an empty one. */
-function reasonOf(cause: unknown): string {
-  if (cause instanceof AggregateError) return cause.errors.map(reasonOf).join('; ');
-  return cause instanceof Error ? cause.message : String(cause);
-}

@@ -28,7 +28,6 @@ export async function logStarted(
   process.stdout.write(welcome(address, first.key));
 }
 
-/** The message for a new user, with commands to paste into a shell. */
 function welcome(address: string, key: string): string {
   return `
 The animal store is open at ${address}. This is its first API key; it is shown only now:

@@ -21,9 +21,6 @@ interface Entry<New> {
 // One batch in flight per process: the next one fills while this one becomes durable.
 const writes = { isWrite: true, maxBatch: 256, maxInFlight: 1, blockTime: 1000 };
 
-/** The longest delay (ms) of `setTimeout`. */
-const maxDelay = 2 ** 31 - 1;
-
 /**
  * A rule for the members of a creation, and for those that a change sets.
  *
@@ -38,19 +35,16 @@ const storedClaim = {
 
 /** Inserts rows; concurrent insertions share one statement. */
 export class Insertions<Item, New extends object> {
-  readonly #database: Database;
-  readonly #table: Table;
-  readonly #statements: Statements;
-  readonly #check: Check<New> | undefined;
   readonly #batches: Batches<Entry<New>, Item | null>;
   /** The creations in progress, by idempotency key. */
   readonly #inProgress = new Map<string, Promise<unknown>>();
 
-  constructor(database: Database, table: Table, statements: Statements, check?: Check<New>) {
-    this.#database = database;
-    this.#table = table;
-    this.#statements = statements;
-    this.#check = check;
+  constructor(
+    private readonly database: Database,
+    private readonly table: Table,
+    private readonly statements: Statements,
+    private readonly check?: Check<New>,
+  ) {
     this.#batches = database.batched((entries: Array<Entry<New>>) => this.#insert(entries), {
       ...writes,
       collection: table.name,
@@ -62,7 +56,7 @@ export class Insertions<Item, New extends object> {
   async insert(item: New, call: CallContext = unboundedCall, claim?: IdempotencyClaim): Promise<Item> {
     const insertion = claim ? this.#insertOnce(item, call, claim) : this.#add({ item }, call);
     const inserted = await insertion.catch((error) => {
-      throw this.#table.refusalOf(error);
+      throw this.table.refusalOf(error);
     });
     call.count?.(1);
     return inserted as Item;
@@ -72,9 +66,9 @@ export class Insertions<Item, New extends object> {
   async #insertOnce(item: New, call: CallContext, claim: IdempotencyClaim): Promise<Item> {
     const name = `${claim.keyId} ${claim.operation} ${claim.hash.toString('hex')}`;
     for (let earlier = this.#inProgress.get(name); earlier; earlier = this.#inProgress.get(name)) {
-      await withTimeout(Math.min(call.at - performance.now(), maxDelay), earlier, inUse);
+      await withTimeout(call.at - performance.now(), earlier, inUse);
     }
-    const entry: Entry<New> = { item, claim, fingerprint: fingerprintOf(this.#table, item) };
+    const entry: Entry<New> = { item, claim, fingerprint: fingerprintOf(this.table, item) };
     const sending = this.#insertRetryably(entry, call);
     // After its deadline the client has its 503, but the statement may still run. Until it ends, a retry with this key
     // waits, and then gets 409.
@@ -98,9 +92,9 @@ export class Insertions<Item, New extends object> {
   /** The answer of a creation that was stored is given again, even if the check has come to refuse it. */
   async #add(entry: Entry<New>, call: CallContext): Promise<Item | null> {
     const { item, claim } = entry;
-    await this.#check?.(item, call).catch(async (refusal) => {
+    await this.check?.(item, call).catch(async (refusal) => {
       const key = claim && [claim.keyId, claim.operation, claim.hash];
-      if (!key || (await this.#database.rows(storedClaim, key)).length === 0) throw refusal;
+      if (!key || (await this.database.rows(storedClaim, key)).length === 0) throw refusal;
     });
     return this.#batches.add(entry, call);
   }
@@ -116,19 +110,19 @@ export class Insertions<Item, New extends object> {
   /** Inserts all or none. Ids ascend in the given order. */
   async #insertPlain(entries: Array<Entry<New>>): Promise<Item[]> {
     const values = this.#values(entries);
-    const { insert, insertOne } = this.#statements;
+    const { insert, insertOne } = this.statements;
     const rows = await (entries.length === 1
-      ? this.#database.rows<Array<string | null>>(insertOne, values.flat())
-      : this.#database.rows<Array<string | null>>(insert, values));
+      ? this.database.rows<Array<string | null>>(insertOne, values.flat())
+      : this.database.rows<Array<string | null>>(insert, values));
     rows.sort(([a], [b]) => compareDigits(`${a}`, `${b}`));
-    return entries.map(({ item }, place) => this.#table.mergeGenerated(item, rows[place] as unknown[]) as Item);
+    return entries.map(({ item }, place) => this.table.mergeGenerated(item, rows[place] as unknown[]) as Item);
   }
 
   /** Inserts entries with a new key or without a key: all or none. */
   async #insertMixed(entries: Array<Entry<New>>): Promise<Array<Item | null | Error>> {
     const claims = entries.map(({ claim }) => claim);
-    const rows = await this.#database.rows<[place: string, fingerprint: string | null, generated: string]>(
-      this.#statements.insertOnce,
+    const rows = await this.database.rows<[place: string, fingerprint: string | null, generated: string]>(
+      this.statements.insertOnce,
       [
         ...this.#values(entries),
         claims.map((claim) => claim?.keyId ?? null),
@@ -152,13 +146,13 @@ export class Insertions<Item, New extends object> {
 
   /** Reads the row from the table when an earlier release with fewer columns inserted it. */
   async #itemOf(item: New, generated: Array<string | null>): Promise<Item | Error> {
-    if (generated.length === this.#table.generated.length) return this.#table.mergeGenerated(item, generated) as Item;
-    const [row] = await this.#database.rows<Array<string | null>>(this.#statements.findOne, [generated[0]]);
-    return row ? (this.#table.decodeRow(row) as Item) : reused();
+    if (generated.length === this.table.generated.length) return this.table.mergeGenerated(item, generated) as Item;
+    const [row] = await this.database.rows<Array<string | null>>(this.statements.findOne, [generated[0]]);
+    return row ? (this.table.decodeRow(row) as Item) : reused();
   }
 
   #values(entries: Array<Entry<New>>): unknown[][] {
-    return this.#table.inserted.map(({ member }) => entries.map(({ item }) => parameterOf(item[member as keyof New])));
+    return this.table.inserted.map(({ member }) => entries.map(({ item }) => parameterOf(item[member as keyof New])));
   }
 }
 

@@ -32,7 +32,6 @@ export interface ListEvent<Item = Identified> {
  * list cost one statement per poll.
  */
 export class LiveList<Item extends Identified> {
-  readonly #list: GrowingList<Item>;
   /** The pages read since the last poll, by filter and position. */
   readonly #pages = new Map<string, Promise<Page<Item>>>();
   #nextPoll = Promise.withResolvers<void>();
@@ -43,8 +42,7 @@ export class LiveList<Item extends Identified> {
   #hasAdditions = false;
   #followers = 0;
 
-  constructor(list: GrowingList<Item>) {
-    this.#list = list;
+  constructor(private readonly list: GrowingList<Item>) {
     list.onInserted(() => {
       const gap = Math.max(shortestGap, this.#followers / 10 + this.#pages.size);
       if (this.#followers > 0) this.#pollWithin(this.#polledAt + gap - performance.now());
@@ -66,7 +64,7 @@ export class LiveList<Item extends Identified> {
   }
 
   async *#events(query: LiveQuery<Item> & PageQuery, hasLeft: () => boolean): AsyncGenerator<ListEvent<Item>, void> {
-    let position = query.after ?? (await this.#list.lastId());
+    let position = query.after ?? (await this.list.lastId());
     const filters = Object.entries(query).filter(([name, value]) => name !== 'after' && value !== undefined);
     const key = JSON.stringify(filters.map(([name, value]) => [name, parameterOf(value)]));
     this.#followers += 1;
@@ -90,7 +88,7 @@ export class LiveList<Item extends Identified> {
   #read(key: string, query: LiveQuery<Item> & PageQuery): Promise<Page<Item>> {
     const known = this.#pages.get(key);
     if (known) return known;
-    const page = this.#list.list(query).catch(emptyWhileUnavailable<Item>);
+    const page = this.list.list(query).catch(emptyWhileUnavailable<Item>);
     void page.then(
       ({ items }) => (this.#hasAdditions ||= items.length > 0),
       () => undefined,

@@ -198,8 +198,13 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
    */
   async #selectLists(queries: Query[], servedBy: ServedBy): Promise<ListRow[]> {
     if (queries.length > 1 && this.#supportsMany) {
+      const columns = [
+        queries.map(({ after }) => `${after ?? int64.min}`),
+        queries.map(({ limit }) => limit + 1),
+        ...this.#filters.map((_, at) => queries.map(({ filters }) => filters[at])),
+      ];
       try {
-        return await this.#selectMany(queries, servedBy);
+        return await this.#database.read(this.#statements.listMany, columns, servedBy);
       } catch (error) {
         if (!isUnsupported(error)) throw error;
         this.#supportsMany = false;
@@ -207,22 +212,12 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
     }
     // Sequential, because a batch may use only one connection.
     const rows: ListRow[] = [];
-    for (const query of queries) rows.push(...(await this.#selectList(query, servedBy)));
+    for (const { filters, after, limit } of queries) {
+      const { list, values } = this.#listOf(filters);
+      const parameters = [`${after ?? int64.min}`, limit + 1, ...values];
+      rows.push(...(await this.#database.read<ListRow>(list, parameters, servedBy)));
+    }
     return rows;
-  }
-
-  #selectMany(queries: Query[], servedBy: ServedBy): Promise<ListRow[]> {
-    const columns = [
-      queries.map(({ after }) => `${after ?? int64.min}`),
-      queries.map(({ limit }) => limit + 1),
-      ...this.#filters.map((_, at) => queries.map(({ filters }) => filters[at])),
-    ];
-    return this.#database.read(this.#statements.listMany, columns, servedBy);
-  }
-
-  #selectList({ filters, after, limit }: Query, servedBy: ServedBy): Promise<ListRow[]> {
-    const { list, values } = this.#listOf(filters);
-    return this.#database.read(list, [`${after ?? int64.min}`, limit + 1, ...values], servedBy);
   }
 
   async #readRows(ids: Int64[], servedBy: ServedBy): Promise<Array<Item | null>> {

@@ -4,37 +4,18 @@ import { int64 } from '../validation/int64.ts';
 import { maxExactTotal } from '../validation/page.ts';
 import type { Column, Table } from './table.ts';
 
+export type Statements = ReturnType<typeof statementsFor>;
+
 /**
  * The statements behind `Records`, each for a whole batch; `findOne` and `insertOne` for a batch of one, because arrays
  * cost PostgreSQL a third of a small statement. They are SQL because hydrating entities costs several times
  * as much as the query (`bench/README.md`), and no query builder supports `unnest ... cross join lateral`. Names and
  * types come from the entity.
+ *
+ * @param filters the columns to filter lists by
+ * @throws Error naming the indexes that they lack
  */
-export interface Statements {
-  /** By the filters in use: bit n of the index is set when filter n has a value. */
-  lists: ListStatements[];
-  listMany: Statement;
-  last: Statement;
-  horizon: Statement;
-  find: Statement;
-  findOne: Statement;
-  insert: Statement;
-  insertOne: Statement;
-  insertOnce: Statement;
-}
-
-/** The statements of lists with the same filters in use. */
-interface ListStatements {
-  /** The filters in use, in the order of their parameters. */
-  filters: readonly Column[];
-  list: Statement;
-  count: Statement;
-  /** PostgreSQL's plan as JSON, with the estimated number of rows. */
-  estimate: Statement;
-}
-
-/** @param filters the columns to filter lists by @throws Error naming the indexes that they lack */
-export function statementsFor(described: Table, filters: readonly Column[] = []): Statements {
+export function statementsFor(described: Table, filters: readonly Column[]) {
   const { name: unquoted, columns, inserted, generated } = described;
   const table = quoted(unquoted);
   const names = columns.map(({ name }) => name).join(', ');
@@ -86,15 +67,18 @@ export function statementsFor(described: Table, filters: readonly Column[] = [])
       `with lock as materialized (select pg_advisory_xact_lock_shared(hashtext(${literal(unquoted)}))::text)
       select pg_sequence_last_value(pg_get_serial_sequence(${literal(table)}, 'id')::regclass)::text from lock`,
     ),
+    /** By the filters in use: bit n of the index is set when filter n has a value. */
     lists: combinations.map((used) => {
       const values = used.map((_, at) => `$${at + 3}`);
       const equal = used.map(({ name }, at) => `${name} = $${at + 1}`).join(' and ');
       const rows = `select 1 from ${table}${equal && ` where ${equal}`}`;
       const page = `select ${names} from ${table} where ${range(used, values, '$1')} limit $2`;
       return {
+        /** The filters in use, in the order of their parameters. */
         filters: used,
         list: statement('list', `select ${list} from (${page}) as item`, used),
         count: statement('count', `select count(*) from (${rows} limit ${maxExactTotal + 1}) as item`, used),
+        /** PostgreSQL's plan as JSON, with the estimated number of rows. */
         estimate: statement('estimate', `explain (format json) ${rows}`, used),
       };
     }),

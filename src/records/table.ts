@@ -41,23 +41,7 @@ const supported =
   'and p.manyToOne(...).mapToPk() of a key of these; nothing that MikroORM computes or fills itself, except p.integer().version()';
 
 /** A column of a table, from MikroORM's metadata. */
-export interface Column {
-  /** The entity's member. */
-  readonly member: string;
-  /** The quoted SQL name. */
-  readonly name: string;
-  /** PostgreSQL's type. */
-  readonly type: string;
-  /** SQL expression for its value as text. */
-  readonly text: string;
-  /** Parses that text; undefined when the text is the value. */
-  readonly decode: ((text: never) => unknown) | undefined;
-  /** True when no value's text is empty or holds a comma. */
-  readonly isSafeToJoin: boolean;
-  readonly isNullable: boolean;
-  /** SQL expression of its default. */
-  readonly fallback: string | undefined;
-}
+export type Column = Readonly<ReturnType<typeof columnOf>>;
 
 /** A table with a primary key `id`. Its entity is the only source of names and types. */
 export class Table {
@@ -146,7 +130,7 @@ export class Table {
 }
 
 /** @throws Error for an unsupported type */
-function columnOf(property: EntityProperty, table: string): Column {
+function columnOf(property: EntityProperty, table: string) {
   const { name, targetMeta, fieldNames, columnTypes, items, nullable, defaultRaw } = property;
   const declared = columnTypes?.[0] ?? property.type;
   const type = declared.replace(/serial$/, 'int').replace(/^timestamptz\([3-6]\)$/, 'timestamptz');
@@ -160,13 +144,19 @@ function columnOf(property: EntityProperty, table: string): Column {
   }
   const sql = quoted(`${fieldNames[0]}`);
   return {
+    /** The entity's member. */
     member: name,
+    /** The quoted SQL name. */
     name: sql,
+    /** PostgreSQL's type. */
     type,
+    /** SQL expression for its value as text. */
     text: codec.toText(sql),
+    /** Parses that text; undefined when the text is the value. */
     decode: nullable ? decodeOrNull(codec) : codec.fromText,
     isSafeToJoin: codec.isSafeToJoin,
     isNullable: nullable === true,
+    /** SQL expression of its default. */
     fallback: defaultRaw,
   };
 }

@@ -18,7 +18,7 @@ const variables = {
   KEY: secret(undefined, 'A key.'),
   READ_URLS: postgresUrls(undefined, 'Servers.'),
 };
-const read = (env: Record<string, string>) => readVariables(variables, env, () => []);
+const read = (env: Record<string, string>) => readVariables(variables, env);
 
 test('absent and empty variables have their defaults', () => {
   const defaults = { PORT: 4000, SAMPLE: 1, VERBOSE: false, KEY: undefined, READ_URLS: undefined };
@@ -51,15 +51,14 @@ test('the documented values of a variable are those that it accepts', () => {
 
 test('one error lists every mistake, and quotes no secret', () => {
   const env = { PORT: '0', SAMPLE: '2', VERBOSE: 'yes', KEY: 'hunter2', READ_URLS: 'mysql://u:hunter2@a/s' };
-  const check = (isSet: (name: keyof typeof variables) => boolean) => (isSet('KEY') ? ['KEY needs a lock'] : []);
-  expect(() => readVariables(variables, env, check)).toThrow(
+  expect(() => readVariables(variables, env, [['KEY', 'LOCK']])).toThrow(
     new Error(`Configuration error:
   PORT must be a whole number between 1 and 65535, not "0"
   SAMPLE must be a number between 0 and 1, not "2"
   VERBOSE must be true or false, not "yes"
   KEY must be at least 32 letters, digits or -._~+/ (RFC 6750), hard to guess
   READ_URLS must be a postgres:// address
-  KEY needs a lock`),
+  KEY has no effect without LOCK`),
   );
 });
 

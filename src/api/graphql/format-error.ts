@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
-import { type ErrorCode, httpStatusOf, internalError, StoreError, storeErrorOf } from '../../errors.ts';
+import { type ErrorCode, httpStatusOf, internalError, StoreError } from '../../errors.ts';
 import { logFailure } from '../http/failures.ts';
 
 /**
@@ -15,8 +15,7 @@ const longestMessage = 1000;
  */
 function publicErrorOf(error: GraphQLError): StoreError | undefined {
   const { originalError, extensions, path, message } = error;
-  const known = storeErrorOf(originalError);
-  if (known) return known;
+  if (originalError instanceof StoreError) return originalError;
   if (extensions.code !== undefined) return undefined;
   // graphql-js reports an argument that a variable makes invalid like a field that failed to serialize. Only the
   // message, `Argument "...`, differs.

@@ -7,7 +7,7 @@ import {
   GraphQLError,
   type GraphQLFormattedError,
 } from 'graphql';
-import { storeErrorOf } from '../../errors.ts';
+import { StoreError } from '../../errors.ts';
 import type { ListEvent } from '../../records/live-list.ts';
 import { formatError, logErrors } from './format-error.ts';
 import {
@@ -34,8 +34,8 @@ export async function subscribe(
   if (!(Symbol.asyncIterator in source)) {
     const { errors = [] } = source;
     // When a retry may succeed later, clients of event streams need a status, not an event.
-    const failures = errors.map(({ originalError }) => storeErrorOf(originalError));
-    const temporary = failures.find((failure) => failure?.headers['retry-after'] !== undefined);
+    const failures = errors.map(({ originalError }) => originalError);
+    const temporary = failures.find((one) => one instanceof StoreError && one.headers['retry-after'] !== undefined);
     if (temporary) throw temporary;
     return { errors };
   }

@@ -1,5 +1,5 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
-import { type ErrorCode, internalError, StoreError, storeErrorOf } from '../../errors.ts';
+import { type ErrorCode, internalError, StoreError } from '../../errors.ts';
 import { isRead, prefersHtml, varyBy } from './negotiation.ts';
 
 declare module 'fastify' {
@@ -58,8 +58,7 @@ export const notJson = 'The body must be JSON, sent with Content-Type: applicati
 
 /** Fastify's errors are converted by status, all others to a 500. @param bodyLimit in bytes */
 function toStoreError(error: unknown, bodyLimit: number): StoreError {
-  const known = storeErrorOf(error);
-  if (known) return known;
+  if (error instanceof StoreError) return error;
   const { code, statusCode = 500 } = error as Partial<FastifyError>;
   const refusal = (code: ErrorCode, message: string) => new StoreError(code, message, { cause: error });
   if (statusCode >= 500) return internalError(error);

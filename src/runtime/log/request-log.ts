@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { addressOf, type Redactor } from '@animal-store/log/redactor';
-import { type FastifyReply, type FastifyRequest, type FastifyServerOptions, LogController } from 'fastify';
-import type { RequestEnd, RequestObserver } from '../telemetry/observers.ts';
+import { type FastifyRequest, type FastifyServerOptions, LogController } from 'fastify';
+import type { RequestObserver } from '../telemetry/observers.ts';
 import type { Log } from './log.ts';
 
 const longestUserAgent = 128;
@@ -37,10 +37,9 @@ export function requestLog(
   const isPlain = (name: string | undefined) => name !== undefined && plainName.test(name) && !redactor.hasSecret(name);
 
   return {
-    ended(request: FastifyRequest, reply: FastifyReply, end: RequestEnd): void {
+    ended(request, reply, { milliseconds, isAnswered, face, id }) {
       if (!log.logger.isLevelEnabled('info')) return;
       const { method, headers, call, caller } = request;
-      const { milliseconds, isAnswered, face, id } = end;
       const { statusCode: status } = reply;
       const { sample } = log;
       const isSampled = sample < 1 && isAnswered && status < 400 && call.code === undefined;

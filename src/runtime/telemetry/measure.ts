@@ -1,11 +1,11 @@
 import { promisify } from 'node:util';
 import type { FastifyInstance } from 'fastify';
 import type { GraphQLFormattedError } from 'graphql';
-import type { QueueState } from '../../database/database.ts';
+import type { Database, QueueState } from '../../database/database.ts';
 import { withTimeout } from '../with-timeout.ts';
 import { codeLabel, methodLabel, other, routeLabel } from './labels.ts';
 import type { Metrics, Reading } from './metrics.ts';
-import type { ObservedDatabase, Observers } from './observers.ts';
+import type { Observers } from './observers.ts';
 
 /** OpenTelemetry's recommended buckets for HTTP, in seconds. */
 const httpBuckets = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
@@ -150,7 +150,7 @@ function measureKeys(metrics: Metrics, observers: Observers): void {
   };
 }
 
-function readDatabase(metrics: Metrics, database: ObservedDatabase): void {
+function readDatabase(metrics: Metrics, database: Database): void {
   const queue = ['collection', 'operation'];
   const perQueue = (read: (state: QueueState) => number) => (): Reading[] =>
     database.queues.map((one) => [read(one), one.collection, one.operation]);

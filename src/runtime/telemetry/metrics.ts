@@ -6,7 +6,6 @@ export type Reading = [value: number, ...labels: string[]];
 /** Reads the current values at each scrape; a number where there are no labels. */
 type Read = () => number | Reading[] | Promise<number | Reading[]>;
 
-/** The metrics of one process. */
 export class Metrics {
   readonly registry = new Registry();
   readonly #registers = [this.registry];

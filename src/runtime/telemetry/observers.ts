@@ -11,11 +11,9 @@ export interface Observers {
   operations: OperationObserver[];
   databases: DatabaseObserver[];
   keys?: KeyObserver;
-  /** The service has been assembled. */
-  onBuilt?(app: FastifyInstance, database: ObservedDatabase): void;
+  onBuilt?(app: FastifyInstance, database: Database): void;
 }
 
-/** Observes requests of both APIs. */
 export interface RequestObserver {
   /** A request has arrived. Its route is known, its caller is not. */
   began?(request: FastifyRequest): void;
@@ -50,13 +48,8 @@ export interface ObservedOperation {
   call: FastifyRequest['call'];
 }
 
-/** Observes API keys. */
 export interface KeyObserver {
-  /** A key was looked up in the database. */
   lookedUp(result: 'known' | 'unknown' | 'failed'): void;
   /** A deprecated operation was called with the key of this name. */
   deprecatedCall(operation: string, key: string): void;
 }
-
-/** The parts of the database that metrics read. */
-export type ObservedDatabase = Pick<Database, 'queues' | 'pools' | 'ping'>;

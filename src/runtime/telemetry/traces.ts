@@ -10,7 +10,6 @@ import {
   type Span,
   SpanKind,
   SpanStatusCode,
-  TraceFlags,
   type Tracer,
   trace,
 } from '@opentelemetry/api';
@@ -181,10 +180,9 @@ function databaseSpans(tracer: Tracer): DatabaseObserver {
   return {
     sent({ collection, operation, size, deadlines }) {
       const served = new Set<RequestTrace>();
-      for (const { trace: one } of deadlines as readonly CallContext[])
-        if (one && isSampled(one.request)) served.add(one);
+      for (const { trace: one } of deadlines as readonly CallContext[]) if (one?.request.isRecording()) served.add(one);
       const [first] = served;
-      if (!first) return ignore;
+      if (!first) return () => undefined;
       const attributes: Attributes = {
         'db.system.name': 'postgresql',
         'db.collection.name': collection,
@@ -214,14 +212,8 @@ function databaseSpans(tracer: Tracer): DatabaseObserver {
   };
 }
 
-const ignore = () => undefined;
-
 function childOf(span: Span): Context {
   return trace.setSpan(ROOT_CONTEXT, span);
-}
-
-function isSampled(span: Span): boolean {
-  return (span.spanContext().traceFlags & TraceFlags.SAMPLED) !== 0;
 }
 
 /** Sets the error code. The status is ERROR only for codes that mean 5xx, even if GraphQL answers 200. */

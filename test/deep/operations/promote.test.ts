@@ -133,7 +133,7 @@ const title = 'promoting an embedded store (needs a PostgreSQL without a pooler:
       await pause(300);
       await expect(sessionWith(folders.store)).rejects.toThrow(/ENOENT/);
     });
-    const impatient = { ...loadConfig(env()).database, embedded: { maxSilence: 50 } };
+    const impatient = { ...loadConfig(env()).database, maxSilence: 50 };
     const target = { ...loadConfig({ DATABASE_URL: gate.url }).database, url: gate.url };
     let late: Promise<Ended> | undefined;
     const promoted = promote(impatient, target, modelOf(modules), () => {
