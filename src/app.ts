@@ -6,7 +6,7 @@ import { DeprecationUsage } from './access/deprecations/usage.ts';
 import { idempotencyKeyExpiry } from './access/idempotency/expiry.ts';
 import { Authenticator } from './access/keys/authenticator.ts';
 import { bearer, presentedHint } from './access/keys/bearer.ts';
-import { secretPrefix } from './access/keys/secret.ts';
+import { secretsInText } from './access/keys/secret.ts';
 import { acceptTokens } from './access/keys/tokens.ts';
 import { FailureLimit } from './access/limits/failure-limit.ts';
 import { countInRedis, inMemory, inParent } from './access/limits/limiter.ts';
@@ -72,7 +72,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     onBootstrapUse: (ip) => log.logger.warn({ key: 0, address: addressOf({ ip }) }, 'the bootstrap key is used'),
     observer: observers.keys,
   });
-  const redactor = new Redactor(secretPrefix, bootstrapKey);
+  const redactor = new Redactor(secretsInText, bootstrapKey);
 
   // Longer than the statement timeout, so that PostgreSQL cancels first and reports the reason.
   const timeout = config.database.statementTimeout + 1000;

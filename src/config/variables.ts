@@ -65,9 +65,9 @@ export const redisUrl = kind('redis:// or rediss:// address', (text) => {
 });
 
 export const httpUrl = kind('https:// address', (text) => {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url && /^https?:$/.test(url.protocol) && !url.search && !url.hash) return text;
-  throw new Error('must be an https:// address without a query');
+  const { protocol, search, hash, username, password } = URL.canParse(text) ? new URL(text) : new URL('none:');
+  if (/^https?:$/.test(protocol) && `${search}${hash}${username}${password}` === '') return text;
+  throw new Error('must be an https:// address without a query and a password');
 });
 
 /** Names of an identity provider (RFC 6749, appendix A.4), each with a scope of ours. */

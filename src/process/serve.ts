@@ -7,7 +7,7 @@ import type { LogOutput } from '@animal-store/log/log-output';
 import { Redactor } from '@animal-store/log/redactor';
 import type { FastifyInstance } from 'fastify';
 import { RateLimiterClusterMaster } from 'rate-limiter-flexible';
-import { secretPrefix } from '../access/keys/secret.ts';
+import { secretsInText } from '../access/keys/secret.ts';
 import type { AppOptions } from '../app.ts';
 import type { Config } from '../config/config.ts';
 import { Database, type DatabaseOptions } from '../database/database.ts';
@@ -148,7 +148,7 @@ async function pluginsIn(path: string | undefined): Promise<NonNullable<AppOptio
 }
 
 function openTelemetry({ config, log, output }: ProcessOptions, role: TelemetryOptions['role']) {
-  const redactor = new Redactor(secretPrefix, config.keys.bootstrapKey);
+  const redactor = new Redactor(secretsInText, config.keys.bootstrapKey);
   return Telemetry.open({ config, role, log: log.logger, output, redactor });
 }
 

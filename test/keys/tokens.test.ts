@@ -2,7 +2,7 @@ import { hash, randomUUID } from 'node:crypto';
 import { sql, statementsOf } from '../support/database-access.ts';
 import { follow, seen } from '../support/events.ts';
 import { faces } from '../support/faces.ts';
-import { callWith, withClock } from '../support/guesses.ts';
+import { callWith, guess, withClock } from '../support/guesses.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { newKey, providerForAll } from '../support/provider.ts';
 import { rest } from '../support/rest.ts';
@@ -53,6 +53,11 @@ test.each<[string, Record<string, unknown>]>([
   const token = provider.token({ scope: undefined, ...claims });
   expect((await createOnce(token, randomUUID())).status).toBe(201);
   expect((await rest(store, '/v1/pets', { key: token })).status).toBe(200);
+});
+
+test('permissions of the user do not widen the scope that the client has asked for', async () => {
+  const claims = { scope: 'openid pets:read', permissions: ['pets:read', 'pets:write'] };
+  expect((await createOnce(provider.token(claims), randomUUID())).status).toBe(403);
 });
 
 test('a missing scope is in the challenge, as RFC 6750 has it', async () => {
@@ -241,7 +246,7 @@ describe('forged tokens', () => {
     return Array.from({ length: count }, (_, at) => provider.token({ sub: `${at}` }, {}, key));
   };
 
-  test('are limited by address like wrong keys; a token that is in use goes on', () =>
+  test('are limited by address like wrong keys; signed tokens go on, also new ones', () =>
     onNode(store, { ...provider.env, AUTH_FAILURES_PER_MINUTE: '5' }, async (node) => {
       const token = provider.token();
       expect((await callWith(node, token)).status).toBe(200);
@@ -249,6 +254,8 @@ describe('forged tokens', () => {
       for (const one of await forged(7)) statuses.push((await callWith(node, one)).status);
       expect(statuses).toEqual([401, 401, 401, 401, 401, 429, 429]);
       expect((await callWith(node, token)).status).toBe(200);
+      expect((await callWith(node, provider.token({ jti: 'renewed' }))).status).toBe(200);
+      expect(await guess(node, 1)).toEqual([429]);
     }));
 
   test('do not include those that have expired, so that users behind one address lock out nobody', () =>

@@ -44,7 +44,7 @@ export async function allMetrics(): Promise<MetricDescription[]> {
 /** Opens the metrics of this process, without a service. */
 export function openTelemetry(role: 'alone' | 'parent' = 'alone'): Promise<Telemetry> {
   return Telemetry.open({
-    redactor: new Redactor('ask_'),
+    redactor: new Redactor(secretsInText),
     config: loadConfig({ OPERATIONS_PORT: '1' }),
     role,
     log: { info: () => undefined, warn: () => undefined },

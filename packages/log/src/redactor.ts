@@ -6,21 +6,17 @@ const unprintable = /[^\x20-\x7e]/g;
 
 /** Makes client input safe to log: bounded, printable and without secrets. */
 export class Redactor {
-  readonly #issued: RegExp;
-
   /**
-   * @param prefix the prefix of issued secrets, which are of letters, digits and `_`
-   * @param configured a secret without the prefix
+   * @param issued finds issued secrets, also truncated ones: a global expression. Their first four characters are shown
+   * @param configured a secret of another form
    */
   constructor(
-    private readonly prefix: string,
+    private readonly issued: RegExp,
     private readonly configured?: string,
-  ) {
-    this.#issued = new RegExp(`${prefix}\\w*`, 'g');
-  }
+  ) {}
 
   hasSecret(text: string): boolean {
-    return text.includes(this.prefix) || (this.configured !== undefined && text.includes(this.configured));
+    return text.search(this.issued) >= 0 || (this.configured !== undefined && text.includes(this.configured));
   }
 
   /** @returns at most `length` characters of printable ASCII. A text with a secret is percent-decoded. */
@@ -40,7 +36,7 @@ export class Redactor {
   }
 
   #withoutSecrets(text: string): string {
-    const withoutIssued = text.replaceAll(this.#issued, `${this.prefix}...`);
+    const withoutIssued = text.replaceAll(this.issued, (secret) => `${secret.slice(0, 4)}...`);
     return this.configured ? withoutIssued.replaceAll(this.configured, '[key]') : withoutIssued;
   }
 }

@@ -93,7 +93,7 @@ export class Authenticator {
     const name = hash === this.#bootstrapHash ? `${hash} ${address}` : hash;
     const known = this.#known.get(name);
     if (known && performance.now() < known.staleAt) return Date.now() < known.validUntil ? known.caller : null;
-    if (known?.caller) return this.#select(secret, hash, call);
+    if (known?.caller) return Date.now() < known.validUntil ? this.#select(secret, hash, call) : null;
     // With a bootstrap key, any text that is long enough may be a guess at it, so it counts as a wrong key.
     const isShaped = isSecret(secret) || this.isToken(secret);
     const mayExist = isShaped || (this.#bootstrapHash !== undefined && secret.length >= shortestBootstrapKey);
@@ -107,7 +107,9 @@ export class Authenticator {
 
   async #askWithinLimit(secret: string, hash: string, address: string, call: CallContext): Promise<Caller | null> {
     const { failures, onBootstrapUse } = this.options;
-    const seconds = await failures?.secondsToWait(address);
+    // A user's next token passes, whatever others have sent from the address.
+    const subject = await this.#verify(secret, hash);
+    const seconds = subject ? 0 : await failures?.secondsToWait(address);
     if (seconds) {
       throw new StoreError('TOO_MANY_REQUESTS', 'Too many requests with a wrong API key came from this address.', {
         headers: { 'retry-after': `${seconds}` },
@@ -119,12 +121,17 @@ export class Authenticator {
       return bootstrapCaller;
     }
     const caller = await this.#select(secret, hash, call);
-    if (!caller) await failures?.count(address, hash);
+    if (!caller && !subject) await failures?.count(address, hash);
     return caller;
   }
 
+  /** Who has the token, if it is one. The result is cached (`VerifyToken`). */
+  async #verify(secret: string, hash: string) {
+    return isSigned(secret) ? this.options.verifyToken?.(secret, hash) : undefined;
+  }
+
   async #select(secret: string, hash: string, call: CallContext): Promise<Caller | null> {
-    const subject = isSigned(secret) ? await this.options.verifyToken?.(secret, hash) : undefined;
+    const subject = await this.#verify(secret, hash);
     if (!subject && !isSecret(secret)) return this.#reject(hash);
     let found = await this.#find(subject?.hash ?? hash, call);
     if (!found && subject) {
@@ -167,7 +174,8 @@ const addSubject: Statement = {
   name: 'add_subject',
   isWrite: true,
   text: `
-    insert into api_key (name, scope, hint, hash) values ($1, 'read', $2, $3) on conflict (hash) do nothing`,
+    insert into api_key (name, scope, hint, hash) select $1, 'read', $2, $3
+    where not exists (select from api_key where hash = $3) on conflict (hash) do nothing`,
 };
 
 const selectKeysByHash: Statement = {

@@ -6,6 +6,8 @@ import { crc32 } from 'node:zlib';
  * scanners recognise a secret (`ask_[0-9A-Za-z]{49}`), the checksum detects a typo without a look-up.
  */
 export const secretPrefix = 'ask_';
+/** Finds secrets and signed tokens in a text, also truncated ones. */
+export const secretsInText = /ask_\w*|eyJ[\w-]{8}[\w.-]*/g;
 /** Begins the hint of a subject of the identity provider. */
 export const subjectPrefix = 'sub_';
 const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';

@@ -80,8 +80,9 @@ export async function acceptTokens(
         },
       ),
   });
-  return (token, digest) => {
-    refreshes.memo('');
+  return async (token, digest) => {
+    // A key that the provider has withdrawn is not accepted after a quiet time, either.
+    await refreshes.memo('');
     return results.memo(digest, { context: token });
   };
 }
@@ -92,12 +93,17 @@ function subjectOf({ payload, protectedHeader }: JWTVerifyResult, { issuer, scop
   const { typ = 'JWT' } = protectedHeader;
   if (typeof typ !== 'string' || !types.test(typ)) throw unacceptable('unexpected "typ" JWT header value');
   if (typeof sub !== 'string' || !Number.isFinite(exp)) throw unacceptable('"sub" or "exp" claim has another type');
+  // An ID token is for its client, and one that is bound to a sender (RFC 9449, RFC 8705) needs the sender's proof.
+  const foreign = ['at_hash', 'c_hash', 'cnf'].find((claim) => payload[claim] !== undefined);
+  if (foreign || payload.typ === 'ID') throw unacceptable(`unexpected "${foreign ?? 'typ'}" claim`);
   const namesOf = (scope: KeyScope) =>
     scopes.split(',').flatMap((pair) => (pair.endsWith(`=${scope}`) ? pair.slice(0, -scope.length - 1) : []));
   const [read, write] = [[...namesOf('read'), ...namesOf('write')], namesOf('write')];
-  // A text in RFC 9068, a list in Okta's `scp` and Auth0's `permissions`.
-  const claims = [payload.scope, payload.scp, payload.permissions];
-  const granted = claims.flatMap((one) => (typeof one === 'string' ? one.split(' ') : one));
+  // A text in RFC 9068, a list in Okta's `scp`. Auth0's `permissions` are those of the user, so they count only when the
+  // client has asked for no scope of ours.
+  const namesIn = (claim: unknown) => (typeof claim === 'string' ? claim.split(' ') : [claim].flat());
+  const asked = [...namesIn(payload.scope), ...namesIn(payload.scp)];
+  const granted = asked.some((name) => read.includes(`${name}`)) ? asked : namesIn(payload.permissions);
   const isGranted = (name: string) => granted.includes(name);
   // As JSON, which keeps lone surrogates apart.
   const subject = hash('sha256', JSON.stringify([issuer, sub]), 'hex');
@@ -132,13 +138,15 @@ export async function providerKeys({ issuer, jwksUrl }: TokenOptions): Promise<J
 
 /** OpenID Connect Discovery 1.0, section 4; else RFC 8414, section 3. @returns the address of the keys */
 async function discover(issuer: string, signal: AbortSignal): Promise<string> {
-  const { origin, pathname } = new URL(issuer);
+  const { protocol, origin, pathname } = new URL(issuer);
   const path = pathname.replace(/\/$/, '');
   const metadata =
     (await readJson(`${origin}${path}/.well-known/openid-configuration`, signal)) ??
     (await readJson(`${origin}/.well-known/oauth-authorization-server${path}`, signal));
   if (metadata?.issuer !== issuer) throw new Error(`${issuer} calls itself ${JSON.stringify(metadata?.issuer)}`);
-  return `${metadata.jwks_uri}`;
+  const keys = new URL(`${metadata.jwks_uri}`);
+  if (keys.protocol !== 'https:' && keys.protocol !== protocol) throw new Error(`${issuer} has its keys at ${keys}`);
+  return keys.href;
 }
 
 /** @returns undefined for a status that is not 200 */
