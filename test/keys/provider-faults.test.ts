@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { callWith, withClock } from '../support/guesses.ts';
 import { describe, expect, test } from '../support/jest.ts';
-import { eventually } from '../support/process.ts';
 import { newKey, type Provider, providerForAll } from '../support/provider.ts';
 import { rest } from '../support/rest.ts';
 import { onNode, type ServiceNode, storeForAll } from '../support/store.ts';

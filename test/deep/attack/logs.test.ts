@@ -14,6 +14,9 @@ const encodedTwice = (text: string) => encoded(text).replaceAll('%', '%25');
 /** A word for a place of a request. No log line contains it otherwise. */
 const secret = (place: string) => `SECRET-${place}`;
 
+/** A token whose signature has such a word. */
+const token = (place: string) => `eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhZGEifQ.${secret(place)}`;
+
 function requests(key: string): HttpRequest[] {
   const wrong = `${key.slice(0, -1)}!`;
   const authorization = `Bearer ${key}`;
@@ -37,6 +40,9 @@ function requests(key: string): HttpRequest[] {
     list({ referer: `http://a/?${key}`, 'user-agent': `shop/1 (${key})`, 'x-forwarded-for': secret('address') }),
     list({ 'user-agent': encoded(key), 'x-forwarded-for': key }),
     list({ 'user-agent': `${'x'.repeat(110)} ${key}` }),
+    list({ 'user-agent': token('agent'), 'x-request-id': token('id').slice(0, 60) }),
+    get(`/v1/${token('path')}`),
+    get(`/v1/${encoded(token('encoded'))}`),
     list({ 'x-request-id': `shop-${key}` }),
     get(`/v1/${key}`),
     get(`/v1/${encoded(key)}/pets`),
