@@ -21,6 +21,9 @@ interface Entry<New> {
 // One batch in flight per process: the next one fills while this one becomes durable.
 const writes = { isWrite: true, maxBatch: 256, maxInFlight: 1, blockTime: 1000 };
 
+/** The longest delay (ms) of `setTimeout`. */
+const maxDelay = 2 ** 31 - 1;
+
 /**
  * A rule for the members of a creation, and for those that a change sets.
  *
@@ -66,7 +69,7 @@ export class Insertions<Item, New extends object> {
   async #insertOnce(item: New, call: CallContext, claim: IdempotencyClaim): Promise<Item> {
     const name = `${claim.keyId} ${claim.operation} ${claim.hash.toString('hex')}`;
     for (let earlier = this.#inProgress.get(name); earlier; earlier = this.#inProgress.get(name)) {
-      await withTimeout(call.at - performance.now(), earlier, inUse);
+      await withTimeout(Math.min(call.at - performance.now(), maxDelay), earlier, inUse);
     }
     const entry: Entry<New> = { item, claim, fingerprint: fingerprintOf(this.table, item) };
     const sending = this.#insertRetryably(entry, call);
