@@ -14,8 +14,8 @@ export interface CallContext extends Deadline {
   readonly trace?: RequestTrace | undefined;
 }
 
-/** The context of commands and tests, whose calls have no deadline. */
-export const unboundedCall: CallContext = { at: Number.POSITIVE_INFINITY, isOver: false };
+/** The context of commands, tests and polls, whose calls have no deadline. */
+export const unboundedCall: CallContext = { at: Number.POSITIVE_INFINITY, hasLeft: false };
 
 /** An idempotency key, with which a creation is executed at most once. */
 export interface IdempotencyClaim {

@@ -5,7 +5,7 @@ export interface Deadline {
   /** The time on the `performance.now()` clock (ms). */
   readonly at: number;
   /** True when the client has disconnected, so that pending work can be skipped. */
-  readonly isOver: boolean;
+  readonly hasLeft: boolean;
   /** Records how long (ms) an input waited for its batch, and the size of that batch. */
   batched?(waited: number, size: number): void;
   /** Records which server answered a read; only called with read nodes. */
@@ -221,7 +221,7 @@ export class Batches<In, Out> {
 
 /** Returns false, and rejects the input, when its deadline has passed or its client has disconnected. */
 function keepOrReject<In, Out>({ deadline, reject }: Waiting<In, Out>, now: number): boolean {
-  if (deadline.at > now && !deadline.isOver) return true;
+  if (deadline.at > now && !deadline.hasLeft) return true;
   reject(late());
   return false;
 }

@@ -8,8 +8,8 @@ interface Trip {
   fail(error: Error): void;
 }
 
-const patient: Deadline = { at: Number.POSITIVE_INFINITY, isOver: false };
-const patientFor = (milliseconds: number) => ({ at: performance.now() + milliseconds, isOver: false });
+const patient: Deadline = { at: Number.POSITIVE_INFINITY, hasLeft: false };
+const patientFor = (milliseconds: number) => ({ at: performance.now() + milliseconds, hasLeft: false });
 
 /** Batches whose round trips the test controls. By default no time limit is short enough to be reached. */
 function withTrips(options: Partial<BatchOptions> = {}) {
@@ -150,11 +150,11 @@ describe('an input has a deadline', () => {
     const { add, inputs, answerFrom } = withTrips({ isWrite: true });
     const first = add(1);
     await departures();
-    const gone = { at: Number.POSITIVE_INFINITY, isOver: false };
+    const gone = { at: Number.POSITIVE_INFINITY, hasLeft: false };
     const refused = [outcomeOf(add(2, gone)), outcomeOf(add(3, patientFor(20)))];
     const last = add(4);
     expect(await refused[1]).toEqual(late);
-    gone.isOver = true;
+    gone.hasLeft = true;
     await answerFrom(0, 2);
     expect(await refused[0]).toEqual(late);
     expect(await Promise.all([first, last])).toEqual(names([1, 4]));

@@ -61,7 +61,7 @@ export class RequestCallContext implements CallContext {
     this.isWrite = !isRead(method);
   }
 
-  get isOver(): boolean {
+  get hasLeft(): boolean {
     return this.#socket.destroyed;
   }
 
