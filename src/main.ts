@@ -62,7 +62,7 @@ async function main(): Promise<void> {
 
   ({ close } = closeWithGrace(
     {
-      delay: config.drainDelay + config.drainTimeout + service.closing,
+      delay: config.drainDelay + config.drainTimeout + service.extraTime,
       logger: log.logger,
       skip: [...stopSignals, ...faults],
       onTimeout: (ms: number) => log.logger.error({ ms, ...service.left() }, 'closed before all was finished'),

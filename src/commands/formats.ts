@@ -11,7 +11,7 @@ import { isRecord } from '../validation/validator.ts';
 export type Line = { line: number; input: object } | { line: number; fault: string };
 
 /** A member of an item, and a column of CSV. */
-type Column = ReturnType<typeof columnsOf>[number];
+type Column = ReturnType<typeof fieldsOf>[number];
 
 export interface Format {
   /** True when all values, also numbers, are texts, and an empty field means null. */
@@ -26,7 +26,7 @@ export interface Format {
 }
 
 /** The columns of a collection: the members of its items and of its input. */
-export function columnsOf(...schemas: TObject[]) {
+export function fieldsOf(...schemas: TObject[]) {
   return Object.entries(Object.assign({}, ...schemas.map(({ properties }) => properties))).map(([name, schema]) => {
     const { type, format, enum: values, nullable, anyOf } = schema as Record<string, unknown>;
     // An empty field means the empty text.

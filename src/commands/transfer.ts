@@ -12,7 +12,7 @@ import { StoreError } from '../errors.ts';
 import type { Int64 } from '../validation/int64.ts';
 import { pageLimit, pageQueryMembers } from '../validation/page.ts';
 import { validator } from '../validation/validator.ts';
-import { columnsOf, type Format, type Line } from './formats.ts';
+import { type Format, fieldsOf, type Line } from './formats.ts';
 
 /** Observes a transfer, and may abort it. */
 export interface TransferObserver {
@@ -111,7 +111,7 @@ export async function importFile(
   if (!file && process.stdin.isTTY) throw new Error('There is no input: give --input FILE, or a pipe.');
   const source = file ? (await open(file)).createReadStream() : process.stdin;
   addAbortSignal(options.signal, source);
-  const lines = format.read(source, columnsOf(collection.item, collection.input), maxLength);
+  const lines = format.read(source, fieldsOf(collection.item, collection.input), maxLength);
   const name = again ? undefined : file ? resolve(file) : '-';
   try {
     return await importLines(collection, lines, { ...options, isLenient: format.hasOnlyTexts, file: name });
@@ -140,7 +140,7 @@ export async function exportTo(
   { format, after, force = false, progress, signal }: ExportOptions,
 ): Promise<Exported> {
   if (file) assertFree(file, force);
-  const columns = columnsOf(item);
+  const columns = fieldsOf(item);
   const result: Exported = { exported: 0 };
   /** Reads each page in a separate statement, so that a slow reader holds no transaction open. */
   async function* text(): AsyncGenerator<string> {

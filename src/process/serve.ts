@@ -28,7 +28,7 @@ export interface Service {
   /** Logs that the service listens; undefined in a worker, whose parent logs it. */
   logStarted: (() => Promise<void>) | undefined;
   /** How long (ms) `close` may take beyond the configured times. */
-  closing: number;
+  extraTime: number;
   /** @param delay how long (ms) new requests are still served @returns whether all requests were finished */
   close(delay: number): Promise<boolean>;
   /** Describes the work still in progress, for the log. */
@@ -68,7 +68,7 @@ export async function serve(options: ProcessOptions): Promise<Service> {
   worker?.ready(address);
   return {
     logStarted: worker ? undefined : () => logStarted(options, database, address),
-    closing: telemetry.closing,
+    extraTime: telemetry.closing,
     async close(delay) {
       served.isDraining = true;
       if (delay > 0) await sleep(delay);
@@ -111,7 +111,7 @@ export async function supervise(
   log.onChange = (settings) => workers.share(settings);
   return {
     logStarted: async () => logStarted(options, database, await workers.listening),
-    closing: 2 * grace,
+    extraTime: 2 * grace,
     async close() {
       const isClean = await workers.drain();
       await telemetry.close();

@@ -18,7 +18,7 @@ type GrowingList<Item extends Identified> = Pick<Records<Item, never>, 'list' | 
 /** Follows the items after an id (by default only new ones), optionally filtered. */
 export type LiveQuery<Item> = Validated<Pick<PageQuery, 'after'> & FilterOf<Item>>;
 
-/** New items, ascending by id, and the id of the last one. The first addition has only the start position. */
+/** New items, ascending by id, and the id of the last one. The first event has only the start position. */
 export interface ListEvent<Item = Identified> {
   readonly position: Int64;
   readonly items: readonly Item[];

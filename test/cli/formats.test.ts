@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { columnsOf, type FormatName, formats } from '../../src/commands/formats.ts';
+import { type FormatName, fieldsOf, formats } from '../../src/commands/formats.ts';
 import { expect, test } from '../support/jest.ts';
 
 const item = Type.Object({
@@ -7,7 +7,7 @@ const item = Type.Object({
   name: Type.String(),
   note: Type.Unsafe<string | null>({ type: 'string', nullable: true }),
 });
-const columns = columnsOf(item);
+const columns = fieldsOf(item);
 
 /** Reads text that arrives byte by byte. */
 async function read(format: FormatName, text: string | Buffer, maxLength = 100) {

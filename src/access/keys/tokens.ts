@@ -30,7 +30,7 @@ const algorithms = 'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA 
 const types = /^(?:application\/)?(?:at\+)?jwt$/i;
 /** How long (ms) a result is cached, and the provider is not asked again, for an unknown key or after a failure. */
 const pause = 10_000;
-/** How long (ms) until the provider's keys are read again, while requests go on with those that are known. */
+/** How long (ms) until the keys of the provider are read again; if that fails, the known ones stay. */
 const refreshAfter = 600_000;
 /** How long (ms) the provider may take. */
 const patience = 3000;

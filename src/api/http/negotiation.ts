@@ -60,12 +60,12 @@ export const caching = fastifyPlugin<{ compression: boolean }>(
       const isContent = typeof payload === 'string' || Buffer.isBuffer(payload);
       if (!isContent || !mayKeep(request, reply)) return done(null, payload);
       // Keeps the header of a route that sets its own.
-      const isSaid = reply.getHeader('cache-control') !== dataHeaders['cache-control'];
-      if (!isSaid) reply.header('cache-control', request.caller ? 'private, no-cache' : 'no-cache');
+      const hasOwn = reply.getHeader('cache-control') !== dataHeaders['cache-control'];
+      if (!hasOwn) reply.header('cache-control', request.caller ? 'private, no-cache' : 'no-cache');
       // Lower case, as the compression plugin writes it.
       if (compression) varyBy(reply, 'accept-encoding');
       // The media type is part of the tag, because `/graphql` has two.
-      const tag = `"${reply.contentTag ?? contentTag(payload, `${reply.getHeader('content-type')}`)}"`;
+      const tag = `"${reply.contentTag ?? tagOf(payload, `${reply.getHeader('content-type')}`)}"`;
       reply.header('etag', `W/${tag}`);
       const has = request.headers['if-none-match'];
       // Tags contain no comma or space, so a substring match is a list match.
@@ -107,7 +107,7 @@ function once<Options>(compress: (content: InputType, options?: Options) => Buff
 }
 
 /** A 160-bit tag of a text. Only the length of the media type is part of it. */
-export function contentTag(content: string | Buffer, mediaType = ''): string {
+export function tagOf(content: string | Buffer, mediaType = ''): string {
   return hash('sha1', content, 'base64url') + mediaType.length.toString(36);
 }
 

@@ -4,7 +4,7 @@ import { basename, extname, join } from 'node:path';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { root } from '../../config/config.ts';
 import { securityHeaders } from '../http/headers.ts';
-import { compressedOnce, contentTag } from '../http/negotiation.ts';
+import { compressedOnce, tagOf } from '../http/negotiation.ts';
 
 /** An HTML page and its Content-Security-Policy. Its links are relative: a proxy may serve it below another path. */
 export interface Page {
@@ -62,7 +62,7 @@ export function serveFile(app: FastifyInstance, path: string, read: () => string
   app.get(path, { ...publicRoute, compress: compressedOnce }, async (_request, reply) => {
     if (!kept) {
       const content = Buffer.from(read());
-      kept = { content, tag: contentTag(content, all['content-type']) };
+      kept = { content, tag: tagOf(content, all['content-type']) };
     }
     reply.contentTag = kept.tag;
     return reply.headers(all).send(kept.content);

@@ -5,7 +5,7 @@ import type { ListEvent } from '../../records/live-list.ts';
 import { serialiseOnce } from '../../records/shared-items.ts';
 import type { Int64 } from '../../validation/int64.ts';
 import type { Page, Total } from '../../validation/page.ts';
-import { acceptedTypes, contentTag, varyBy } from '../http/negotiation.ts';
+import { acceptedTypes, tagOf, varyBy } from '../http/negotiation.ts';
 import { origin } from '../http/server.ts';
 import { lastEventIdOf, sendStream } from '../subscriptions/subscriptions.ts';
 
@@ -40,7 +40,7 @@ export async function sendPage(
   const serializer = reply.getSerializationFunction('200', 'application/json') as Serializer;
   const { json, tag } = serialiseOnce(page.items, serializer, (items) => {
     const json = serializer(items as never);
-    return { json, tag: contentTag(json) };
+    return { json, tag: tagOf(json) };
   });
   reply.contentTag = page.hasNext ? `${tag}+` : tag;
   return reply.type('application/json; charset=utf-8').send(json);
