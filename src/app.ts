@@ -100,7 +100,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.decorate('checkReadiness', readiness({ app, database, quota: redis, worker }));
   await app.register(health, { check: app.checkReadiness });
 
-  const apis = openModules(modules, database, config.env);
+  const apis = openModules(modules, database, config.values);
 
   // REST
   await app.register(openApi, { tags: modules.map(({ tag }) => tag) });

@@ -40,7 +40,8 @@ async function main(): Promise<void> {
   const worker = ClusterWorker.ofThisProcess<LogSettings>();
   worker?.onLost(() => stop('the parent has gone'));
 
-  const config = loadConfig(process.env);
+  const [{ modules }, { variablesOf }] = await Promise.all([import('./modules/modules.ts'), import('./api/module.ts')]);
+  const config = loadConfig(process.env, variablesOf(modules));
   const count = worker ? 1 : config.workers === 'auto' ? availableParallelism() : config.workers;
   if (count > 1 && cluster.isWorker) throw new Error(nestedCluster);
   const isForPeople = config.log.format === 'auto' && process.stdout.isTTY;

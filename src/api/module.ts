@@ -1,6 +1,6 @@
 import type { EntityName, MigrationObject } from '@mikro-orm/core';
 import type { TObject } from 'typebox';
-import { readVariables, type ValuesOf, type Variables } from '../config/variables.ts';
+import type { ValuesOf, Variables } from '../config/variables.ts';
 import type { Database } from '../database/database.ts';
 import type { Records } from '../records/records.ts';
 import type { Int64 } from '../validation/int64.ts';
@@ -65,15 +65,10 @@ export type PickOne = <Member>(members: readonly Member[]) => Member;
 /**
  * Opens each module once.
  *
- * @param env the environment
- * @throws Error for an invalid variable, and for a service of a module that is not listed, or that needs the asking one
+ * @param config the values of their variables
+ * @throws Error for a service of a module that is not listed, or that needs the asking one
  */
-export function openModules(
-  modules: Module[],
-  database: Database,
-  env: Record<string, string | undefined>,
-): Array<Module & Apis> {
-  const config = readVariables(variablesOf(modules), env);
+export function openModules(modules: Module[], database: Database, config: ValuesOf<Variables>): Array<Module & Apis> {
   const opened = new Map<Module, Apis | undefined>();
   const open = (module: Module): Apis => {
     const { name } = module.tag;

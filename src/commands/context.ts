@@ -7,11 +7,12 @@ import { preparedStore } from '../process/prepared-store.ts';
 
 /** The configured store, with the tables of all modules. @param env overrides variables */
 export async function configuredStore(env: Record<string, string> = {}) {
-  const [{ modelOf }, { modules }] = await Promise.all([
+  const [{ modelOf }, { modules }, { variablesOf }] = await Promise.all([
     import('../modules/mikro-orm.config.ts'),
     import('../modules/modules.ts'),
+    import('../api/module.ts'),
   ]);
-  const config = loadConfig({ ...process.env, ...env });
+  const config = loadConfig({ ...process.env, ...env }, variablesOf(modules));
   const options = optionsOf(config);
   return { config, options, model: modelOf(modules) };
 }

@@ -12,7 +12,8 @@ import { modules } from '../modules/modules.ts';
 
 /** The served contracts, by file name. Connects to no database. */
 export async function contracts(modules: Module[]): Promise<Record<string, string>> {
-  const config = loadConfig({ DATABASE_URL: 'postgres://nobody@127.0.0.1/none', LOG_LEVEL: 'silent' });
+  const env = { DATABASE_URL: 'postgres://nobody@127.0.0.1/none', LOG_LEVEL: 'silent' };
+  const config = loadConfig(env, variablesOf(modules));
   const database = await Database.open(config.database, modelOf(modules));
   const app = await buildApp({ config, database, modules });
   try {

@@ -98,7 +98,10 @@ async function* samples(sample: NonNullable<Collection['sample']>, { count, seed
     state ^= state << 5;
     return (state >>> 0) / 2 ** 32;
   };
-  const pick: PickOne = (members) => members[Math.floor(random() * members.length)] as (typeof members)[number];
+  const pick: PickOne = (members) => {
+    if (members.length === 0) throw new Error('There is nothing to pick: first seed what the samples refer to.');
+    return members[Math.floor(random() * members.length)] as (typeof members)[number];
+  };
   for (let line = 1; line <= count; line += 1) yield { line, input: await sample(pick) };
 }
 
@@ -142,8 +145,8 @@ async function runTransfer(
   try {
     const { withDatabase } = await import('./context.ts');
     const { modules } = await import('../modules/modules.ts');
-    await withDatabase(async (database, { env, http }) => {
-      const collections = openModules(modules, database, env).flatMap(({ collections = [] }) => collections);
+    await withDatabase(async (database, { values, http }) => {
+      const collections = openModules(modules, database, values).flatMap(({ collections = [] }) => collections);
       const collection = collections.find((one) => name === undefined || one.name === name);
       const names = collections.map((one) => one.name).join(', ');
       if (!collection) throw new Error(`There is no collection ${name}; the collections are: ${names}.`);

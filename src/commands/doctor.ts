@@ -1,7 +1,6 @@
 import { existsSync, statfsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { Command } from 'commander';
-import { loadConfig } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import { startFailure } from '../process/start-failure.ts';
 import { exitCodes, json, show } from './program.ts';
@@ -51,11 +50,6 @@ async function examine(): Promise<Finding[]> {
 
   const { ANIMAL_STORE_ENV_FILE: envFile } = process.env;
   const configuration = envFile ? `configuration (${envFile})` : 'configuration';
-  await check(configuration, 'see docs/configuration.md', () => {
-    loadConfig(process.env);
-    isFine(configuration, 'usable');
-  });
-  if (findings[0]?.state !== 'ok') return findings;
   // Loaded here, so that help and usage errors come at once.
   const [{ Database }, { positionOf }, { configuredStore }, { providerKeys }] = await Promise.all([
     import('../database/database.ts'),
@@ -63,7 +57,13 @@ async function examine(): Promise<Finding[]> {
     import('./context.ts'),
     import('../access/keys/tokens.ts'),
   ]);
-  const { config, model, ...store } = await configuredStore();
+  let configured: Awaited<ReturnType<typeof configuredStore>> | undefined;
+  await check(configuration, 'see docs/configuration.md', async () => {
+    configured = await configuredStore();
+    isFine(configuration, 'usable');
+  });
+  if (!configured) return findings;
+  const { config, model, ...store } = configured;
   // The findings replace the log.
   const options = { ...store.options, log: undefined };
   const { url, dataDir, readUrls = [], readMaxLag } = config.database;

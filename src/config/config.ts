@@ -22,6 +22,7 @@ import {
   share,
   text,
   type Variable,
+  type Variables,
   whole,
   withoutSecrets,
 } from './variables.ts';
@@ -105,14 +106,16 @@ export type Config = ReturnType<typeof loadConfig>;
  * Reads the configuration from the environment. Only this file contains the names of variables. Pure.
  *
  * @param env an empty variable counts as absent
+ * @param own the variables of modules
  * @throws Error that lists every mistake.
  */
-export function loadConfig(env: Record<string, string | undefined>) {
-  const values = readVariables(variables, env, needs);
+export function loadConfig(env: Record<string, string | undefined>, own: Variables = {}) {
+  const all = { ...variables, ...own } as typeof variables;
+  const values = readVariables(all, env, needs);
   return {
-    shown: withoutSecrets(variables, values),
-    /** For the modules' own variables. */
-    env,
+    shown: withoutSecrets(all, values),
+    /** All values by name, for modules. */
+    values,
     port: values.PORT,
     host: values.HOST,
     operations: { port: values.OPERATIONS_PORT, host: values.OPERATIONS_HOST },

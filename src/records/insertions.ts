@@ -172,7 +172,12 @@ function compareDigits(a: string, b: string): number {
  */
 function fingerprintOf({ inserted }: Table, item: object): string {
   const values = inserted
-    .map(({ member }): [string, unknown] => [member, parameterOf((item as Record<string, unknown>)[member])])
+    .map(({ member, type }): [string, unknown] => {
+      const value = parameterOf((item as Record<string, unknown>)[member]);
+      // 1.10 is 1.1, and -0.0 is 0.
+      const isFraction = typeof value === 'string' && type.startsWith('numeric') && value.includes('.');
+      return [member, isFraction ? value.replace(/\.?0+$/, '').replace(/^-0$/, '0') : value];
+    })
     .filter(([, value]) => value !== null)
     .sort(([a], [b]) => (a < b ? -1 : 1));
   return hash('sha256', JSON.stringify(values), 'hex');

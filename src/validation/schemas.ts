@@ -88,7 +88,7 @@ export function nullable<Schema extends Required>(schema: Schema) {
 export const versionSchema = Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1, description: 'Its version.' });
 
 /** The query parameters of a removal. */
-export const removalSchema = Type.Object({ version: Type.Optional(versionSchema) });
+export const removalSchema = Type.Object({ version: Type.Optional(versionSchema) }, { additionalProperties: false });
 export type Removal = Input<typeof removalSchema>;
 
 /**

@@ -36,8 +36,9 @@ export function validator<Schema extends TObject>(schema: Schema, { isLenient = 
     isRequired: required.has(name),
     default: (member as { default?: unknown }).default,
   }));
-  // Of a change: what it does not name stays as it is, so nothing that it names may be ignored.
-  const isClosed = (schema as { additionalProperties?: boolean }).additionalProperties === false;
+  // A change or removal may ignore nothing that it is given. In a change (`changeSchema`), null clears a member.
+  const { additionalProperties, minProperties } = schema as { additionalProperties?: boolean; minProperties?: number };
+  const [isClosed, isChange] = [additionalProperties === false, minProperties !== undefined];
   const length = members.reduce((sum, { rule }) => sum + (rule.maxLength ?? 0), 0);
   if (length > maxItemLength) {
     const texts = members.filter(({ rule }) => rule.maxLength).map(({ name }) => name);
@@ -48,11 +49,11 @@ export function validator<Schema extends TObject>(schema: Schema, { isLenient = 
   return (input: unknown): Validated<Static<Schema>> => {
     if (!isRecord(input)) throw new StoreError('BAD_USER_INPUT', 'The body must be a JSON object.');
     const unknown = isClosed ? Object.keys(input).filter((name) => !Object.hasOwn(schema.properties, name)) : [];
-    const faults = unknown.map((name) => `${name} cannot be changed`);
+    const faults = unknown.map((name) => `${name} ${isChange ? 'cannot be changed' : 'is unknown'}`);
     const output: Record<string, unknown> = {};
     for (const { name, rule, isRequired, default: otherwise } of members) {
       const given = Object.hasOwn(input, name) ? input[name] : undefined;
-      const isNothing = given === null && isLenient && !isClosed && !isRequired && rule.read(null) !== null;
+      const isNothing = given === null && isLenient && !isChange && !isRequired && rule.read(null) !== null;
       const value = given === undefined || isNothing ? otherwise : given;
       if (value === undefined && !isRequired) continue;
       const read = value === undefined ? undefined : rule.read(value);
@@ -106,6 +107,7 @@ export interface MemberSchema extends Omit<TSchema, 'type'>, Partial<Record<keyo
   minLength?: number;
   maxLength?: number;
   pattern?: string;
+  examples?: unknown[];
   allOf?: TSchema[];
   anyOf?: TSchema[];
   nullable?: boolean;
@@ -215,8 +217,9 @@ function finite(bounds: MemberSchema, isLenient: boolean): Rule {
 }
 
 // PostgreSQL's text cannot store U+0000, and a lone surrogate is not a character.
-function text({ minLength = 0, maxLength, pattern, format }: MemberSchema & { maxLength: number }): Rule {
+function text({ minLength = 0, maxLength, pattern, format, examples }: MemberSchema & { maxLength: number }): Rule {
   const expression = pattern === undefined ? undefined : new RegExp(pattern, 'u');
+  const matching = `a text that matches ${pattern}${examples ? `, like ${examples[0]}` : ''}`;
   const range = minLength > 0 ? `${minLength} to` : 'at most';
   const faultOf = (value: unknown): string | undefined => {
     if (typeof value !== 'string') return 'a string';
@@ -224,7 +227,7 @@ function text({ minLength = 0, maxLength, pattern, format }: MemberSchema & { ma
     // JSON Schema counts code points. Each is one or two code units of a JavaScript string.
     const length = value.length > 2 * maxLength ? value.length : [...value].length;
     if (length < minLength || length > maxLength) return `${range} ${maxLength} characters long`;
-    if (expression && !expression.test(value)) return `a text that matches ${pattern}`;
+    if (expression && !expression.test(value)) return matching;
     return format && !Format.Test(format, value) ? `a text in the format ${format}` : undefined;
   };
   return {

@@ -370,6 +370,9 @@ describeHere('checkups', () => {
       expect((await send('DELETE', `/v1/checkups/${one.id}?version=1`)).status).toBe(204);
       expect((await send('DELETE', `/v1/checkups/${one.id}`)).json).toEqual(noCheckup(one.id));
       expect((await send('DELETE', '/v1/checkups/x')).json).toEqual(noCheckup('x'));
+      expect((await send('DELETE', `/v1/checkups/${other.id}?vversion=1`)).json).toEqual(
+        badInput('vversion is unknown.'),
+      );
       const remove = (version?: number) =>
         query('mutation ($id: ID!, $v: Int) { removeCheckup(id: $id, version: $v) }', {
           id: `${other.id}`,
@@ -460,7 +463,7 @@ describeHere('checkups', () => {
       expect(found.data).toEqual({ checkup: { price: read } });
       const key = { 'idempotency-key': `price-${given}` };
       const body = { petId: rex, reason: 'price', price: given };
-      const twice = [await send('POST', '/v1/checkups', body, key), await send('POST', '/v1/checkups', body, key)];
+      const twice = [await send('POST', '/v1/checkups', body, key), await send('POST', '/v1/checkups', { ...body, price: read }, key)];
       expect(twice.map(({ json }) => [json.price, json.id])).toEqual(Array(2).fill([read, twice[0]?.json.id]));
     });
 
@@ -475,7 +478,7 @@ describeHere('checkups', () => {
     test.each<[unknown, string]>([
       ...['0.001', '1e3', '', '.5', '01', '1'.repeat(37)].map((text): [string, string] => [
         text,
-        `a text that matches ${pattern}`,
+        `a text that matches ${pattern}, like 12.50`,
       ]),
       ['1'.repeat(41), 'at most 40 characters long'],
       [0.5, 'a string'],

@@ -83,7 +83,7 @@ describe('the OpenAPI document', () => {
       expect(Object.keys(responses)).toContain('400');
       return [operationId, Object.keys(responses).filter((status) => 'RateLimit' in (responses[status].headers ?? {}))];
     });
-    expect(Object.fromEntries(reported)).toEqual({
+    expect(Object.fromEntries(reported)).toMatchObject({
       listPets: ['200', '304', '400', '429', '500', '503'],
       createPet: ['201', '400', '409', '422', '429', '500', '503'],
       getPet: ['200', '304', '400', '404', '429', '500', '503'],

@@ -1,7 +1,7 @@
 import type { ApolloServerPlugin } from '@apollo/server';
 import type { FastifyInstance } from 'fastify';
 import { ApiKeyService } from '../../src/access/keys/api-key.service.ts';
-import type { Module } from '../../src/api/module.ts';
+import { type Module, variablesOf } from '../../src/api/module.ts';
 import { type AppOptions, buildApp } from '../../src/app.ts';
 import { type Config, loadConfig } from '../../src/config/config.ts';
 import { Database } from '../../src/database/database.ts';
@@ -68,7 +68,7 @@ async function start(
   const all = [...modules, ...more];
   const test = given ?? (await createTestDatabase());
   opened.push(test.drop);
-  const config = configOf({ ...test.env, ...env });
+  const config = configOf({ ...test.env, ...env }, all);
   const model = modelOf(all);
   const prepared = preparedStore(config.database);
   const database = await Database.open({ ...config.database, prepared, observers: observers?.databases ?? [] }, model);
@@ -126,13 +126,9 @@ export function nodeForAll(store: Store, env: Record<string, string>, apolloPlug
 }
 
 /** Turns off logs and limits that a test does not set. */
-function configOf(env: Record<string, string>): Config {
-  return loadConfig({
-    LOG_LEVEL: 'silent',
-    AUTH_FAILURES_PER_MINUTE: '0',
-    EVENT_LOOP_MAX_DELAY_MS: '0',
-    ...env,
-  });
+function configOf(env: Record<string, string>, modules: Module[]): Config {
+  const quiet = { LOG_LEVEL: 'silent', AUTH_FAILURES_PER_MINUTE: '0', EVENT_LOOP_MAX_DELAY_MS: '0' };
+  return loadConfig({ ...quiet, ...env }, variablesOf(modules));
 }
 
 const listening = (app: FastifyInstance) => app.listen({ port: 0, host: '127.0.0.1' });
@@ -154,7 +150,7 @@ export async function startNode(
   env: Record<string, string> = {},
   apolloPlugins = usual,
 ): Promise<ServiceNode> {
-  const app = await buildApp({ config: configOf(env), database, modules, apolloPlugins });
+  const app = await buildApp({ config: configOf(env, modules), database, modules, apolloPlugins });
   return { origin: await listening(app), key, app, contract, close: () => app.close() };
 }
 

@@ -23,7 +23,7 @@ const state = enumSchema('CheckupState', CheckupState, 'Whether the checkup has 
 const members = {
   reason: textSchema({ minLength: 3, description: 'Why the animal comes.' }),
   note: Type.Optional(nullable(textSchema({ description: 'What the vet found.' }))),
-  price: Type.Optional(nullable(decimalSchema(38, 2, { description: 'What it costs.' }))),
+  price: Type.Optional(nullable(decimalSchema(38, 2, { description: 'What it costs.', examples: ['12.50'] }))),
 };
 
 export const newCheckupSchema = Type.Object(
