@@ -463,7 +463,10 @@ describeHere('checkups', () => {
       expect(found.data).toEqual({ checkup: { price: read } });
       const key = { 'idempotency-key': `price-${given}` };
       const body = { petId: rex, reason: 'price', price: given };
-      const twice = [await send('POST', '/v1/checkups', body, key), await send('POST', '/v1/checkups', { ...body, price: read }, key)];
+      const twice = [
+        await send('POST', '/v1/checkups', body, key),
+        await send('POST', '/v1/checkups', { ...body, price: read }, key),
+      ];
       expect(twice.map(({ json }) => [json.price, json.id])).toEqual(Array(2).fill([read, twice[0]?.json.id]));
     });
 
