@@ -72,7 +72,7 @@ export async function importLines(
     }
   };
 
-  // Reads one half of the window while the other half is being created.
+  // Reads one half of the window while the half before is being created.
   let creations: Array<Promise<void>> = [];
   let earlier: Promise<unknown> = Promise.resolve();
   try {

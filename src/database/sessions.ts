@@ -81,7 +81,7 @@ function configFor(url: string, limits: DatabaseOptions): ClientConfig {
   if (typeof config.ssl === 'object') Object.assign(config.ssl, { host: config.host });
   return {
     ...config,
-    // The timeout is always set, because the role may have its own. JIT is off, because PostgreSQL would compile the
+    // The timeout is set, because the role may have its own. JIT is off, because PostgreSQL would compile the
     // batched list again at every execution: tens of milliseconds for a statement that takes one.
     options: `${options} -c statement_timeout=${limits.statementTimeout} -c jit=off`.trim(),
     ...commonConfig(limits),

@@ -7,7 +7,7 @@ import { parameterOf } from './table.ts';
 
 /** How often (ms) a followed list is polled: more often after an insertion, because more are likely to follow. */
 const interval = { shortest: 100, longest: 500 };
-/** The shortest time (ms) between two polls. It grows with followers and positions, because polls become expensive. */
+/** The shortest gap (ms) between two polls. The gap grows with followers and positions, because polls become expensive. */
 const shortestGap = 20;
 /** Maximum number of pages cached for followers at the same position. */
 const maxPages = 128;

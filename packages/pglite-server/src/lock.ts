@@ -44,7 +44,7 @@ export function retire(dataDir: string, message: string): void {
 }
 
 /** @throws Error with the new location of a retired store */
-export function assertInUse(dataDir: string): void {
+export function assertNotRetired(dataDir: string): void {
   const file = retiredFile(dataDir);
   if (!existsSync(file)) return;
   throw new Error(`${readFileSync(file, 'utf8').trim()} To use this store again nevertheless, remove ${file}.`);

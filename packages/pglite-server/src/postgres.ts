@@ -4,7 +4,7 @@ import { accessSync, constants, lstatSync, mkdirSync, realpathSync, statfsSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { assertInUse, fullDisk, lockFileWithin, retire } from './lock.ts';
+import { assertNotRetired, fullDisk, lockFileWithin, retire } from './lock.ts';
 import type { Role, WorkerData } from './postgres.worker.ts';
 
 /** An open embedded PostgreSQL. */
@@ -39,7 +39,7 @@ const longestSocketPath = 107;
 export async function openEmbeddedPostgres(dataDir: string, options: EmbeddedOptions = {}) {
   const { onLost, ...others } = options;
   const folder = usableFolder(dataDir);
-  if (!others.evenRetired) assertInUse(folder);
+  if (!others.evenRetired) assertNotRetired(folder);
   const host = socketFolder(folder);
   const port = others.exclusive ? ports.exclusive : ports.shared;
   const worker = new Worker(new URL('./postgres.worker.js', import.meta.url), {
@@ -81,7 +81,7 @@ export async function openEmbeddedPostgres(dataDir: string, options: EmbeddedOpt
     },
     /** Resolves when this process owns it: immediately, or after the other process has ended. */
     owned,
-    /** Excludes other processes on the same folder. @returns a function that readmits them; undefined after a timeout */
+    /** Takes the lock for migrations. @returns a function that releases it; undefined after a timeout */
     exclude: (milliseconds: number) => lockFileWithin(join(folder, 'migration.lock'), milliseconds),
     /** Marks it as moved, so that it is not opened again. @param message names the new location */
     retire: (message: string) => retire(folder, message),

@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
-import { assertInUse, lockFile, type Release } from './lock.ts';
+import { assertNotRetired, lockFile, type Release } from './lock.ts';
 import type { EmbeddedOptions } from './postgres.ts';
 
 /**
@@ -32,7 +32,7 @@ port.once('message', async () => {
 const release = await ownership();
 if (release) {
   // The previous owner may have retired it while this process waited.
-  if (!evenRetired) assertInUse(dataDir);
+  if (!evenRetired) assertNotRetired(dataDir);
   // Only the owner needs the engine.
   const [{ openEngine }, { SharedBackend }] = await Promise.all([import('./engine.ts'), import('./backend.ts')]);
   const postgres = await openEngine(join(dataDir, 'postgres'), prepared);

@@ -61,7 +61,7 @@ export async function countInRedis(url: string, log: Log) {
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     connectTimeout: 2000,
-    // A Redis that does not answer counts as unreachable, so that no request waits for it. The socket times out
+    // A Redis that does not answer counts as unreachable, so that later requests do not wait for it. The socket times out
     // first: otherwise the next command would wait on the same connection.
     socketTimeout: timeout,
     commandTimeout: timeout + 100,
@@ -92,7 +92,7 @@ export async function countInRedis(url: string, log: Log) {
     });
   return {
     limiter,
-    /** False while each node counts for itself. */
+    /** False while each process counts for itself. */
     get isShared(): boolean {
       return redis.status === 'ready' && !isFailing;
     },

@@ -56,7 +56,7 @@ export class Operation {
   readonly type: `${OperationDefinitionNode['operation']}`;
   readonly name: string | undefined;
   /** Whether its document may have conditions. */
-  readonly hasDirectives: boolean;
+  readonly mayHaveDirectives: boolean;
   /** Names of its root fields in the schema, by response key. */
   readonly fields: ReadonlyMap<string, string>;
   /** The distinct names of its root fields in the schema. */
@@ -76,7 +76,7 @@ export class Operation {
     const { schema, limits } = options;
     this.type = node.operation;
     this.name = node.name?.value;
-    this.hasDirectives = document.loc?.source.body.includes('@') ?? true;
+    this.mayHaveDirectives = document.loc?.source.body.includes('@') ?? true;
     const roots = fieldsIn(node.selectionSet, fragmentsOf(document));
     this.fields = new Map(roots.map(({ alias, name }) => [(alias ?? name).value, name.value]));
     this.fieldNames = [...new Set(this.fields.values())];
@@ -125,8 +125,8 @@ export class Operation {
  * A document with several operations is interpreted, because the number of its compiled functions would be unbounded:
  * two kilobytes can contain a hundred operations.
  */
-export function isSuitable({ document, type, node, hasDirectives }: Operation): boolean {
-  if (hasDirectives || /__proto__|__(?:schema|type)\b/.test(document.loc?.source.body ?? '')) return false;
+export function isSuitable({ document, type, node, mayHaveDirectives }: Operation): boolean {
+  if (mayHaveDirectives || /__proto__|__(?:schema|type)\b/.test(document.loc?.source.body ?? '')) return false;
   if (document.definitions.filter(({ kind }) => kind === Kind.OPERATION_DEFINITION).length > 1) return false;
   if (type === 'mutation' && !isSingleField(node)) return false;
   let isPlain = true;

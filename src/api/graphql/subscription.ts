@@ -28,7 +28,7 @@ export async function subscribe(
 ): Promise<Pick<Outcome, 'stream'> & Pick<ExecutionResult, 'errors'>> {
   const { request, reply, call, accepted } = context;
   const format = accepted.stream ?? serverSentEvents;
-  const { document, name: operationName, node, hasDirectives } = operation;
+  const { document, name: operationName, node, mayHaveDirectives } = operation;
   const executed = { schema, document, operationName, variableValues, contextValue: context };
   const source = await createSourceEventStream({ ...executed, options: executionOptions });
   if (!(Symbol.asyncIterator in source)) {
@@ -59,7 +59,7 @@ export async function subscribe(
     batches: source as AsyncGenerator<ListEvent, void>,
     units: 1 + fixed,
     isFlat: !isNested,
-    sharedAs: isNested || hasDirectives ? undefined : key,
+    sharedAs: isNested || mayHaveDirectives ? undefined : key,
     framesOf,
     explain(failure) {
       errors = [formatError(new GraphQLError(failure.message, { originalError: failure }))];

@@ -109,7 +109,7 @@ test.each([
 ])('it is %s that this document is compiled: %s', (expected, text) => {
   const document = parse(text);
   const node = getOperationAST(document, 'A') ?? (document.definitions[0] as OperationDefinitionNode);
-  expect(isSuitable({ document, node, type: node.operation, hasDirectives: false } as Operation)).toBe(expected);
+  expect(isSuitable({ document, node, type: node.operation, mayHaveDirectives: false } as Operation)).toBe(expected);
 });
 
 // Fragments and aliases are more frequent than in the fuzz suite; half of the documents have many directives, one in
