@@ -187,7 +187,7 @@ async function insert(
   await fillAndCompare(session, head.tables, copy, progress);
 }
 
-/** Reads the first and the last line. @throws Error when the file is not a backup, or is incomplete or changed */
+/** Compares the checksum of the file. @throws Error when the file is not a backup, or is incomplete or changed */
 async function verify(path: string, options: DatabaseOptions): Promise<{ head: Head; end: End }> {
   const hash = createHash('sha256');
   let first: string | undefined;

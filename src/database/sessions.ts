@@ -140,8 +140,8 @@ const settings = `
     (select setting from pg_settings where name = 'statement_timeout'), current_setting('jit', true)`;
 
 /**
- * Interprets `sslmode` and `sslrootcert` as libpq does (PostgreSQL's manual, section 34.19), with two exceptions:
- * `allow` tries TLS first, like `prefer`, and `system` means Node's certificate authorities.
+ * Interprets `sslmode` and `sslrootcert` as libpq does (PostgreSQL's manual, section 34.19), with exceptions:
+ * without both there is no TLS, `allow` is `prefer`, `no-verify` is `require`, `system` means Node's authorities.
  */
 function readLikeLibpq(url: string): string {
   const read = new URL(url);

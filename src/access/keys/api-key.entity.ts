@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** What a key may do: `read` lists and fetches, `write` also creates. */
+/** What a key may do: `read` lists and fetches, `write` also creates, changes and removes. */
 export const KeyScope = { read: 'read', write: 'write' } as const;
 export type KeyScope = (typeof KeyScope)[keyof typeof KeyScope];
 

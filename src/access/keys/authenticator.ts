@@ -17,7 +17,7 @@ export interface Caller {
   readonly scope: KeyScope | undefined;
   /** The first characters of the secret that the caller sent; a rotated key has two secrets. Of a subject, its hash. */
   readonly hint?: string | undefined;
-  /** Of a subject: the provider's names of each scope, separated by spaces. */
+  /** Of a subject: the provider's first name of each scope, for a 403. */
   readonly scopeNames?: Partial<Record<KeyScope, string>>;
 }
 

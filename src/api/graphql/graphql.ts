@@ -19,7 +19,7 @@ import { Operations } from './operations.ts';
  * Serves the GraphQL API at the plugin's prefix, by POST and (queries only) GET. Browsers get a page.
  *
  * The steps of a request: media types and parameters (@animal-store/graphql-http); the document, which Apollo Server
- * parses and validates once (apollo.ts) within the limits; its execution (operations.ts), if its cost allows it; the
+ * parses and validates once (apollo.ts) within the limits; its cost (operations.ts) and execution (operation.ts); the
  * errors (format-error.ts), status and headers. Apollo Server's CSRF prevention is not needed: every request has
  * `Authorization`, which foreign pages cannot send without a preflight.
  */

@@ -193,7 +193,7 @@ async function charge({ type }: Operation, estimate: Estimate, context: GraphQLC
   if (type === 'subscription') return;
   if (fixed > 0) await meter?.take(fixed);
   if (!isNested) return;
-  // Reserves one unit for each root field but the last, and for that one the rest of the cost.
+  // Takes one unit for each root field but the last, and reserves the rest of the cost.
   if (rootFields > 1) await meter?.take(rootFields - 1);
   await meter?.reserve(cost - fixed - (rootFields - 1));
 }
