@@ -9,7 +9,7 @@ import { parameterOf } from './table.ts';
 const interval = { shortest: 100, longest: 500 };
 /** The shortest gap (ms) between two polls. The gap grows with followers and positions, because polls become expensive. */
 const shortestGap = 20;
-/** Maximum number of pages cached for followers at the same position. */
+/** Maximum number of cached pages: one for each filter and position. */
 const maxPages = 128;
 
 type Identified = { readonly id: Int64 };
@@ -49,7 +49,7 @@ export class LiveList<Item extends Identified> {
     });
   }
 
-  /** @throws DatabaseUnavailable at the start; later it waits until the database is available again */
+  /** @throws DatabaseUnavailable at the start; later, or with `after`, it waits until the database is available again */
   subscribe(query: LiveQuery<Item>): AsyncGenerator<ListEvent<Item>, void> {
     let hasLeft = false;
     // The `limit` of a list's query is that of its own page.

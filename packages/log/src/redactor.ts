@@ -31,7 +31,8 @@ export class Redactor {
 
   /** @returns at most 256 characters of a URL's path */
   redactPath(url: string): string {
-    const end = url.indexOf('?');
+    // A router may treat `#`, which no valid request has, like `?`.
+    const end = url.search(/[?#]/);
     return this.redact(end < 0 ? url : url.slice(0, end), longestPath);
   }
 

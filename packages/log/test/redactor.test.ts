@@ -20,6 +20,7 @@ test.each([
 
 test('a path is logged without its query, up to 256 characters', () => {
   expect(redactor.redactPath('/toys/key_abc?key=key_abc')).toBe('/toys/key_...');
+  expect(redactor.redactPath('/toys#name=Rex')).toBe('/toys');
   expect(redactor.redactPath('/'.repeat(1000))).toHaveLength(256);
 });
 
