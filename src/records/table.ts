@@ -97,7 +97,8 @@ export class Table {
     const refusal = (code: ErrorCode, message: string) => new StoreError(code, message, { cause: error });
     const broken = members && sqlState(error);
     if (broken === '23505') return members === 'id' ? error : refusal('CONFLICT', `Another one has this ${members}.`);
-    if (broken !== '23503') return error;
+    // 23001 for `on delete restrict` since PostgreSQL 18.
+    if (broken !== '23503' && broken !== '23001') return error;
     if (members === 'id') return refusal('CONFLICT', 'It cannot be removed, because others refer to it.');
     return refusal('BAD_USER_INPUT', `${members} must be the id of one that exists.`);
   }

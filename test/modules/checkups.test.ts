@@ -391,8 +391,8 @@ describeHere('checkups', () => {
       ]);
     });
 
-    test('a row to which others refer is not removed', async () => {
-      await sql(store.database, 'create table bill (checkup_id bigint references checkup (id))');
+    test.each(['', 'on delete restrict'])('a row to which others refer is not removed (%s)', async (rule) => {
+      await sql(store.database, `create table bill (checkup_id bigint references checkup (id) ${rule})`);
       const { id } = await add();
       await sql(store.database, `insert into bill values (${id})`);
       const message = 'It cannot be removed, because others refer to it.';

@@ -8,7 +8,7 @@ import { pageOf, success } from '../../src/api/rest/documented-responses.ts';
 import { contracts } from '../../src/commands/contracts.ts';
 import type { NewPet, Pet } from '../../src/modules/pets/pet.schemas.ts';
 import type { PetService } from '../../src/modules/pets/pet.service.ts';
-import { petsModule } from '../../src/modules/pets/pets.module.ts';
+import { modules } from '../../src/modules/modules.ts';
 import type { Records } from '../../src/records/records.ts';
 import type { Int64 } from '../../src/validation/int64.ts';
 import { decimalSchema, int64Schema, moment, nullable, textSchema, use } from '../../src/validation/schemas.ts';
@@ -30,7 +30,7 @@ import { ToyType } from './toys/toy.types.ts';
 
 const tag = { name: 'Forgetful', description: 'A module that forgets.' };
 const open = (apis: { routes?: (app: Routes) => void; resolvers?: object[] }, entities: Module['entities'] = []) =>
-  contracts([petsModule, { tag, entities, open: () => apis }]);
+  contracts([...modules, { tag, entities, open: () => apis }]);
 const thing = { 200: success(Type.Object({ id: Type.Integer() }, { $id: 'Thing' }), 'A thing.') };
 const seen = { 200: success(Type.Object({ seen: Type.String() }, { $id: 'Seen' }), 'What was seen.') };
 const post = (schema: object) => (app: Routes) => {

@@ -39,7 +39,7 @@ test('a module has its own variables, and the one service of another module, in 
   expect(ofGuest).toBe(shelter);
   expect((shelter as Shelter).pets).toBe(pets);
   expect((shelter as Shelter).isOpen).toBe(false);
-  expect(open([petsModule, shelterModule])[1]?.service).toMatchObject({ isOpen: true });
+  expect(open([...modules, shelterModule]).at(-1)?.service).toMatchObject({ isOpen: true });
 });
 
 test('docs/configuration.md lists the variables of the modules', () => {
@@ -51,7 +51,7 @@ test('docs/configuration.md lists the variables of the modules', () => {
 test.each<[string, () => unknown, string | RegExp]>([
   [
     'an invalid value',
-    () => open([petsModule, shelterModule], { SHELTER_OPEN: 'perhaps', PORT: '0' }),
+    () => open([...modules, shelterModule], { SHELTER_OPEN: 'perhaps', PORT: '0' }),
     /PORT must be .*\n.*SHELTER_OPEN must be true or false, not "perhaps"/,
   ],
   [
