@@ -43,6 +43,8 @@ const faults: Record<string, (response: ServerResponse, path: string) => unknown
   'has no address of keys': (response) => response.end(JSON.stringify({ issuer: provider.issuer })),
   'has keys in a file': (response) =>
     response.end(JSON.stringify({ issuer: provider.issuer, jwks_uri: 'file:///etc/passwd' })),
+  'has its keys in the address': (response) =>
+    response.end(JSON.stringify({ issuer: provider.issuer, jwks_uri: 'data:application/json,{"keys":[]}' })),
   'answers null': (response) => response.end('null'),
   'has no set of keys': (response, path) => (path === '/jwks' ? response.end('{"keys":{}}') : undefined),
   'has keys that are none': (response, path) => (path === '/jwks' ? response.end('{"keys":[null,7]}') : undefined),

@@ -1,5 +1,6 @@
 import {
   flag,
+  httpUrl,
   logLevel,
   port,
   postgresUrls,
@@ -48,6 +49,15 @@ test('the documented values of a variable are those that it accepts', () => {
   for (const [, word = ''] of level.takes.matchAll(/`(\w+)`/g)) expect(level.parse(word)).toBe(word);
   expect(() => level.parse('perhaps')).toThrow('must be one of fatal, error, warn, info, debug, trace, silent');
 });
+
+test.each(['ftp://a', 'a', 'https://a/?b', 'https://a/#b', 'https://user:hunter2@a/', 'https://hunter2@a/'])(
+  'the address of a provider is not %s, and the error quotes no password',
+  (text) => {
+    const error = 'ISSUER must be an https:// address without a query and a password';
+    const issuer = { ISSUER: httpUrl(undefined, 'Provider.') };
+    expect(() => readVariables(issuer, { ISSUER: text })).toThrow(new Error(`Configuration error:\n  ${error}`));
+  },
+);
 
 test('one error lists every mistake, and quotes no secret', () => {
   const env = { PORT: '0', SAMPLE: '2', VERBOSE: 'yes', KEY: 'hunter2', READ_URLS: 'mysql://u:hunter2@a/s' };
