@@ -110,7 +110,8 @@ export type Config = ReturnType<typeof loadConfig>;
  * @throws Error that lists every mistake.
  */
 export function loadConfig(env: Record<string, string | undefined>, own: Variables = {}) {
-  const all = { ...variables, ...own } as typeof variables;
+  // A module cannot redefine a variable of the service.
+  const all = { ...variables, ...own, ...variables };
   const values = readVariables(all, env, needs);
   return {
     shown: withoutSecrets(all, values),
