@@ -1,26 +1,16 @@
 // runs: embedded, postgres, plugins
 
 import { sentDuring, sql } from '../support/database-access.ts';
-import { follow, openStream, type SeenEvent, type Stream } from '../support/events.ts';
+import { follow, openStream, type SeenEvent, streamsForEach } from '../support/events.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { send } from '../support/http.ts';
-import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { eventually } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
 
 const store = storeForAll();
-beforeEach(() => store.empty());
-const open: Stream[] = [];
-afterEach(async () => {
-  for (const stream of open.splice(0)) stream.close();
-  // Before the animals are deleted: a position in an empty store is before every animal that was ever added.
-  await eventually(async () => store.app.subscriptions.count === 0);
-});
-const closedAfterwards = async (stream: Promise<Stream>) => {
-  open.push(await stream);
-  return stream;
-};
+const closedAfterwards = streamsForEach(store);
 const following = (...given: Parameters<typeof follow> extends [unknown, ...infer Rest] ? Rest : never) =>
   closedAfterwards(follow(store, ...given));
 const create = async (name: string, more: object = {}): Promise<string> => {

@@ -258,7 +258,7 @@ describe('forged tokens', () => {
       expect(await guess(node, 1)).toEqual([429]);
     }));
 
-  test('do not include those that have expired, so that users behind one address lock out nobody', () =>
+  test('do not include those that have expired, so that users behind one address do not lock others out', () =>
     onNode(store, { ...provider.env, AUTH_FAILURES_PER_MINUTE: '5' }, async (node) => {
       for (let jti = 0; jti < 10; jti += 1) {
         expect((await callWith(node, provider.token({ exp: 1_700_000_000, jti: `${jti}` }))).status).toBe(401);

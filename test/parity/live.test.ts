@@ -1,8 +1,8 @@
 // runs: embedded, postgres
 
 import { sql, whileReadsFail } from '../support/database-access.ts';
-import { type LiveApi, liveApis, openStream, type Stream, seen } from '../support/events.ts';
-import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
+import { type LiveApi, liveApis, openStream, seen, streamsForEach } from '../support/events.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { eventually } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
@@ -10,16 +10,7 @@ import { storeForAll } from '../support/store.ts';
 /** Live lists: the subscription of GraphQL and the list of REST with `Accept: text/event-stream`. */
 
 const store = storeForAll({ CORS_ORIGINS: 'https://app.example' });
-beforeEach(() => store.empty());
-const open: Stream[] = [];
-afterEach(async () => {
-  for (const stream of open.splice(0)) stream.close();
-  await eventually(async () => store.app.subscriptions.count === 0);
-});
-const closedAfterwards = async (stream: Promise<Stream>) => {
-  open.push(await stream);
-  return stream;
-};
+const closedAfterwards = streamsForEach(store);
 const create = async (name: string, more: object = {}) =>
   (await rest(store, '/v1/pets', { method: 'POST', json: { name, categoryId: 5, ...more } })).json;
 const eventStream = 'text/event-stream; charset=utf-8';

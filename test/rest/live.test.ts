@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
-import { openStream, type Stream } from '../support/events.ts';
+import { openStream, streamsForEach } from '../support/events.ts';
 import { send } from '../support/http.ts';
-import { afterEach, beforeEach, describe, expect, test } from '../support/jest.ts';
+import { describe, expect, test } from '../support/jest.ts';
 import { eventually } from '../support/process.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
@@ -9,19 +9,11 @@ import { storeForAll } from '../support/store.ts';
 /** What only REST does with `Accept: text/event-stream`; test/parity/live.test.ts has what both APIs do. */
 
 const store = storeForAll();
-const open: Stream[] = [];
-beforeEach(() => store.empty());
-afterEach(async () => {
-  for (const stream of open.splice(0)) stream.close();
-  await eventually(async () => store.app.subscriptions.count === 0);
-});
+const closedAfterwards = streamsForEach(store);
 const create = async (name: string) =>
   (await rest(store, '/v1/pets', { method: 'POST', json: { name, categoryId: 5 } })).json;
-const get = async (path: string, headers: Record<string, string> = {}, key = store.key) => {
-  const stream = await openStream(store, { method: 'GET', path, headers, key });
-  open.push(stream);
-  return stream;
-};
+const get = (path: string, headers: Record<string, string> = {}, key = store.key) =>
+  closedAfterwards(openStream(store, { method: 'GET', path, headers, key }));
 
 test.each([
   'text/event-stream',

@@ -2,7 +2,7 @@ import { type ClientRequest, type IncomingHttpHeaders, request } from 'node:http
 import { print } from 'graphql';
 import { PetAddedDocument, type PetAddedSubscriptionVariables } from './generated/graphql.ts';
 import { fromJson, toJson } from './http.ts';
-import { expect } from './jest.ts';
+import { afterEach, beforeEach, expect } from './jest.ts';
 import { eventually } from './process.ts';
 import type { Store } from './store.ts';
 
@@ -121,6 +121,25 @@ interface Failure {
   code: string;
   message: string;
   status: number;
+}
+
+/**
+ * Empties the store before each test of a file, and closes the test's streams after it.
+ *
+ * @returns a function that registers a stream of the test
+ */
+export function streamsForEach(store: Store) {
+  const open: Stream[] = [];
+  beforeEach(() => store.empty());
+  afterEach(async () => {
+    for (const stream of open.splice(0)) stream.close();
+    // Before the animals are deleted: a position in an empty store is before every animal that was ever added.
+    await eventually(async () => store.app.subscriptions.count === 0);
+  });
+  return async (stream: Promise<Stream>) => {
+    open.push(await stream);
+    return stream;
+  };
 }
 
 /** The live list in both APIs. */

@@ -84,16 +84,17 @@ export class Authenticator {
    * Returns the caller of a key or token; null when it is unknown, mistyped, expired or revoked. The result is a
    * promise only when it is not cached: about once a second for a valid key, every ten seconds for an invalid one.
    *
-   * @param address the client's address. Unknown keys from one address are limited; a key that was valid at its last
-   *   look-up is not subject to that limit.
+   * @param address the client's address. Unknown keys and forged tokens from one address are limited. A key that was
+   *   valid at its last look-up, and a token that the provider has signed, are not subject to that limit.
    * @throws StoreError TOO_MANY_REQUESTS, for a token also those of `VerifyToken`; DatabaseUnavailable
    */
   lookUp(secret: string, address: string, call: CallContext = unboundedCall): Caller | null | Promise<Caller | null> {
     const hash = hashSecret(secret);
     const name = hash === this.#bootstrapHash ? `${hash} ${address}` : hash;
     const known = this.#known.get(name);
-    if (known && performance.now() < known.staleAt) return Date.now() < known.validUntil ? known.caller : null;
-    if (known?.caller) return Date.now() < known.validUntil ? this.#select(secret, hash, call) : null;
+    if (known?.caller && Date.now() >= known.validUntil) return null;
+    if (known && performance.now() < known.staleAt) return known.caller;
+    if (known?.caller) return this.#select(secret, hash, call);
     // With a bootstrap key, any text that is long enough may be a guess at it, so it counts as a wrong key.
     const isShaped = isSecret(secret) || this.isToken(secret);
     const mayExist = isShaped || (this.#bootstrapHash !== undefined && secret.length >= shortestBootstrapKey);

@@ -92,10 +92,10 @@ export function hasScope(caller: Caller | null, scope: KeyScope): boolean {
   return caller?.scope === 'write' || caller?.scope === scope;
 }
 
-/** A caller with a token is told the provider's names of the scope (RFC 6750, section 3.1). */
+/** A caller with a token is told the provider's name of the scope (RFC 6750, section 3.1). */
 export function forbidden(scope: KeyScope, caller?: Pick<Caller, 'scopeNames'> | null): StoreError {
-  const names = caller?.scopeNames?.[scope];
-  if (names === undefined) return new StoreError('FORBIDDEN', `This needs an API key with the scope "${scope}".`);
-  const headers = { 'www-authenticate': `Bearer error="insufficient_scope", scope="${names}"` };
-  return new StoreError('FORBIDDEN', `This needs a token with the scope "${names}".`, { headers });
+  const name = caller?.scopeNames?.[scope];
+  if (name === undefined) return new StoreError('FORBIDDEN', `This needs an API key with the scope "${scope}".`);
+  const headers = { 'www-authenticate': `Bearer error="insufficient_scope", scope="${name}"` };
+  return new StoreError('FORBIDDEN', `This needs a token with the scope "${name}".`, { headers });
 }

@@ -5,9 +5,9 @@ import { crc32 } from 'node:zlib';
  * A secret is `ask_` + 256 random bits + a CRC-32 of both, all in base 62 (43 and 6 digits). The prefix lets leak
  * scanners recognise a secret (`ask_[0-9A-Za-z]{49}`), the checksum detects a typo without a look-up.
  */
-export const secretPrefix = 'ask_';
+const secretPrefix = 'ask_';
 /** Finds secrets and signed tokens in a text, also truncated ones. */
-export const secretsInText = /ask_\w*|eyJ[\w-]{8}[\w.-]*/g;
+export const secretsInText = new RegExp(`${secretPrefix}\\w*|eyJ[\\w-]{8}[\\w.-]*`, 'g');
 /** Begins the hint of a subject of the identity provider. */
 export const subjectPrefix = 'sub_';
 const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';

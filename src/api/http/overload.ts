@@ -121,7 +121,7 @@ const busyShare = 0.7;
 
 /**
  * Rejects new work with 503 while the event loop is overloaded, that is, while most of its turns in a second were long
- * and it used its core: turns are also long on a machine that other programs keep busy, where refusals help nobody.
+ * and it used its core: turns are also long on a machine that other programs keep busy, where refusals do not help.
  * Public routes, including health checks, are exempt.
  *
  * `maxDelay` is the median delay (ms) of the event loop beyond which it is overloaded; 0 for no limit.
