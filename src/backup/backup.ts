@@ -68,8 +68,9 @@ export async function backup(
 ): Promise<{ bytes: number; tables: Contents[] }> {
   if (file !== '-') {
     assertFree(file, force);
-    const aborted = once(signal, 'abort').then(() => signal.throwIfAborted());
     return writeWhole(file, async (handle) => {
+      signal.throwIfAborted();
+      const aborted = once(signal, 'abort').then(() => signal.throwIfAborted());
       const write = (text: string) => handle.appendFile(text);
       const tables = await Promise.race([writeStore(write, options, model, progress), aborted]);
       return { bytes: (await handle.stat()).size, tables: tables as Contents[] };

@@ -34,8 +34,8 @@ const partialsOf = (file: string) => readdirSync(dirname(file)).filter((name) =>
 /** The functions of the commands, in this process. */
 const optionsOf = (DATA_DIR: string) => loadConfig({ DATA_DIR }).database;
 const progress = () => undefined;
-const backingUp = (file: string, force = false, model = modelOf(modules)) =>
-  backup(file, optionsOf(folders.store), model, { progress, force, signal: new AbortController().signal });
+const backingUp = (file: string, force = false, model = modelOf(modules), { signal } = new AbortController()) =>
+  backup(file, optionsOf(folders.store), model, { progress, force, signal });
 const restoring = (file: string, DATA_DIR: string) => restore(file, optionsOf(DATA_DIR), modelOf(modules), progress);
 
 /** Runs `work` with a store, and closes the store. */
@@ -156,6 +156,16 @@ onEmbedded('a backup of the embedded store (skipped on PostgreSQL, which has its
     }
     await holder.end();
     await user.close();
+  });
+
+  test('that is interrupted before its file is open leaves no file', async () => {
+    await usedStoreIn(folders.store);
+    const file = folders.file('early.ndjson');
+    const controller = new AbortController();
+    const interrupted = backingUp(file, false, modelOf(modules), controller);
+    controller.abort();
+    await expect(interrupted).rejects.toThrow('aborted');
+    expect(partialsOf(file)).toEqual([]);
   });
 
   test('during writes has every creation acknowledged before it, and no creation without all earlier ones', async () => {
