@@ -1,5 +1,5 @@
 import { globSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { expect, test } from '../support/jest.ts';
 
 /** The floors of `src/`, from top to bottom: a file imports its own floor, those below it, and the packages. */
@@ -25,30 +25,31 @@ const modules = floors.findIndex((names) => names.includes('modules'));
 const never: Array<[kind: RegExp, imported: RegExp, reason: string]> = [
   [
     /(service|entity)\.ts$|^(records|validation)\//,
-    /^(@?fastify|(type-)?graphql|@apollo)\b|^(api|config)\//,
+    /^(@?fastify|(type-)?graphql|@apollo|@animal-store\/(graphql|openapi))\b|^(api|config)\//,
     'a service knows neither API, nor the configuration',
   ],
   [/\.(routes|resolver|types|schemas)\.ts$/, /^(@mikro-orm|pg)\b|^(database|records)\//, 'only a service has rows'],
 ];
 
+const testModules = new Set(globSync('test/modules/*/').map((path) => basename(path)));
 const floorOf = (path: string) => {
-  const names = [path.replace(/\.ts$/, ''), path.replace(/(\.ts|\/.*)$/, '')];
-  const [found = modules] = names
-    .map((name) => floors.findIndex((floor) => floor.includes(name)))
-    .filter((at) => at >= 0);
-  return found;
+  const [folder = ''] = path.replace(/\.ts$/, '').split('/');
+  const found = [path.replace(/\.ts$/, ''), folder].map((name) => floors.findIndex((floor) => floor.includes(name)));
+  return found.find((at) => at >= 0) ?? (testModules.has(folder) ? modules : -1);
 };
 const importsOf = (file: string) =>
-  [...readFileSync(file, 'utf8').matchAll(/(?:\bfrom |^import |\bimport\()'([^']+)'/gm)].map(([, name = '']) =>
+  [...readFileSync(file, 'utf8').matchAll(/(?:\bfrom |^import |\bimport\(\s*)'([^']+)'/gm)].map(([, name = '']) =>
     name.startsWith('.') ? nameOf(join(dirname(file), name)) : name,
   );
 const nameOf = (path: string) => path.replace(/^(src|test\/modules)\//, '');
 const graphOf = (...globs: string[]) => new Map(globSync(globs).map((file) => [nameOf(file), importsOf(file)]));
 
 test('a file of the service imports its own floor and those below it', () => {
-  const wrong = [...graphOf('src/**/*.ts', 'test/modules/*/*.ts')].flatMap(([file, imported]) =>
+  const graph = graphOf('src/**/*.ts', 'test/modules/*/*.ts');
+  expect([...graph.keys()].filter((file) => floorOf(file) < 0)).toEqual([]);
+  const wrong = [...graph].flatMap(([file, imported]) =>
     imported.flatMap((name) => [
-      ...(name.endsWith('.ts') && floorOf(name) < floorOf(file) ? [`${file} -> ${name}: a floor above`] : []),
+      ...(floorOf(name) >= 0 && floorOf(name) < floorOf(file) ? [`${file} -> ${name}: a floor above`] : []),
       ...never.flatMap(([kind, to, why]) => (kind.test(file) && to.test(name) ? [`${file} -> ${name}: ${why}`] : [])),
     ]),
   );
@@ -80,11 +81,14 @@ test.each(globSync('packages/*').filter((path) => !path.endsWith('.js')))(
     const manifest = JSON.parse(readFileSync(`${path}/package.json`, 'utf8'));
     const declared = Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies });
     const inTests = [...declared, ...Object.keys(manifest.devDependencies), manifest.name];
-    const wrong = [...graphOf(`${path}/{src,test}/*.ts`)].flatMap(([file, imported]) => {
-      const allowed = ['node:', `${dirname(file)}/`, ...(file.includes('/test/') ? inTests : declared)];
-      return imported
-        .filter((name) => !allowed.some((one) => name.startsWith(one)))
-        .map((name) => `${file} -> ${name}`);
+    const wrong = [...graphOf(`${path}/{src,test}/**/*.ts`)].flatMap(([file, imported]) => {
+      const isTest = file.startsWith(`${path}/test/`);
+      const own = `${path}/${isTest ? 'test' : 'src'}/`;
+      const isAllowed = (name: string) =>
+        /^node:/.test(name) ||
+        name.startsWith(own) ||
+        (isTest ? inTests : declared).some((one) => name === one || name.startsWith(`${one}/`));
+      return imported.filter((name) => !isAllowed(name)).map((name) => `${file} -> ${name}`);
     });
     expect(wrong).toEqual([]);
   },
