@@ -18,7 +18,7 @@ export const alone = {
 };
 
 const peers = { 'ours-rest': 'fastify-pg-duties', 'ours-graphql': 'mercurius-duties' };
-const faces = Object.entries(peers);
+const apis = Object.entries(peers);
 
 /** The service's figures divided by those of the peer in the same round; medians of the rounds. */
 export function aloneTables(starts: StartResult[], cells: Cell[], commands: string[][]): string[] {
@@ -32,12 +32,12 @@ export function aloneTables(starts: StartResult[], cells: Cell[], commands: stri
           .sort((a, b) => a.round - b.round)
           .map(value);
       const counts = [1, 32];
-      const row = faces.flatMap(([ours, peer]) => counts.map((count) => ratio(of(ours, count), of(peer, count))));
+      const row = apis.flatMap(([ours, peer]) => counts.map((count) => ratio(of(ours, count), of(peer, count))));
       return row.every((one) => one === '-') ? [] : [[`${title}: ${workload}`, ...row]];
     });
   const started = (title: string, value: (start: StartResult) => number) => {
     const of = (id: string) => starts.filter(({ system }) => system === id).map(value);
-    return [title, ...faces.flatMap(([ours, peer]) => [ratio(of(ours), of(peer)), ''])];
+    return [title, ...apis.flatMap(([ours, peer]) => [ratio(of(ours), of(peer)), ''])];
   };
   return [
     '## Ours divided by hand-written code with the same duties',

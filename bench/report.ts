@@ -92,11 +92,11 @@ function workloadTables(cells: Cell[]): string[] {
   });
 }
 
-function row({ id, title, face }: System, count: number, column: Cell[]): string[] {
+function row({ id, title, api }: System, count: number, column: Cell[]): string[] {
   const own = column.filter(({ system }) => system === id);
   const middle = (value: (cell: Cell) => number) => median(own.map(value));
   const ratios = own.flatMap(({ round, serverMicros }) => {
-    const ours = column.find((cell) => cell.system === `ours-${face}` && cell.round === round);
+    const ours = column.find((cell) => cell.system === `ours-${api}` && cell.round === round);
     return ours ? [serverMicros / ours.serverMicros] : [];
   });
   // If the load uses more than nine tenths of its core, it limits req/s. CPU us/req is not affected.

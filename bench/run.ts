@@ -33,16 +33,16 @@ async function main(): Promise<void> {
       const programs = [...new Set(options.systems.map(({ program }) => program))];
       if (round % 2 === 0) programs.reverse();
       for (const program of programs) {
-        const faces = options.systems.filter((system) => system.program === program);
-        const server = await start(program, faces[0] as System, database.url);
+        const apis = options.systems.filter((system) => system.program === program);
+        const server = await start(program, apis[0] as System, database.url);
         try {
           await sleep(1000);
           const startResult = { round, startTime: server.startTime, idleMiB: residentMiB(server.pid) };
-          for (const system of faces) {
+          for (const system of apis) {
             starts.push({ system: system.id, ...startResult });
             await system.adapter.prepare?.(server.base);
             await check(system, server, database.client);
-            await measureFace(system, server, round);
+            await measureApi(system, server, round);
           }
         } finally {
           await server.stop();
@@ -57,7 +57,7 @@ async function main(): Promise<void> {
     await database.drop();
   }
 
-  async function measureFace(system: System, server: Server, round: number): Promise<void> {
+  async function measureApi(system: System, server: Server, round: number): Promise<void> {
     let warmUpSeconds = warmUp.firstSeconds;
     for (const name of options.workloads) {
       const workload = workloads[name];

@@ -2,11 +2,11 @@ import { type Adapter, platformaticRest, specifiedRest } from './adapters.ts';
 import { ownGraphQL, platformaticGraphQL, postGraphile } from './graphql-adapters.ts';
 import { authorization, ourProgram, type Program, peer, previousProgram } from './programs.ts';
 
-/** The REST or GraphQL face of a program. */
+/** The REST or GraphQL API of a program. */
 export interface System {
   id: string;
   title: string;
-  face: 'rest' | 'graphql';
+  api: 'rest' | 'graphql';
   program: Program;
   adapter: Adapter;
   /** Packages whose versions the report lists. */
@@ -18,7 +18,7 @@ export interface System {
 export const ourRest: System = {
   id: 'ours-rest',
   title: 'ours, REST',
-  face: 'rest',
+  api: 'rest',
   program: ourProgram,
   adapter: specifiedRest(authorization),
   packages: [],
@@ -27,7 +27,7 @@ export const ourRest: System = {
 const ourGraphQL: System = {
   id: 'ours-graphql',
   title: 'ours, GraphQL',
-  face: 'graphql',
+  api: 'graphql',
   program: ourProgram,
   adapter: ownGraphQL(authorization),
   packages: [],
@@ -53,7 +53,7 @@ export const systems: System[] = [
   {
     id: 'fastify-pg',
     title: 'Fastify + pg, by hand, REST',
-    face: 'rest',
+    api: 'rest',
     program: peer('fastify-pg'),
     adapter: specifiedRest(),
     packages: ['fastify', 'pg'],
@@ -61,7 +61,7 @@ export const systems: System[] = [
   {
     id: 'fastify-pg-duties',
     title: 'Fastify + pg by hand, same duties, REST',
-    face: 'rest',
+    api: 'rest',
     program: peer('fastify-pg-duties'),
     adapter: specifiedRest(authorization),
     packages: ['fastify', 'pg'],
@@ -69,7 +69,7 @@ export const systems: System[] = [
   {
     id: 'mercurius',
     title: 'Mercurius + graphql-jit + pg',
-    face: 'graphql',
+    api: 'graphql',
     program: peer('mercurius'),
     adapter: ownGraphQL(),
     packages: ['mercurius', 'graphql-jit', 'pg'],
@@ -77,7 +77,7 @@ export const systems: System[] = [
   {
     id: 'mercurius-duties',
     title: 'Mercurius + graphql-jit + pg, same duties',
-    face: 'graphql',
+    api: 'graphql',
     program: peer('mercurius-duties'),
     adapter: ownGraphQL(authorization),
     packages: ['mercurius', 'graphql-jit', 'pg'],
@@ -85,7 +85,7 @@ export const systems: System[] = [
   {
     id: 'platformatic-rest',
     title: 'Platformatic DB, REST',
-    face: 'rest',
+    api: 'rest',
     program: platformatic,
     adapter: platformaticRest(),
     packages: ['@platformatic/db'],
@@ -93,7 +93,7 @@ export const systems: System[] = [
   {
     id: 'platformatic-graphql',
     title: 'Platformatic DB, GraphQL',
-    face: 'graphql',
+    api: 'graphql',
     program: platformatic,
     adapter: platformaticGraphQL(),
     packages: ['@platformatic/db'],
@@ -101,7 +101,7 @@ export const systems: System[] = [
   {
     id: 'postgraphile',
     title: 'PostGraphile (Amber) on Grafserv',
-    face: 'graphql',
+    api: 'graphql',
     program: peer('postgraphile'),
     adapter: postGraphile(),
     packages: ['postgraphile', 'grafserv'],
@@ -109,7 +109,7 @@ export const systems: System[] = [
   {
     id: 'yoga',
     title: 'GraphQL Yoga + pg',
-    face: 'graphql',
+    api: 'graphql',
     program: peer('yoga'),
     adapter: ownGraphQL(),
     packages: ['graphql-yoga', 'pg'],
@@ -117,7 +117,7 @@ export const systems: System[] = [
   {
     id: 'straightforward-rest',
     title: 'our stack, straightforward, REST',
-    face: 'rest',
+    api: 'rest',
     program: straightforward,
     adapter: specifiedRest(),
     packages: ['fastify', '@mikro-orm/postgresql'],
@@ -125,7 +125,7 @@ export const systems: System[] = [
   {
     id: 'straightforward-graphql',
     title: 'our stack, straightforward, GraphQL',
-    face: 'graphql',
+    api: 'graphql',
     program: straightforward,
     adapter: ownGraphQL(),
     packages: ownStack,
@@ -133,7 +133,7 @@ export const systems: System[] = [
   {
     id: 'node-http',
     title: 'limit: static answer of node:http',
-    face: 'rest',
+    api: 'rest',
     program: peer('node-http'),
     adapter: specifiedRest(),
     packages: ['pg'],
@@ -142,7 +142,7 @@ export const systems: System[] = [
   {
     id: 'static-rest',
     title: 'limit: static Fastify route',
-    face: 'rest',
+    api: 'rest',
     program: peer('static-rest'),
     adapter: specifiedRest(),
     packages: ['fastify'],
@@ -151,7 +151,7 @@ export const systems: System[] = [
   {
     id: 'static-graphql',
     title: 'limit: static Apollo resolver',
-    face: 'graphql',
+    api: 'graphql',
     program: peer('static-graphql'),
     adapter: ownGraphQL(),
     packages: ['@apollo/server', '@as-integrations/fastify'],

@@ -3,8 +3,8 @@ import type { IssuedKey, NewKey } from '../../src/access/keys/api-key.service.ts
 import { Authenticator } from '../../src/access/keys/authenticator.ts';
 import { createSecret } from '../../src/access/keys/secret.ts';
 import { DatabaseUnavailable } from '../../src/database/postgres-errors.ts';
+import { apis } from '../support/apis.ts';
 import { sql, statementsOf } from '../support/database-access.ts';
-import { faces } from '../support/faces.ts';
 import { withClock } from '../support/guesses.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
@@ -32,16 +32,16 @@ test('a secret is random, and the database has only its SHA-256 and eight of its
   expect(new Set(Array.from({ length: 20 }, () => createSecret().slice(4, 24))).size).toBe(20);
 });
 
-describe.each(faces)('through $name', (face) => {
+describe.each(apis)('through $name', (api) => {
   test('a revoked key is refused on every node that knew it, and keeps the time of its first revocation', async () => {
     const { id, key } = await issue();
     await onNode(store, {}, async (node) => {
       const nodes = [store, { ...store, ...node }];
       const { revokedAt } = await withClock(async (setTo) => {
-        for (const one of nodes) expect(await face.list(one, {}, key)).toEqual(accepted);
+        for (const one of nodes) expect(await api.list(one, {}, key)).toEqual(accepted);
         const revoked = await store.keys.revoke(id);
         setTo(looksAgainAfter);
-        for (const one of nodes) expect(await face.list(one, {}, key)).toEqual(refused);
+        for (const one of nodes) expect(await api.list(one, {}, key)).toEqual(refused);
         return revoked;
       });
       expect((await store.keys.revoke(id)).revokedAt).toEqual(revokedAt);
@@ -51,11 +51,11 @@ describe.each(faces)('through $name', (face) => {
   test('an expired key is refused by a node that knew it and by one that did not', async () => {
     const { id, key } = await issue({ expiresAt: new Date('2099-01-01') });
     await withClock(async (setTo) => {
-      expect(await face.list(store, {}, key)).toEqual(accepted);
+      expect(await api.list(store, {}, key)).toEqual(accepted);
       await sql(store.database, endNow, [id]);
-      await onNode(store, {}, async (node) => expect(await face.list({ ...store, ...node }, {}, key)).toEqual(refused));
+      await onNode(store, {}, async (node) => expect(await api.list({ ...store, ...node }, {}, key)).toEqual(refused));
       setTo(looksAgainAfter);
-      expect(await face.list(store, {}, key)).toEqual(refused);
+      expect(await api.list(store, {}, key)).toEqual(refused);
     });
   });
 
@@ -63,7 +63,7 @@ describe.each(faces)('through $name', (face) => {
     const { id, key } = await issue();
     const lastUse = async () => (await store.keys.list()).find((one) => one.id === id)?.lastUsedAt;
     await onNode(store, {}, async (node) => {
-      for (let call = 0; call < 5; call += 1) await face.list({ ...store, ...node }, {}, key);
+      for (let call = 0; call < 5; call += 1) await api.list({ ...store, ...node }, {}, key);
       expect(await lastUse()).toBeNull();
     });
     expect(await lastUse()).toBeInstanceOf(Date);
@@ -123,7 +123,7 @@ test('a database that cannot be reached is 503, not 401', async () => {
     throw new DatabaseUnavailable('gone');
   };
   try {
-    for (const face of faces) expect(await face.list(store, {}, key)).toMatchObject({ status: 503 });
+    for (const api of apis) expect(await api.list(store, {}, key)).toMatchObject({ status: 503 });
   } finally {
     store.database.rows = rows;
   }

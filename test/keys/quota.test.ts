@@ -143,13 +143,13 @@ const lists = [
   { name: 'GraphQL', list: (node: ServiceNode) => graphqlText(node, { query: '{ pets(limit: 100) { id } }' }) },
 ];
 
-test.each(lists)('over the quota $name sends 429 with Retry-After, RateLimit and RateLimit-Policy', async (face) => {
+test.each(lists)('over the quota $name sends 429 with Retry-After, RateLimit and RateLimit-Policy', async (api) => {
   await stock(store.database, 5);
   await onNewMinute(6, async (node) => {
     const limit = { remaining: 0, quota: 6, window: 60, reset: expect.any(Number) };
-    const last = await face.list(node);
+    const last = await api.list(node);
     expect([last.status, limitOf(last)]).toEqual([200, limit]);
-    const response = await face.list(node);
+    const response = await api.list(node);
     const { reset } = limitOf(response);
     expect([response.status, limitOf(response), response.headers['retry-after']]).toEqual([429, limit, `${reset}`]);
     expect(reset).toBeGreaterThan(0);
@@ -159,7 +159,7 @@ test.each(lists)('over the quota $name sends 429 with Retry-After, RateLimit and
     // A GraphQL client may see no headers.
     const place = { path: ['pets'], locations: [{ line: 1, column: 3 }] };
     const errors = [{ message, ...place, extensions: { ...error, retryAfter: reset } }];
-    expect(JSON.parse(response.text)).toEqual(face.name === 'REST' ? { ...error, message } : { data: null, errors });
+    expect(JSON.parse(response.text)).toEqual(api.name === 'REST' ? { ...error, message } : { data: null, errors });
   });
 });
 

@@ -1,7 +1,7 @@
 // runs: embedded, plugins
 
+import { apis } from '../support/apis.ts';
 import { stock } from '../support/database-access.ts';
-import { faces } from '../support/faces.ts';
 import { graphqlThrice } from '../support/graphql.ts';
 import { expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
@@ -15,14 +15,14 @@ const store = storeForAll({}, async () => {
 
 const forbidden = { code: 'FORBIDDEN', status: 403, message: 'This needs an API key with the scope "write".' };
 
-test.each(faces)(
+test.each(apis)(
   'a key with the scope read lists and finds through $name, may not create, and creates nothing',
-  async (face) => {
+  async (api) => {
     const all = { data: [expect.anything(), expect.anything()] };
-    expect(await face.list(store, {}, readKey)).toEqual(all);
-    expect(await face.find(store, '1', readKey)).toEqual({ data: expect.objectContaining({ id: '1' }) });
-    expect(await face.create(store, { name: 'Rex', categoryId: 1 }, readKey)).toEqual(forbidden);
-    expect(await face.list(store, {})).toEqual(all);
+    expect(await api.list(store, {}, readKey)).toEqual(all);
+    expect(await api.find(store, '1', readKey)).toEqual({ data: expect.objectContaining({ id: '1' }) });
+    expect(await api.create(store, { name: 'Rex', categoryId: 1 }, readKey)).toEqual(forbidden);
+    expect(await api.list(store, {})).toEqual(all);
   },
 );
 

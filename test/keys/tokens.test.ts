@@ -1,7 +1,7 @@
 import { hash, randomUUID } from 'node:crypto';
+import { apis } from '../support/apis.ts';
 import { sql, statementsOf } from '../support/database-access.ts';
 import { follow, seen } from '../support/events.ts';
-import { faces } from '../support/faces.ts';
 import { callWith, guess, withClock } from '../support/guesses.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { newKey, providerForAll } from '../support/provider.ts';
@@ -21,25 +21,25 @@ const hashOf = (sub: string) => hash('sha256', JSON.stringify([provider.issuer, 
 const idOf = async (sub: string) =>
   Number((await sql<[string]>(store.database, 'select id from api_key where hash = $1', [hashOf(sub)]))[0]?.[0]);
 
-describe.each(faces)('through $name', (face) => {
+describe.each(apis)('through $name', (api) => {
   test('a token with the scopes lists and creates', async () => {
     const token = provider.token();
-    expect(await face.create(store, rex, token)).toEqual(created);
-    expect(await face.list(store, { limit: 1 }, token)).toEqual({ data: [expect.anything()] });
+    expect(await api.create(store, rex, token)).toEqual(created);
+    expect(await api.list(store, { limit: 1 }, token)).toEqual({ data: [expect.anything()] });
   });
 
   test('a token that may only read lists, may not create, and is told the scope it lacks', async () => {
     const token = provider.token({ scope: 'openid pets:read' });
-    expect(await face.list(store, { limit: 1 }, token)).toEqual({ data: [expect.anything()] });
+    expect(await api.list(store, { limit: 1 }, token)).toEqual({ data: [expect.anything()] });
     const message = 'This needs a token with the scope "pets:write".';
-    expect(await face.create(store, rex, token)).toEqual({ code: 'FORBIDDEN', status: 403, message });
+    expect(await api.create(store, rex, token)).toEqual({ code: 'FORBIDDEN', status: 403, message });
   });
 
   test('a token without any scope of this service is 403, also for a list', async () => {
     const message = 'This needs a token with the scope "pets:read".';
     const forbidden = { code: 'FORBIDDEN', status: 403, message };
     for (const scope of ['openid', '', undefined, null, 7, {}]) {
-      expect(await face.list(store, {}, provider.token({ scope }))).toEqual(forbidden);
+      expect(await api.list(store, {}, provider.token({ scope }))).toEqual(forbidden);
     }
   });
 });

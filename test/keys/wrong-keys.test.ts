@@ -3,8 +3,8 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { createSecret } from '../../src/access/keys/secret.ts';
+import { apis } from '../support/apis.ts';
 import { statementsOf, together } from '../support/database-access.ts';
-import { faces } from '../support/faces.ts';
 import { callWith, guess, judged, withClock } from '../support/guesses.ts';
 import { send } from '../support/http.ts';
 import { describe, expect, test } from '../support/jest.ts';
@@ -223,7 +223,7 @@ describe('the bootstrap key', () => {
       withClock(async (setTo) => {
         for (const later of [0, 900, 59_000, 600_000]) {
           setTo(later);
-          for (const face of faces) expect(await face.list({ ...store, ...node }, {}, key)).toEqual({ data: [] });
+          for (const api of apis) expect(await api.list({ ...store, ...node }, {}, key)).toEqual({ data: [] });
         }
       }),
     );

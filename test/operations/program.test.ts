@@ -61,7 +61,7 @@ test('an acknowledged creation survives SIGKILL', async () => {
   expect((await rest(await startServer(env), '/v1/pets')).json).toEqual([created.json]);
 });
 
-test('after SIGTERM each request of either face is answered or refused, and each acknowledged creation is kept', async () => {
+test('after SIGTERM each request of either API is answered or refused, and each acknowledged creation is kept', async () => {
   const env = { ...shared.env, BOOTSTRAP_API_KEY: bootstrapKey };
   const server = await startServer(env);
   const calls = Array.from({ length: 60 }, (_, number) =>

@@ -1,7 +1,7 @@
 // runs: embedded, postgres, plugins
 
+import { apis } from '../support/apis.ts';
 import { stockNames } from '../support/database-access.ts';
-import { faces } from '../support/faces.ts';
 import { beforeEach, describe, expect, test } from '../support/jest.ts';
 import { storeForAll } from '../support/store.ts';
 
@@ -18,7 +18,7 @@ const noObject = 'The body must be a JSON object.';
 const refused = (message: unknown) => ({ code: 'BAD_USER_INPUT', status: 400, message });
 const id = expect.stringMatching(/^[1-9]\d*$/);
 
-describe.each(faces)('through $name', (face) => {
+describe.each(apis)('through $name', (api) => {
   test.each([
     ['empty', ''],
     ['blank', '  \t\r\n '],
@@ -37,10 +37,10 @@ describe.each(faces)('through $name', (face) => {
     ['array literal of PostgreSQL', '{NULL,"a",\\,}'],
     ['prototype', '__proto__'],
   ])('a name is kept exactly: %s', async (_what, name) => {
-    const outcome = await face.create(store, { name, categoryId: 1 });
+    const outcome = await api.create(store, { name, categoryId: 1 });
     const data = { id, name, categoryId: '1', status: 'available' };
     expect(outcome).toEqual({ data });
-    for (const other of faces) expect(await other.list(store, {})).toEqual({ data: [data] });
+    for (const other of apis) expect(await other.list(store, {})).toEqual({ data: [data] });
   });
 
   test.each<[newPet: object, message: string]>([
@@ -55,8 +55,8 @@ describe.each(faces)('through $name', (face) => {
     ),
     [{ name: '\u0000', categoryId: 2n ** 63n }, `${nameRule.slice(0, -1)}; ${int64Rule}`],
   ])('%p is refused by both APIs with the same message', async (newPet, message) => {
-    expect(await face.create(store, newPet)).toEqual(refused(message));
-    expect(await face.list(store, {})).toEqual({ data: [] });
+    expect(await api.create(store, newPet)).toEqual(refused(message));
+    expect(await api.list(store, {})).toEqual({ data: [] });
   });
 
   // An ID of GraphQL is a string, and a categoryId of REST is a number.
@@ -64,8 +64,8 @@ describe.each(faces)('through $name', (face) => {
     ...['x', '9223372036854775808', `${10n ** 60n}`, '1.5', '1e400'].map((text) => [text, '']),
     ...['', '05', '+5', '5.0', '1e3', ' 5', '-0', '0x5'].map((text) => [text, ', in plain digits']),
   ])('a category %p is refused, and the message tells why', async (categoryId, why) => {
-    const message = `${int64Rule.slice(0, -1)}${face.name === 'REST' ? ', not a string' : why}.`;
-    expect(await face.create(store, { name: 'Rex', categoryId })).toEqual(refused(message));
+    const message = `${int64Rule.slice(0, -1)}${api.name === 'REST' ? ', not a string' : why}.`;
+    expect(await api.create(store, { name: 'Rex', categoryId })).toEqual(refused(message));
   });
 
   test.each<[newPet: unknown, message: string]>([
@@ -106,8 +106,8 @@ describe.each(faces)('through $name', (face) => {
     ['Rex', noObject],
     [5, noObject],
   ])('%p is refused by REST, and by the types of GraphQL', async (newPet, message) => {
-    expect(await face.create(store, newPet)).toEqual(refused(face.name === 'REST' ? message : expect.any(String)));
-    expect(await face.list(store, {})).toEqual({ data: [] });
+    expect(await api.create(store, newPet)).toEqual(refused(api.name === 'REST' ? message : expect.any(String)));
+    expect(await api.list(store, {})).toEqual({ data: [] });
   });
 
   test('names that were stored before the limit and exceed it are served', async () => {
@@ -116,10 +116,10 @@ describe.each(faces)('through $name', (face) => {
     const pets = names.map((name, at) => ({ id: `${ids[at]}`, name, categoryId: '1', status: 'available' }));
     // In parallel, so that they share batches with each other and with lists of the short name.
     const limits = [1, 2, 3, 4, 5, 6, 100, 1, 4];
-    const lists = await Promise.all(limits.map((limit) => face.list(store, { limit })));
+    const lists = await Promise.all(limits.map((limit) => api.list(store, { limit })));
     expect(lists).toEqual(limits.map((limit) => ({ data: pets.slice(0, limit) })));
-    expect(await face.list(store, { status: 'available', after: ids[2] })).toEqual({ data: pets.slice(3) });
-    const found = await Promise.all(ids.map((one) => face.find(store, one)));
+    expect(await api.list(store, { status: 'available', after: ids[2] })).toEqual({ data: pets.slice(3) });
+    const found = await Promise.all(ids.map((one) => api.find(store, one)));
     expect(found).toEqual(pets.map((data) => ({ data })));
   });
 });

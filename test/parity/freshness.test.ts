@@ -1,5 +1,5 @@
+import { apis, type SeenPet } from '../support/apis.ts';
 import { sql } from '../support/database-access.ts';
-import { faces, type SeenPet } from '../support/faces.ts';
 import { expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { nodeForAll, type Store, storeForAll } from '../support/store.ts';
@@ -22,7 +22,7 @@ function pick<T>(list: T[], number: number): T {
 }
 
 async function create(number: number): Promise<SeenPet> {
-  const outcome = await pick(faces, number).create(pick(nodes(), number >> 1), {
+  const outcome = await pick(apis, number).create(pick(nodes(), number >> 1), {
     name: `pet ${number}`,
     categoryId: number,
   });
@@ -37,9 +37,9 @@ test('clients that create through both APIs of two nodes read each acknowledged 
     for (let round = 0; round < creationsEach; round += 1) {
       const pet = await create(100 + writer * creationsEach + round);
       // Through each API of each node, in turn.
-      const [face, node] = [pick(faces, round >> 1), pick(nodes(), writer + round)];
-      expect(await face.find(node, pet.id)).toEqual({ data: pet });
-      expect(await face.list(node, { after: `${BigInt(pet.id) - 1n}`, limit: 1 })).toEqual({ data: [pet] });
+      const [api, node] = [pick(apis, round >> 1), pick(nodes(), writer + round)];
+      expect(await api.find(node, pet.id)).toEqual({ data: pet });
+      expect(await api.list(node, { after: `${BigInt(pet.id) - 1n}`, limit: 1 })).toEqual({ data: [pet] });
     }
   }).finally(() => {
     writing = false;
@@ -65,7 +65,7 @@ test('clients that create through both APIs of two nodes read each acknowledged 
 test('the same request shows a pet as soon as its creation is acknowledged', async () => {
   const last = await create(0);
   const query = { after: last.id, limit: 2 };
-  const responses = () => Promise.all(nodes().flatMap((node) => faces.map((face) => face.list(node, query))));
+  const responses = () => Promise.all(nodes().flatMap((node) => apis.map((api) => api.list(node, query))));
   expect(await responses()).toEqual(Array(4).fill({ data: [] }));
   const next = await create(1);
   expect(await responses()).toEqual(Array(4).fill({ data: [next] }));

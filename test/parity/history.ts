@@ -1,4 +1,4 @@
-import { type Face, faces, type Outcome, type SeenPet } from '../support/faces.ts';
+import { type Api, apis, type Outcome, type SeenPet } from '../support/apis.ts';
 import { graphqlText } from '../support/graphql.ts';
 import { expect } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
@@ -6,7 +6,7 @@ import type { Store } from '../support/store.ts';
 import { type KeyKind, Model } from './model.ts';
 import { type Operation, resolved } from './operations.ts';
 
-const through = Object.fromEntries(faces.map((face) => [face.name, face])) as Record<Face['name'], Face>;
+const through = Object.fromEntries(apis.map((api) => [api.name, api])) as Record<Api['name'], Api>;
 
 /** Reads all pages of a list, and fails when the list ends too early or too late. */
 type Walk = (store: Store, status: string | undefined, limit: number, length: number) => Promise<SeenPet[]>;
@@ -60,21 +60,21 @@ export class History {
       if (operation.call === 'burst') await this.#create('write', operation.creations);
       else if (operation.call === 'create') await this.#create(operation.key, [operation]);
       else {
-        const { call, face, key } = operation;
+        const { call, api, key } = operation;
         const input = resolved(call === 'list' ? operation.query : operation.id, this.#model);
-        const actual = await through[face][call](this.store, input as never, this.keys[key]);
-        const expected = this.#model[call](face, key, input as never);
-        expect({ face, call, key, input, actual }).toEqual({ face, call, key, input, actual: expected });
+        const actual = await through[api][call](this.store, input as never, this.keys[key]);
+        const expected = this.#model[call](api, key, input as never);
+        expect({ api, call, key, input, actual }).toEqual({ api, call, key, input, actual: expected });
       }
     }
   }
 
   /** Creates in parallel. */
-  async #create(key: KeyKind, creations: Array<{ face: Face['name']; newPet: unknown }>): Promise<void> {
+  async #create(key: KeyKind, creations: Array<{ api: Api['name']; newPet: unknown }>): Promise<void> {
     const actual = await Promise.all(
-      creations.map(({ face, newPet }) => through[face].create(this.store, newPet, this.keys[key])),
+      creations.map(({ api, newPet }) => through[api].create(this.store, newPet, this.keys[key])),
     );
-    const expected = creations.map(({ face, newPet }) => this.#model.create(face, key, newPet));
+    const expected = creations.map(({ api, newPet }) => this.#model.create(api, key, newPet));
     expect({ key, creations, actual }).toEqual({ key, creations, actual: expected });
     this.#model.created(...actual.flatMap((outcome: Outcome<SeenPet>) => ('data' in outcome ? [outcome.data] : [])));
   }
@@ -89,7 +89,7 @@ export class History {
         expect({ how, status, pageSize, walked }).toEqual({ how, status, pageSize, walked: page });
       }
     }
-    const found = faces.flatMap((face) => pets.map(({ id }) => face.find(this.store, id)));
-    expect(await Promise.all(found)).toEqual(faces.flatMap(() => pets.map((data) => ({ data }))));
+    const found = apis.flatMap((api) => pets.map(({ id }) => api.find(this.store, id)));
+    expect(await Promise.all(found)).toEqual(apis.flatMap(() => pets.map((data) => ({ data }))));
   }
 }

@@ -1,4 +1,4 @@
-import type { Face, SeenPet } from '../support/faces.ts';
+import type { Api, SeenPet } from '../support/apis.ts';
 import { expect } from '../support/jest.ts';
 
 /** The expected response. Of an error that only GraphQL's types can raise, the message need only name the variable. */
@@ -71,14 +71,14 @@ export class Model {
   /** Ids always ascend, also beyond animals that were deleted. */
   #lastId = 0n;
 
-  list(face: Face['name'], key: KeyKind, query: Members): Expected {
+  list(api: Api['name'], key: KeyKind, query: Members): Expected {
     // A variable that is null is absent.
-    const given = Object.entries(query).filter(([, value]) => face === 'REST' || value !== null);
-    const others = given.filter(([name, value]) => face === 'GraphQL' && !isOfType[name]?.(value));
+    const given = Object.entries(query).filter(([, value]) => api === 'REST' || value !== null);
+    const others = given.filter(([name, value]) => api === 'GraphQL' && !isOfType[name]?.(value));
     const faults = ['status', 'limit', 'after'].flatMap((name) => {
       const [, value] = given.find(([one]) => one === name) ?? [];
       const fault =
-        value === undefined ? undefined : faultOf[name]?.(name === 'status' || face === 'REST' ? `${value}` : value);
+        value === undefined ? undefined : faultOf[name]?.(name === 'status' || api === 'REST' ? `${value}` : value);
       return fault ? [`${name} ${fault}`] : [];
     });
     const { status, limit = 20, after } = Object.fromEntries(given);
@@ -97,7 +97,7 @@ export class Model {
   }
 
   /** Expects any id, because only the service assigns it. */
-  create(face: Face['name'], key: KeyKind, input: unknown): Expected {
+  create(api: Api['name'], key: KeyKind, input: unknown): Expected {
     const isObject = typeof input === 'object' && input !== null && !Array.isArray(input);
     const { name, categoryId, status = 'available', ...others } = (isObject ? input : {}) as Members;
     const pet: Members = { name, categoryId, status };
@@ -106,7 +106,7 @@ export class Model {
     const faults = Object.entries(pet).flatMap(([member, value]) => {
       if (value === undefined) return [`${member} is required`];
       // In a body of REST, a string is no integer.
-      const isText = member === 'categoryId' && typeof value === 'string' && face === 'REST';
+      const isText = member === 'categoryId' && typeof value === 'string' && api === 'REST';
       const fault = faultOf[member]?.(isText ? 'none' : value);
       const isOfKind = typeof value === 'string' ? !isText : member === 'categoryId' && typeOf(value) === 'a number';
       return fault ? [`${member} ${fault}${isOfKind ? '' : `, not ${typeOf(value)}`}`] : [];
@@ -115,7 +115,7 @@ export class Model {
     return (
       unauthenticated(key) ??
       // A value that its GraphQL type refuses never reaches the field and its scope; REST checks the scope first.
-      mistyped(...(face === 'GraphQL' && !isTyped ? ['input'] : [])) ??
+      mistyped(...(api === 'GraphQL' && !isTyped ? ['input'] : [])) ??
       (key === 'read' ? refused('FORBIDDEN', 403, 'This needs an API key with the scope "write".') : undefined) ??
       (faults.length > 0 ? badInput(`${faults.join('; ')}.`) : undefined) ?? {
         data: { id: expect.any(String), name: `${name}`, categoryId: `${categoryId}`, status: `${status}` },
@@ -124,8 +124,8 @@ export class Model {
   }
 
   /** Both APIs find no animal with an id that is no int64. */
-  find(face: Face['name'], key: KeyKind, id: unknown): Expected {
-    const variables = face === 'GraphQL' && !isId(id) ? ['id'] : [];
+  find(api: Api['name'], key: KeyKind, id: unknown): Expected {
+    const variables = api === 'GraphQL' && !isId(id) ? ['id'] : [];
     const data = this.pets.find((pet) => pet.id === `${id}`) ?? null;
     return unauthenticated(key) ?? mistyped(...variables) ?? { data };
   }

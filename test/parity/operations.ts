@@ -1,13 +1,13 @@
 import fc from 'fast-check';
-import type { Face } from '../support/faces.ts';
+import type { Api } from '../support/apis.ts';
 import type { KeyKind, Model } from './model.ts';
 
 /** One call through one API; `burst` is many valid creations in parallel, through both. */
 export type Operation =
-  | { call: 'list'; face: Face['name']; key: KeyKind; query: { limit?: unknown; status?: unknown; after?: unknown } }
-  | { call: 'create'; face: Face['name']; key: KeyKind; newPet: unknown }
-  | { call: 'find'; face: Face['name']; key: KeyKind; id: unknown }
-  | { call: 'burst'; creations: Array<{ face: Face['name']; newPet: unknown }> };
+  | { call: 'list'; api: Api['name']; key: KeyKind; query: { limit?: unknown; status?: unknown; after?: unknown } }
+  | { call: 'create'; api: Api['name']; key: KeyKind; newPet: unknown }
+  | { call: 'find'; api: Api['name']; key: KeyKind; id: unknown }
+  | { call: 'burst'; creations: Array<{ api: Api['name']; newPet: unknown }> };
 
 /** The id of the nth animal at that time, or an id beside it: ids are unknown until the service has assigned them. */
 class Reference {
@@ -62,7 +62,7 @@ const validName = name.filter((text) => `${text}`.isWellFormed() && !`${text}`.i
 const status = any('available', 'pending', 'sold');
 const oddStatus = any('Sold', '', ' sold', 'lost', 'toString', '__proto__', null, 1, true);
 
-const face = fc.constantFrom<Face['name'][]>('REST', 'GraphQL');
+const api = fc.constantFrom<Api['name'][]>('REST', 'GraphQL');
 const key = weighted([20, any('write')], [1, any('read', 'none', 'unknown', 'revoked')]) as fc.Arbitrary<KeyKind>;
 const id = mostly(reference, integer, oddText, oddJson);
 const limit = mostly(fc.integer({ min: 1, max: 6 }), any(0, 1, 20, 99, 100, 101), integer, oddText, oddJson);
@@ -82,12 +82,12 @@ const wildNewPet = fc.record(
   { requiredKeys: [] },
 );
 const newPet = weighted([6, validNewPet], [3, wildNewPet], [1, any(null, [], 'Rex', 5, true, {})]);
-const creations = fc.array(fc.record({ face, newPet: validNewPet }), { minLength: 1, maxLength: 24 });
+const creations = fc.array(fc.record({ api, newPet: validNewPet }), { minLength: 1, maxLength: 24 });
 
 const operation = weighted(
-  [6, fc.record({ call: any('create'), face, key, newPet })],
-  [4, fc.record({ call: any('list'), face, key, query })],
-  [3, fc.record({ call: any('find'), face, key, id })],
+  [6, fc.record({ call: any('create'), api, key, newPet })],
+  [4, fc.record({ call: any('list'), api, key, query })],
+  [3, fc.record({ call: any('find'), api, key, id })],
   [1, fc.record({ call: any('burst'), creations })],
 ) as fc.Arbitrary<Operation>;
 

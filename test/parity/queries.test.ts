@@ -1,7 +1,7 @@
 // runs: embedded, postgres, pgbouncer, citus-shards, citus-reference, plugins
 
+import { type Api, apis, type SeenPet } from '../support/apis.ts';
 import { sql } from '../support/database-access.ts';
-import { type Face, faces, type SeenPet } from '../support/faces.ts';
 import { describe, expect, test } from '../support/jest.ts';
 import { rest } from '../support/rest.ts';
 import { storeForAll } from '../support/store.ts';
@@ -12,7 +12,7 @@ let all: SeenPet[];
 const store = storeForAll({}, async () => {
   const statuses = ['available', 'pending', 'sold'];
   const create = (_: unknown, number: number) =>
-    (faces[number % 2] as Face).create(store, {
+    (apis[number % 2] as Api).create(store, {
       name: `pet ${number}`,
       categoryId: number,
       status: statuses[number % 3],
@@ -32,14 +32,14 @@ const beyond = ['9223372036854775808', '-9223372036854775809', `1${'0'.repeat(60
 const noInt64 = [...beyond, 'rex', '1.5', '1e400', '١', '1\u0000'];
 const notPlain = ['', '1.0', '1e3', '007', '+1', ' 1', '-0', '0x1'];
 
-describe.each(faces)('through $name', (face) => {
+describe.each(apis)('through $name', (api) => {
   test.each([
     [{}, 20],
     [{ limit: 1 }, 1],
     [{ limit: 20 }, 20],
     [{ limit: 100 }, 100],
   ])('a list with %j has the first %i animals', async (query, length) => {
-    expect(await face.list(store, query)).toEqual({ data: all.slice(0, length) });
+    expect(await api.list(store, query)).toEqual({ data: all.slice(0, length) });
   });
 
   test.each<[query: Query, message: string]>([
@@ -48,7 +48,7 @@ describe.each(faces)('through $name', (face) => {
     ...notPlain.map((after) => [{ after }, plain(afterRule)] as [Query, string]),
     [{ limit: 101, after: 'x' }, `${limitRule.slice(0, -1)}; ${afterRule}`],
   ])('a list with %p is refused by both APIs with the same message', async (query, message) => {
-    expect(await face.list(store, query)).toEqual(refused(message));
+    expect(await api.list(store, query)).toEqual(refused(message));
   });
 
   test.each<[query: Query, message: string]>([
@@ -59,29 +59,29 @@ describe.each(faces)('through $name', (face) => {
     ...['', 'sold,pending', 'toString', '__proto__', 5].map((status) => [{ status }, statusRule] as [Query, string]),
     ...['Available', ' sold', 'SOLD'].map((status) => [{ status }, spelled] as [Query, string]),
   ])('a list with %p is refused by REST, and by the types of GraphQL', async (query, message) => {
-    expect(await face.list(store, query)).toEqual(refused(face.name === 'REST' ? message : expect.any(String)));
+    expect(await api.list(store, query)).toEqual(refused(api.name === 'REST' ? message : expect.any(String)));
   });
 
   test.each(['available', 'pending', 'sold'])('a list with the status %s has no other animals', async (status) => {
     const some = all.filter((pet) => pet.status === status);
-    expect(await face.list(store, { status })).toEqual({ data: some.slice(0, 20) });
-    expect(await face.list(store, { status, limit: 100 })).toEqual({ data: some });
-    expect(await face.list(store, { status, limit: 3, after: some[2]?.id })).toEqual({ data: some.slice(3, 6) });
+    expect(await api.list(store, { status })).toEqual({ data: some.slice(0, 20) });
+    expect(await api.list(store, { status, limit: 100 })).toEqual({ data: some });
+    expect(await api.list(store, { status, limit: 3, after: some[2]?.id })).toEqual({ data: some.slice(3, 6) });
   });
 
   test('a list continues after any id: one below all, that of an animal, that of a deleted one, and one above all', async () => {
     for (const after of ['-9223372036854775808', '-1', '0']) {
-      expect(await face.list(store, { after, limit: 100 })).toEqual({ data: all.slice(0, 100) });
+      expect(await api.list(store, { after, limit: 100 })).toEqual({ data: all.slice(0, 100) });
     }
     for (const index of [0, 1, 50, all.length - 2, all.length - 1]) {
-      expect(await face.list(store, { after: all[index]?.id })).toEqual({ data: all.slice(index + 1, index + 21) });
+      expect(await api.list(store, { after: all[index]?.id })).toEqual({ data: all.slice(index + 1, index + 21) });
     }
     const gone = all[10] as SeenPet;
     await sql(store.database, 'delete from pet where id = $1', [gone.id]);
     all = all.filter((pet) => pet !== gone);
-    expect(await face.list(store, { after: gone.id })).toEqual({ data: all.slice(10, 30) });
+    expect(await api.list(store, { after: gone.id })).toEqual({ data: all.slice(10, 30) });
     for (const after of ['999999', '9223372036854775807']) {
-      expect(await face.list(store, { after })).toEqual({ data: [] });
+      expect(await api.list(store, { after })).toEqual({ data: [] });
     }
   });
 
@@ -90,7 +90,7 @@ describe.each(faces)('through $name', (face) => {
     const least = '-9223372036854775808';
     await sql(store.database, `insert into pet (id, name, category_id, status) values (${least}, '', 1, 'sold')`);
     for (const id of [least, '9223372036854775807', '0', '-1', '9223372036854775808', 'rex', '007', '1 OR 1=1']) {
-      expect(await face.find(store, id)).toEqual({ data: null });
+      expect(await api.find(store, id)).toEqual({ data: null });
     }
     await sql(store.database, `delete from pet where id = ${least}`);
   });

@@ -354,7 +354,7 @@ describe('with an identity provider', () => {
 (citusLayout ? describe.skip : describe)('other modules', () => {
   const lines: unknown[] = [];
   const ended: RequestObserver['ended'] = ({ id, originalUrl, caller }, { statusCode }, end) =>
-    lines.push([id, originalUrl, caller?.id, statusCode, end.isAnswered, { face: end.face, id: end.id }]);
+    lines.push([id, originalUrl, caller?.id, statusCode, end.isAnswered, { api: end.api, id: end.id }]);
   const observers = { requests: [{ ended }], operations: [], databases: [] };
   fieldsForAll({ Pet: ['checkups'], Checkup: ['pet'] });
   const more = storeForAll({ MCP: 'true' }, undefined, { more: [toysModule, checkupsModule], observers });
@@ -367,8 +367,8 @@ describe('with an identity provider', () => {
     await areLogged();
     const id = expect.any(String);
     expect(lines).toEqual([
-      [id, '/v1/toys?limit=5', 1, 200, true, { face: 'rest', id: 'listToys' }],
-      [id, '/mcp', 1, 200, true, { face: 'other', id: undefined }],
+      [id, '/v1/toys?limit=5', 1, 200, true, { api: 'rest', id: 'listToys' }],
+      [id, '/mcp', 1, 200, true, { api: 'other', id: undefined }],
     ]);
     const [[first], [second]] = lines as [[string], [string]];
     expect(first).toBe(second);

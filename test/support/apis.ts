@@ -3,7 +3,7 @@ import { type GraphQLResult, graphql } from './graphql.ts';
 import { type RestResponse, rest } from './rest.ts';
 import type { Store } from './store.ts';
 
-/** An animal as either face shows it, its int64 as digits. */
+/** An animal as either API shows it, its int64 as digits. */
 export interface SeenPet {
   id: string;
   name: string;
@@ -11,18 +11,18 @@ export interface SeenPet {
   status: string;
 }
 
-/** The result of a call: data, or an error in the vocabulary that both faces share. */
+/** The result of a call: data, or an error in the vocabulary that both APIs share. */
 export type Outcome<Data> = { data: Data } | { code: string; status: number; message: string };
 
-/** One of the two faces of the store. Inputs are not typed, because the service must refuse invalid ones. */
-export interface Face {
+/** One of the two APIs of the store. Inputs are not typed, because the service must refuse invalid ones. */
+export interface Api {
   name: 'REST' | 'GraphQL';
   list(store: Store, query: Record<string, unknown>, key?: string | null): Promise<Outcome<SeenPet[]>>;
   create(store: Store, newPet: unknown, key?: string | null): Promise<Outcome<SeenPet>>;
   find(store: Store, id: unknown, key?: string | null): Promise<Outcome<SeenPet | null>>;
 }
 
-const restFace: Face = {
+const restApi: Api = {
   name: 'REST',
   list: async (store, query, key) => {
     const search = Object.entries(query).map(([name, value]) => `${name}=${encodeURIComponent(`${value}`)}`);
@@ -37,7 +37,7 @@ const restFace: Face = {
   },
 };
 
-const graphqlFace: Face = {
+const graphqlApi: Api = {
   name: 'GraphQL',
   list: async (store, query, key) =>
     fromGraphQL(await graphql(store, PetsDocument, query, key), ({ pets }) => pets.map(seen)),
@@ -49,8 +49,8 @@ const graphqlFace: Face = {
     fromGraphQL(await graphql(store, PetDocument, { id: id as string }, key), ({ pet }) => pet && seen(pet)),
 };
 
-/** Both faces, for `describe.each`. */
-export const faces = [restFace, graphqlFace];
+/** Both APIs, for `describe.each`. */
+export const apis = [restApi, graphqlApi];
 
 function seen({ id, name, categoryId, status }: Record<string, unknown>): SeenPet {
   return { id: `${id}`, name: `${name}`, categoryId: `${categoryId}`, status: `${status}` };

@@ -3,7 +3,7 @@ import { graphqlText } from './graphql.ts';
 import { rest } from './rest.ts';
 import type { Store } from './store.ts';
 
-/** The response to a creation, in the same form for both faces. */
+/** The response to a creation, in the same form for both APIs. */
 export interface Created {
   /** The animal, its int64 as digits, or the error. */
   outcome: Record<string, unknown>;
@@ -21,7 +21,7 @@ export interface Creation {
 
 type Client = Pick<Store, 'origin' | 'key'>;
 
-/** Creates animals through one of the two faces. */
+/** Creates animals through one of the two APIs. */
 export interface Creator {
   name: 'REST' | 'GraphQL';
   create(store: Client, newPet: object, creation?: Creation): Promise<Created>;

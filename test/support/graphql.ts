@@ -12,7 +12,7 @@ export interface GraphQLResult<Data> extends HttpResponse {
   }>;
 }
 
-/** Runs a generated, typed document against the GraphQL face. */
+/** Runs a generated, typed document against the GraphQL API. */
 export function graphql<Data, Variables>(
   store: Pick<Store, 'origin' | 'key'>,
   document: TypedDocumentNode<Data, Variables>,

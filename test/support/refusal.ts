@@ -13,7 +13,7 @@ export interface Refusal {
 
 type Client = Pick<Store, 'origin' | 'key'>;
 
-/** The same three operations on both faces. */
+/** The same three operations on both APIs. */
 export const operations = {
   REST: {
     list: (store: Client) => byRest(store, '/v1/pets'),

@@ -14,7 +14,7 @@ export interface RestResponse extends HttpResponse {
   json: any;
 }
 
-/** Calls the REST face, and validates every response against the contract. */
+/** Calls the REST API, and validates every response against the contract. */
 export async function rest(
   store: Pick<Store, 'origin' | 'key' | 'contract'>,
   path: string,

@@ -48,8 +48,8 @@ const histogram = (series: Series, name: string, labels: string) => ({
   count: series.get(`${name}_count{${labels}}`),
   sum: series.get(`${name}_sum{${labels}}`) ?? 0,
 });
-const operations = (face: string, operation: string, code: string) =>
-  `animal_store_operations_total{face="${face}",operation="${operation}",code="${code}"}`;
+const operations = (api: string, operation: string, code: string) =>
+  `animal_store_operations_total{api="${api}",operation="${operation}",code="${code}"}`;
 
 test('every metric is served in Prometheus’ text format', async () => {
   const { status, headers, text } = await send(server.operations, { path: '/metrics' });
@@ -79,7 +79,7 @@ test('requests are counted by method, route and status, with their durations', a
   expect(series.get('http_server_active_requests')).toBe(0);
 });
 
-test('operations are counted by face, name and code; in GraphQL each root field counts, with the error at its path', async () => {
+test('operations are counted by api, name and code; in GraphQL each root field counts, with the error at its path', async () => {
   await rest('/v1/pets');
   await rest('/v1/pets?limit=0');
   await graphqlText(server, {
@@ -105,7 +105,7 @@ test('operations are counted by face, name and code; in GraphQL each root field 
       [operations('graphql', 'petsConnection', 'BAD_USER_INPUT'), 1],
     ].sort(),
   );
-  const { count } = histogram(series, 'animal_store_operation_duration_seconds', 'face="graphql",operation="pets"');
+  const { count } = histogram(series, 'animal_store_operation_duration_seconds', 'api="graphql",operation="pets"');
   expect(count).toBe(2);
 });
 

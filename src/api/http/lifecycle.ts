@@ -180,9 +180,9 @@ function cutOff(socket: Socket): void {
   socket.destroy();
 }
 
-function routeOf({ routeOptions: { url, schema } }: FastifyRequest): Pick<RequestEnd, 'face' | 'id'> {
+function routeOf({ routeOptions: { url, schema } }: FastifyRequest): Pick<RequestEnd, 'api' | 'id'> {
   const { operationId: id } = (schema ?? {}) as { operationId?: string };
-  return { face: id ? 'rest' : url === '/graphql' ? 'graphql' : 'other', id };
+  return { api: id ? 'rest' : url === '/graphql' ? 'graphql' : 'other', id };
 }
 
 /** True when part of the body is unread: it would be parsed as the next request, or time out with a second response. */

@@ -55,7 +55,7 @@ export function answerMalformed(
   const isActive = response && !response.writableFinished && !response.destroyed;
   const answer = () => {
     const { status, code } = failure;
-    this.log.info({ address: socket.remoteAddress, face: 'other', status, code }, 'malformed request rejected');
+    this.log.info({ address: socket.remoteAddress, api: 'other', status, code }, 'malformed request rejected');
     endConnection(socket, responseOf(failure));
   };
   const afterResponse = (work: () => void) => (isActive ? response.once('close', work) : work());

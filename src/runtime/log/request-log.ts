@@ -37,7 +37,7 @@ export function requestLog(
   const isPlain = (name: string | undefined) => name !== undefined && plainName.test(name) && !redactor.hasSecret(name);
 
   return {
-    ended(request, reply, { milliseconds, isAnswered, face, id }) {
+    ended(request, reply, { milliseconds, isAnswered, api, id }) {
       if (!log.logger.isLevelEnabled('info')) return;
       const { method, headers, call, caller } = request;
       const { statusCode: status } = reply;
@@ -60,7 +60,7 @@ export function requestLog(
       if (userAgent) line += `,"userAgent":${JSON.stringify(redactor.redact(userAgent, longestUserAgent))}`;
       if (caller) line += `,"key":${caller.id}`;
       if (keyHint) line += `,"keyHint":"${keyHint}"`;
-      line += `,"face":"${face}"`;
+      line += `,"api":"${api}"`;
       if (name) line += `,"operation":"${name}"`;
       if (operation?.fields) line += `,"fields":["${operation.fields.join('","')}"]`;
       if (isAnswered) line += `,"status":${status}`;

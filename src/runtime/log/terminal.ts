@@ -29,9 +29,9 @@ function formatted({ level, time, pid: _pid, host: _host, msg, ...members }: Lin
 }
 
 /** `GET /v1/pets 200 12 ms key 1`; GraphQL adds its operation, a failure its code. */
-function requestOf({ req, face, operation, fields, status, code, ms, key }: Record<string, unknown>, msg: string) {
+function requestOf({ req, api, operation, fields, status, code, ms, key }: Record<string, unknown>, msg: string) {
   const { method, path } = req as { method: string; path: string };
-  const name = face === 'graphql' ? (operation ?? (fields as string[] | undefined)?.join(' ')) : undefined;
+  const name = api === 'graphql' ? (operation ?? (fields as string[] | undefined)?.join(' ')) : undefined;
   const colour =
     status === undefined || Number(status) >= 500 ? 'red' : code || Number(status) >= 400 ? 'yellow' : 'green';
   const result = styleText(colour, [status ?? msg, code].filter(Boolean).join(' '));

@@ -47,17 +47,17 @@ function measureOperations(metrics: Metrics, observers: Observers): (app: Fastif
   const refusals = metrics.counter('animal_store_auth_refusals_total', 'Requests refused for their key.', ['code']);
   const overQuota = metrics.counter('animal_store_quota_refusals_total', 'Operations of keys over their quota.');
   const help = 'Operations (in GraphQL, root fields) by error code; OK without one.';
-  const total = metrics.counter('animal_store_operations_total', help, ['face', 'operation', 'code']);
+  const total = metrics.counter('animal_store_operations_total', help, ['api', 'operation', 'code']);
   const name = 'animal_store_operation_duration_seconds';
-  const taken = metrics.histogram(name, 'From the arrival to the answer.', operationBuckets, ['face', 'operation']);
-  const count = (face: 'rest' | 'graphql', operation: string, code: unknown, seconds: number) => {
-    taken.observe({ face, operation }, seconds);
-    total.inc({ face, operation, code: codeLabel(code) });
+  const taken = metrics.histogram(name, 'From the arrival to the answer.', operationBuckets, ['api', 'operation']);
+  const count = (api: 'rest' | 'graphql', operation: string, code: unknown, seconds: number) => {
+    taken.observe({ api, operation }, seconds);
+    total.inc({ api, operation, code: codeLabel(code) });
     if (code === 'TOO_MANY_REQUESTS') overQuota.inc();
   };
 
   observers.requests.push({
-    ended(request, reply, { milliseconds, isAnswered, face, id }) {
+    ended(request, reply, { milliseconds, isAnswered, api, id }) {
       const { call, caller } = request;
       const { code } = call;
       const http_route = routeLabel(request);
@@ -71,7 +71,7 @@ function measureOperations(metrics: Metrics, observers: Observers): (app: Fastif
       // A request that the client aborted neither succeeded nor failed.
       if (operation && (isAnswered || code !== undefined)) count('rest', operation, code, seconds);
       // A GraphQL request that was rejected before its operation was known.
-      else if (face === 'graphql' && !call.operation?.fields && code) count('graphql', other, code, seconds);
+      else if (api === 'graphql' && !call.operation?.fields && code) count('graphql', other, code, seconds);
       if (reply.getHeader('idempotent-replayed') === 'true') replays.inc();
       const isKeyError = code === 'UNAUTHENTICATED' || code === 'FORBIDDEN';
       // With a caller, a 429 is due to the quota, which `count` has counted.
@@ -89,10 +89,9 @@ function measureOperations(metrics: Metrics, observers: Observers): (app: Fastif
   });
   return (app) => {
     // Alerts use these series, and Prometheus detects no increase in the first sample of a series.
-    for (const [face, operation] of [...operationsOf(app), ['rest', other]] as const) {
-      taken.zero({ face, operation });
-      for (const code of ['OK', 'SERVICE_UNAVAILABLE', 'INTERNAL_SERVER_ERROR'])
-        total.inc({ face, operation, code }, 0);
+    for (const [api, operation] of [...operationsOf(app), ['rest', other]] as const) {
+      taken.zero({ api, operation });
+      for (const code of ['OK', 'SERVICE_UNAVAILABLE', 'INTERNAL_SERVER_ERROR']) total.inc({ api, operation, code }, 0);
     }
   };
 }

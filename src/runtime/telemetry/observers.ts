@@ -27,7 +27,7 @@ export interface RequestEnd {
   /** False when the client disconnected before the response was complete. */
   isAnswered: boolean;
   /** Which API the request was for. `other`: health, documentation, unknown paths. */
-  face: 'rest' | 'graphql' | 'other';
+  api: 'rest' | 'graphql' | 'other';
   /** The operationId in REST. */
   id: string | undefined;
 }

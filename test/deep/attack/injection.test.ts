@@ -1,11 +1,11 @@
+import { apis } from '../../support/apis.ts';
 import { sql } from '../../support/database-access.ts';
-import { faces } from '../../support/faces.ts';
 import { graphqlText } from '../../support/graphql.ts';
 import { afterEach, beforeEach, describe, expect, test } from '../../support/jest.ts';
 import { rest } from '../../support/rest.ts';
 import { storeForAll } from '../../support/store.ts';
 
-/** SQL in every parameter of both faces: it is stored as text, refused or ignored, and never runs. */
+/** SQL in every parameter of both APIs: it is stored as text, refused or ignored, and never runs. */
 const store = storeForAll();
 beforeEach(async () => {
   await store.empty();
@@ -45,17 +45,17 @@ describe.each(payloads)('%j', (payload) => {
       const { errors } = await graphqlText(store, { query: list, variables: { [parameter]: payload } });
       expect(errors?.[0]?.extensions).toEqual({ code: 'BAD_USER_INPUT', status: 400 });
     }
-    for (const face of faces) expect(await face.find(store, payload)).toEqual({ data: null });
+    for (const api of apis) expect(await api.find(store, payload)).toEqual({ data: null });
     expect((await rest(store, `/v1/pets?${encoded}=${encoded}&name=${encoded}`)).json).toHaveLength(1);
     const literal = `{ petsConnection(after: ${JSON.stringify(payload)}) { edges { cursor } } }`;
     expect((await graphqlText(store, { query: literal })).errors?.[0]?.extensions.code).toBe('BAD_USER_INPUT');
   });
 
-  test.each(faces)('of a new animal is kept exactly as a name and refused elsewhere, through $name', async (face) => {
-    expect(await face.create(store, { name: 'x', categoryId: payload })).toMatchObject({ status: 400 });
-    expect(await face.create(store, { name: 'x', categoryId: 1, status: payload })).toMatchObject({ status: 400 });
-    expect(await face.create(store, { name: payload, categoryId: 1 })).toMatchObject({ data: { name: payload } });
-    expect(await face.list(store, { status: 'available' })).toMatchObject({ data: [{ name: payload }] });
+  test.each(apis)('of a new animal is kept exactly as a name and refused elsewhere, through $name', async (api) => {
+    expect(await api.create(store, { name: 'x', categoryId: payload })).toMatchObject({ status: 400 });
+    expect(await api.create(store, { name: 'x', categoryId: 1, status: payload })).toMatchObject({ status: 400 });
+    expect(await api.create(store, { name: payload, categoryId: 1 })).toMatchObject({ data: { name: payload } });
+    expect(await api.list(store, { status: 'available' })).toMatchObject({ data: [{ name: payload }] });
   });
 
   // A header cannot carry other characters.

@@ -1,7 +1,7 @@
 import type { Database } from '../../../src/database/database.ts';
+import { apis } from '../../support/apis.ts';
 import { createEmptyDatabase } from '../../support/database.ts';
 import { sql } from '../../support/database-access.ts';
-import { faces } from '../../support/faces.ts';
 import { send } from '../../support/http.ts';
 import { afterEach, beforeEach, expect, test } from '../../support/jest.ts';
 import { onPostgres, ownsSessions } from '../../support/process.ts';
@@ -16,12 +16,12 @@ afterEach(() => store.close());
 /** Runs the work on both connections of the pool, because the next request may take either. */
 const onEachConnection = (work: () => Promise<unknown>) => Promise.all([work(), work()]);
 
-(onPostgres ? test : test.skip).each(faces)(
+(onPostgres ? test : test.skip).each(apis)(
   'clients of $name notice neither a new type of a column (0A000) nor statements that sessions forgot (26000) (PostgreSQL only: the embedded store has no sessions)',
-  async (face) => {
+  async (api) => {
     const create = async (name: string) =>
-      expect(await face.create(store, { name, categoryId: 5 })).toMatchObject({ data: { name } });
-    const read = async () => [await face.list(store, {}), await face.find(store, '1')];
+      expect(await api.create(store, { name, categoryId: 5 })).toMatchObject({ data: { name } });
+    const read = async () => [await api.list(store, {}), await api.find(store, '1')];
     const forget = () =>
       onEachConnection(() => store.database.orm.em.fork().transactional((em) => em.execute('deallocate all')));
     await create('Rex');
@@ -38,9 +38,9 @@ const onEachConnection = (work: () => Promise<unknown>) => Promise.all([work(), 
   },
 );
 
-(ownsSessions ? test : test.skip).each(faces)(
+(ownsSessions ? test : test.skip).each(apis)(
   'when PostgreSQL becomes read-only, the first creation by $name fails and the next one gets a new connection; readiness recovers, too (PostgreSQL only, and not through a pooler, which owns the sessions)',
-  async (face) => {
+  async (api) => {
     /** Simulates a server that has become a standby: every open session becomes read-only. */
     async function makeSessionsReadOnly(): Promise<void> {
       const text = `select set_config('default_transaction_read_only', 'on', false), pg_sleep(0.2)`;
@@ -51,9 +51,9 @@ const onEachConnection = (work: () => Promise<unknown>) => Promise.all([work(), 
     const readiness = async () => (await send(store.origin, { path: '/readyz' })).status;
 
     await makeSessionsReadOnly();
-    expect(await face.create(store, { name: 'Rex', categoryId: 5 })).toMatchObject({ status: 503 });
+    expect(await api.create(store, { name: 'Rex', categoryId: 5 })).toMatchObject({ status: 503 });
     for (let time = 1; time <= 8; time += 1) {
-      expect(await face.create(store, { name: `Rex ${time}`, categoryId: 5 })).toHaveProperty('data');
+      expect(await api.create(store, { name: `Rex ${time}`, categoryId: 5 })).toHaveProperty('data');
     }
     // Citus has sessions of its own.
     const ours = `datname = current_database() and application_name = 'animal-store'`;
@@ -62,6 +62,6 @@ const onEachConnection = (work: () => Promise<unknown>) => Promise.all([work(), 
 
     await makeSessionsReadOnly();
     expect([await readiness(), await readiness()]).toEqual([503, 200]);
-    expect(await face.create(store, { name: 'Bella', categoryId: 5 })).toHaveProperty('data');
+    expect(await api.create(store, { name: 'Bella', categoryId: 5 })).toHaveProperty('data');
   },
 );

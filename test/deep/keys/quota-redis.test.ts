@@ -40,7 +40,7 @@ const isShared = async (node: ServiceNode) => JSON.stringify((await readiness(no
   const list = (node: ServiceNode) => rest(node, '/v1/pets');
   const query = (node: ServiceNode) => graphqlText(node, { query: '{ pets { id } }' });
 
-  test('is shared by all nodes and both faces', async () => {
+  test('is shared by all nodes and both APIs', async () => {
     const [first, second] = await startTwoNodes(100);
     await Promise.all([list(first), query(second), list(second), query(first)]);
     expect(left(await list(first))).toBe(50);
@@ -53,7 +53,7 @@ const isShared = async (node: ServiceNode) => JSON.stringify((await readiness(no
     }
   });
 
-  test('is not exceeded by concurrent requests to all nodes and both faces', async () => {
+  test('is not exceeded by concurrent requests to all nodes and both APIs', async () => {
     const [first] = await startTwoNodes(1000);
     const calls = [list, query].flatMap((call) => nodes.map((node) => () => call(node)));
     const responses: Array<{ status: number }> = [];

@@ -133,7 +133,7 @@ describe('live lists', () => {
     closed?.close();
     await eventually(async () => (await metric('animal_store_subscriptions')) === 1);
     expect(await metric('animal_store_subscription_items_total')).toBe(4);
-    expect(await metric('animal_store_operations_total{face="graphql",operation="petAdded",code="OK"}')).toBe(1);
+    expect(await metric('animal_store_operations_total{api="graphql",operation="petAdded",code="OK"}')).toBe(1);
     expect(await metric('http_server_aborted_requests_total')).toBe(0);
     const lines = () => linesOf(server.output.stdout).filter(({ fields }) => `${fields}` === 'petAdded');
     await eventually(async () => lines().length > 0);

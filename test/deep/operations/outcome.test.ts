@@ -18,7 +18,7 @@ const notBegun = { ...refused, message: 'The database cannot be reached; try aga
 
 (onPostgres ? describe : describe.skip).each(Object.entries(operations))(
   'a creation by %s that fails (PostgreSQL only: the embedded store has no proxy in front)',
-  (face, { create }) => {
+  (api, { create }) => {
     let road: Road;
     let store: Store;
     let session: pg.Client;
@@ -68,7 +68,7 @@ const notBegun = { ...refused, message: 'The database cannot be reached; try aga
         await mend();
         await store.empty();
 
-        const { create: createOnce } = creators.find(({ name }) => name === face) as (typeof creators)[number];
+        const { create: createOnce } = creators.find(({ name }) => name === api) as (typeof creators)[number];
         const send = () => createOnce(store, { name: 'Rex', categoryId: 5 }, { once: 'a-name-for-it' });
         await session.query('delete from idempotency_key');
         await fail(cutsOnceAt);

@@ -3,8 +3,8 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { apis, type SeenPet } from '../../support/apis.ts';
 import { databaseForAll } from '../../support/each.ts';
-import { faces, type SeenPet } from '../../support/faces.ts';
 import { newFolder } from '../../support/folder.ts';
 import { afterAll, beforeAll, describe, expect, test } from '../../support/jest.ts';
 import { bootstrapKey, type Env, eventually, runFile, type ServerProcess, startServer } from '../../support/process.ts';
@@ -64,12 +64,12 @@ async function build(release: string): Promise<string> {
   const command = (root: string, args: string[], env: Env) => runFile(join(root, 'dist/src/cli.js'), args, env).ended;
 
   test('both releases find and list the animals that either adds, and ids ascend', async () => {
-    const routes = servers.flatMap((server) => faces.map((face) => ({ server: server as never, face })));
+    const routes = servers.flatMap((server) => apis.map((api) => ({ server: server as never, api })));
     const statuses = ['available', 'pending', 'sold'];
     const add = async (number: number): Promise<SeenPet> => {
-      const { face, server } = routes[number % 4] as (typeof routes)[number];
+      const { api, server } = routes[number % 4] as (typeof routes)[number];
       const newPet = { name: `pet ${number}`, categoryId: number, status: statuses[number % 3] };
-      const outcome = await face.create(server, newPet);
+      const outcome = await api.create(server, newPet);
       expect(outcome).toEqual({ data: { ...newPet, id: expect.any(String), categoryId: `${number}` } });
       return (outcome as { data: SeenPet }).data;
     };
@@ -79,12 +79,12 @@ async function build(release: string): Promise<string> {
     added.push(...sorted(await Promise.all(Array.from({ length: 40 }, (_, index) => add(12 + index)))));
     expect(added).toEqual(sorted(added));
 
-    for (const { server, face } of routes) {
+    for (const { server, api } of routes) {
       for (const status of [undefined, ...statuses]) {
         const expected = added.filter((pet) => status === undefined || pet.status === status);
-        expect(await pages((query) => face.list(server, { ...(status && { status }), ...query }))).toEqual(expected);
+        expect(await pages((query) => api.list(server, { ...(status && { status }), ...query }))).toEqual(expected);
       }
-      for (const pet of added.slice(0, 16)) expect(await face.find(server, pet.id)).toEqual({ data: pet });
+      for (const pet of added.slice(0, 16)) expect(await api.find(server, pet.id)).toEqual({ data: pet });
     }
   });
 

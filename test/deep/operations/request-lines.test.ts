@@ -60,13 +60,13 @@ const always = () => ({
 describe('the line of a request has its key, operation and result', () => {
   test('for a creation and a list by REST', async () => {
     const created = await lineOf('/v1/pets', { 'user-agent': 'shop/2.1' }, { name: 'Rex', categoryId: 5 });
-    const face = { face: 'rest', req: { method: 'POST', path: '/v1/pets' } };
+    const api = { api: 'rest', req: { method: 'POST', path: '/v1/pets' } };
     const created201 = { operation: 'createPet', status: 201, batch: 1, userAgent: 'shop/2.1' };
-    expect(created).toEqual({ ...always(), ...face, ...created201 });
+    expect(created).toEqual({ ...always(), ...api, ...created201 });
     const { text } = await send(server.origin, { path: '/v1/pets', headers: { authorization: `Bearer ${key}` } });
     expect(await lineOf('/v1/pets')).toEqual({
       ...always(),
-      face: 'rest',
+      api: 'rest',
       req: { method: 'GET', path: '/v1/pets' },
       operation: 'listPets',
       status: 200,
@@ -82,7 +82,7 @@ describe('the line of a request has its key, operation and result', () => {
       expect(await lineOf('/graphql', {}, { query })).toEqual({
         ...always(),
         req: { method: 'POST', path: '/graphql' },
-        face: 'graphql',
+        api: 'graphql',
         operation: 'Shop',
         fields: ['pets', 'petsConnection'],
         status: 200,
@@ -118,8 +118,8 @@ describe('the line of a request has its key, operation and result', () => {
     }
   });
 
-  test('for any other request: face `other`, the code of a refusal, and the path without query and secrets, up to 256 characters', async () => {
-    expect(await lineOf('/livez?a')).toMatchObject({ face: 'other', status: 200, req: { path: '/livez' } });
+  test('for any other request: api `other`, the code of a refusal, and the path without query and secrets, up to 256 characters', async () => {
+    expect(await lineOf('/livez?a')).toMatchObject({ api: 'other', status: 200, req: { path: '/livez' } });
     const secret = `ask_${'y'.repeat(49)}`;
     const split = `/v1/${'x'.repeat(220)}/`;
     for (const [path, logged] of [
@@ -128,7 +128,7 @@ describe('the line of a request has its key, operation and result', () => {
       [`/v1/${secret.replace('ask_', '%61sk%5f')}?${secret}`, '/v1/ask_...'],
       [`${split}${secret}`, `${split}ask_...`],
     ] as const) {
-      const missing = { face: 'other', status: 404, code: 'NOT_FOUND', key: keyId };
+      const missing = { api: 'other', status: 404, code: 'NOT_FOUND', key: keyId };
       expect(await lineOf(path)).toMatchObject({ ...missing, req: { method: 'GET', path: logged } });
     }
   });

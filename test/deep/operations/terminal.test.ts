@@ -15,8 +15,8 @@ function shown(line: object): string {
 
 test('a terminal gets a short line for each request', () => {
   const req = { method: 'GET', path: '/v1/pets' };
-  const request = { reqId: '1', req, face: 'rest', operation: 'listPets', ms: 12.3 };
-  const graphql = { ...request, req: { method: 'POST', path: '/graphql' }, face: 'graphql', operation: undefined };
+  const request = { reqId: '1', req, api: 'rest', operation: 'listPets', ms: 12.3 };
+  const graphql = { ...request, req: { method: 'POST', path: '/graphql' }, api: 'graphql', operation: undefined };
   for (const [line, text] of [
     [{ ...request, status: 200, key: 1, msg: 'answered' }, 'GET /v1/pets 200 12 ms key 1'],
     [{ ...request, status: 401, code: 'UNAUTHENTICATED', msg: 'answered' }, 'GET /v1/pets 401 UNAUTHENTICATED 12 ms'],

@@ -12,7 +12,7 @@ import { rest } from '../../support/rest.ts';
 import { type ServiceNode, startNode, storeForAll } from '../../support/store.ts';
 
 /**
- * Random creations with few keys, by two clients, through both faces of two nodes, many at once, against a model. Some
+ * Random creations with few keys, by two clients, through both APIs of two nodes, many at once, against a model. Some
  * clients disconnect before the response, and some responses of the database are lost. A client with a key sends again
  * until it gets a response. IDEMPOTENCY_RUNS and IDEMPOTENCY_SEED come from the environment.
  */
@@ -25,7 +25,7 @@ const inputs = [
   { name: 'rex', categoryId: 9007199254740993n },
 ];
 const creation = fc.record({
-  face: fc.constantFrom(...creators),
+  api: fc.constantFrom(...creators),
   node: fc.nat({ max: 1 }),
   client: fc.nat({ max: 1 }),
   key: fc.option(fc.constantFrom('a', '"a"', 'b', '"c"')),
@@ -103,19 +103,19 @@ class History {
     });
   }
 
-  async #answerTo({ face, node, client, key, input, isAbandoned }: Creation): Promise<Created> {
+  async #answerTo({ api, node, client, key, input, isAbandoned }: Creation): Promise<Created> {
     const service = nodes[node] as ServiceNode;
     const creation = { once: key?.replace(/\w/, `${this.#name}-$&`), key: clients[client] };
     const newPet = inputs[input] as object;
     if (creation.once && isAbandoned) await abandon(service, newPet, creation);
     for (;;) {
-      const response = await face.create(service, newPet, creation);
+      const response = await api.create(service, newPet, creation);
       if (response.outcome.status !== 503 || !response.retryAfter) return response;
     }
   }
 }
 
-/** The animal without its id, in the form of the faces. */
+/** The animal without its id, in the form of the APIs. */
 function shown({ name, categoryId, status = 'available' }: Record<string, unknown>): string {
   return JSON.stringify([name, `${categoryId}`, status]);
 }

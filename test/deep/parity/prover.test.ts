@@ -8,7 +8,7 @@ import { test } from '../../support/jest.ts';
 import { storeForAll } from '../../support/store.ts';
 
 /**
- * The parity prover: random histories, each call through a random face, against a model of the specification.
+ * The parity prover: random histories, each call through a random API, against a model of the specification.
  * PROVER_RUNS (1000; a tenth in `npm test`) and PROVER_SEED (random) come from the environment. A failure prints the
  * shortest history that causes it.
  */
@@ -24,7 +24,7 @@ const store = storeForAll({}, async () => {
   keys = { write: store.key, read, revoked, unknown, none: null };
 });
 
-test(`both faces and the model agree after each of ${runs} histories, PROVER_SEED=${seed}`, async () => {
+test(`both APIs and the model agree after each of ${runs} histories, PROVER_SEED=${seed}`, async () => {
   const property = fc.asyncProperty(operations, fc.integer({ min: 1, max: 7 }), async (calls, pageSize) => {
     await store.empty();
     const history = new History(store, keys);

@@ -42,16 +42,16 @@ test('a database failure is counted by code, and by the class of its SQLSTATE if
   });
   await whileReadsFail(store.database, 'ZZ001', () => rest(store, '/v1/pets'));
   await expectSeries({
-    'animal_store_operations_total{face="rest",operation="listPets",code="SERVICE_UNAVAILABLE"}': 1,
-    'animal_store_operations_total{face="graphql",operation="pets",code="SERVICE_UNAVAILABLE"}': 1,
-    'animal_store_operations_total{face="rest",operation="listPets",code="INTERNAL_SERVER_ERROR"}': 1,
+    'animal_store_operations_total{api="rest",operation="listPets",code="SERVICE_UNAVAILABLE"}': 1,
+    'animal_store_operations_total{api="graphql",operation="pets",code="SERVICE_UNAVAILABLE"}': 1,
+    'animal_store_operations_total{api="rest",operation="listPets",code="INTERNAL_SERVER_ERROR"}': 1,
     [lists('57')]: 2,
     [lists('other')]: 1,
     [lists('')]: undefined,
   });
 });
 
-test('replayed responses, operations over the quota and lost log lines are counted, for both faces', async () => {
+test('replayed responses, operations over the quota and lost log lines are counted, for both APIs', async () => {
   const rex = { name: 'Rex', categoryId: 5 };
   for (const { create } of creators) {
     await create(store, rex, { once: 'a-name-for-it' });
@@ -67,7 +67,7 @@ test('replayed responses, operations over the quota and lost log lines are count
     animal_store_idempotent_replays_total: 2,
     animal_store_log_lines_dropped_total: 7,
     animal_store_quota_refusals_total: 2,
-    'animal_store_operations_total{face="graphql",operation="pets",code="TOO_MANY_REQUESTS"}': 1,
+    'animal_store_operations_total{api="graphql",operation="pets",code="TOO_MANY_REQUESTS"}': 1,
   });
 });
 

@@ -59,7 +59,7 @@ test('of the keys that call a deprecated operation, all beyond 200 share one ser
   expect(values.find(({ labels }) => labels.key === 'other')?.value).toBe(100);
 });
 
-const lists = 'animal_store_operations_total{face="rest",operation="listPets",code="OK"}';
+const lists = 'animal_store_operations_total{api="rest",operation="listPets",code="OK"}';
 
 /** Lists on a new connection each time, which goes to the next worker. */
 async function list(server: ServerProcess, times: number): Promise<void> {
