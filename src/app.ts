@@ -62,12 +62,12 @@ const none: Observers = { requests: [], operations: [], databases: [] };
 /** Assembles the service. Read from top to bottom, it lists everything the service consists of. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { config, database, modules, worker, observers = none, log = new Log(config.log) } = options;
-  const counting = worker ? inParent : inMemory;
+  const limiters = worker ? inParent : inMemory;
   const usage = new DeprecationUsage(database, observers.keys);
   const { bootstrapKey, failuresPerMinute } = config.keys;
   const keys = new Authenticator(database, {
     bootstrapKey,
-    failures: failuresPerMinute ? new FailureLimit(failuresPerMinute, counting) : undefined,
+    failures: failuresPerMinute ? new FailureLimit(failuresPerMinute, limiters) : undefined,
     verifyToken: config.tokens && (await acceptTokens(config.tokens, log.logger)),
     onBootstrapUse: (ip) => log.logger.warn({ key: 0, address: addressOf({ ip }) }, 'the bootstrap key is used'),
     observer: observers.keys,
@@ -81,7 +81,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { quotaPerMinute, redisUrl } = config.keys;
   const redis = quotaPerMinute && redisUrl ? await countInRedis(redisUrl, app.log) : undefined;
   app.addHook('onClose', async () => redis?.close());
-  const quota = quotaPerMinute ? new Quota(quotaPerMinute, redis?.limiter ?? counting) : undefined;
+  const quota = quotaPerMinute ? new Quota(quotaPerMinute, redis?.limiter ?? limiters) : undefined;
 
   // Shared by REST and GraphQL, in the order in which a request passes. Fastify checks the declared dependencies.
   await app.register(lifecycle, { timeout, observers: requestObservers });

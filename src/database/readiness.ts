@@ -67,7 +67,7 @@ export async function pendingMigrations({ rows: ask }: PostgresServer, { migrati
   return names.filter((name) => !applied.has(name));
 }
 
-/** Larger ids do not advance the counter: too few ids would remain. @param type of the column */
+/** A given id beyond this one does not advance the counter: too few would remain. @param type of the column */
 export function endOfCounter(type: string): bigint {
   return type === 'bigserial' ? 2n ** 63n - 2n ** 32n : 2n ** 31n - 2n ** 20n;
 }

@@ -1,4 +1,4 @@
-import { withTimeout } from '../runtime/with-timeout.ts';
+import { withTimeout } from './with-timeout.ts';
 import type { DatabaseOptions } from './options.ts';
 import { causeOf, DatabaseUnavailable, isConflict, isWorthAnotherServer, reasonOf } from './postgres-errors.ts';
 import { type PoolState, PostgresServer, type Rows, type RunStatement, type Statement } from './postgres-server.ts';

@@ -18,7 +18,7 @@ import { modules } from '../modules/modules.ts';
 import type { CheckReadiness } from '../runtime/health.ts';
 import type { Log, LogSettings } from '../runtime/log/log.ts';
 import { Telemetry, type TelemetryOptions } from '../runtime/telemetry/telemetry.ts';
-import { withTimeout } from '../runtime/with-timeout.ts';
+import { withTimeout } from '../database/with-timeout.ts';
 import { openOperationsPort } from './operations-port.ts';
 import { preparedStore } from './prepared-store.ts';
 import { logStarted } from './welcome.ts';

@@ -3,7 +3,7 @@ import { type CallContext, type IdempotencyClaim, unboundedCall } from '../call-
 import type { Batches, Database } from '../database/database.ts';
 import { DatabaseUnavailable } from '../database/postgres-errors.ts';
 import { StoreError, serviceUnavailable } from '../errors.ts';
-import { withTimeout } from '../runtime/with-timeout.ts';
+import { withTimeout } from '../database/with-timeout.ts';
 import type { Statements } from './statements.ts';
 import { parameterOf, type Table } from './table.ts';
 

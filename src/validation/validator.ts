@@ -7,10 +7,10 @@ import { int64, int64From, int64FromText } from './int64.ts';
 // A TypeBox schema describes each input once: OpenAPI shows it, `validator` validates by it, and TypeScript derives its
 // type from it. A schema with parts that cannot be validated is rejected at start.
 
-declare const isChecked: unique symbol;
+declare const isValidated: unique symbol;
 
 /** A validated value: a service accepts nothing else. */
-export type Validated<Value> = Value & { readonly [isChecked]: true };
+export type Validated<Value> = Value & { readonly [isValidated]: true };
 
 /** The validated input of a schema: what a service accepts. */
 export type Input<Schema extends TSchema> = Validated<Static<Schema>>;

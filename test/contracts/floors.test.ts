@@ -16,7 +16,7 @@ const floors = [
   'backup',
   'database',
   'errors',
-  'config runtime/with-timeout',
+  'config',
 ].map((names) => names.split(' '));
 /** The folders of test/modules are modules, too. */
 const modules = floors.findIndex((names) => names.includes('modules'));

@@ -68,7 +68,7 @@ export function notIdempotent(): StoreError {
 const unmatched = () =>
   new StoreError('BAD_USER_INPUT', 'If-Match is not supported: send the version that you have read.');
 
-/** Reads the key for a repeatable route; other routes that write reject it, and `If-Match`. */
+/** Reads the key for an idempotent route; other routes that write reject it, and `If-Match`. */
 export function idempotencyHooks({ method, url, schema, config }: RouteOptions): {
   preValidation?: preValidationHookHandler;
   onSend?: onSendHookHandler;

@@ -13,9 +13,9 @@ export class FailureLimit {
   /** Counts an attempt that a client repeats on many connections, and thus on several workers, only once. */
   readonly #counted: Limiter;
 
-  constructor(perMinute: number, counting: LimiterStore) {
-    this.#failures = counting({ points: perMinute, duration: windowSeconds, keyPrefix: 'failures' });
-    this.#counted = counting({ points: 1, duration: repetition, keyPrefix: 'counted-failures' });
+  constructor(perMinute: number, limiters: LimiterStore) {
+    this.#failures = limiters({ points: perMinute, duration: windowSeconds, keyPrefix: 'failures' });
+    this.#counted = limiters({ points: 1, duration: repetition, keyPrefix: 'counted-failures' });
   }
 
   /** @returns 0 when the address may try now */

@@ -15,12 +15,12 @@ export class Quota {
   /** The units reserved by operations in progress in this process, by client. */
   readonly #taken = new Map<number, number>();
 
-  /** @param perMinute units per client @param counting where they are counted */
+  /** @param perMinute units per client @param limiters where they are counted */
   constructor(
     readonly perMinute: number,
-    counting: LimiterStore,
+    limiters: LimiterStore,
   ) {
-    this.#limiter = counting({ points: perMinute, duration: windowSeconds, keyPrefix: 'animal-store:quota' });
+    this.#limiter = limiters({ points: perMinute, duration: windowSeconds, keyPrefix: 'animal-store:quota' });
   }
 
   /** Charges the maximum cost of an operation. While a unit is left, one operation may overdraw the quota. */

@@ -2,7 +2,7 @@ import { promisify } from 'node:util';
 import type { FastifyInstance } from 'fastify';
 import type { GraphQLFormattedError } from 'graphql';
 import type { Database, QueueState } from '../../database/database.ts';
-import { withTimeout } from '../with-timeout.ts';
+import { withTimeout } from '../../database/with-timeout.ts';
 import { codeLabel, methodLabel, other, routeLabel } from './labels.ts';
 import type { Metrics, Reading } from './metrics.ts';
 import type { Observers } from './observers.ts';

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsync } from 'fastify';
 import { releasedVersion } from '../../config/config.ts';
-import { withTimeout } from '../with-timeout.ts';
+import { withTimeout } from '../../database/with-timeout.ts';
 import type { ClusterMetrics, Metrics, Reading } from './metrics.ts';
 import type { Observers } from './observers.ts';
 import type { TraceOptions } from './traces.ts';
