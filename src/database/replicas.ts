@@ -1,8 +1,8 @@
-import { withTimeout } from './with-timeout.ts';
 import type { DatabaseOptions } from './options.ts';
 import { causeOf, DatabaseUnavailable, isConflict, isWorthAnotherServer, reasonOf } from './postgres-errors.ts';
 import { type PoolState, PostgresServer, type Rows, type RunStatement, type Statement } from './postgres-server.ts';
 import { createPool, sessionsTo, settingsDropped } from './sessions.ts';
+import { withTimeout } from './with-timeout.ts';
 
 /** How long (ms) a server may take to open a session or to report its position. */
 const timeoutMs = 1000;

@@ -2,8 +2,8 @@ import { hash } from 'node:crypto';
 import { type CallContext, type IdempotencyClaim, unboundedCall } from '../call-context.ts';
 import type { Batches, Database } from '../database/database.ts';
 import { DatabaseUnavailable } from '../database/postgres-errors.ts';
-import { StoreError, serviceUnavailable } from '../errors.ts';
 import { withTimeout } from '../database/with-timeout.ts';
+import { StoreError, serviceUnavailable } from '../errors.ts';
 import type { Statements } from './statements.ts';
 import { parameterOf, type Table } from './table.ts';
 

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
-import { StoreError, serviceUnavailable } from '../errors.ts';
 import { withTimeout } from '../database/with-timeout.ts';
+import { StoreError, serviceUnavailable } from '../errors.ts';
 
 /** @returns members of the response. @throws StoreError SERVICE_UNAVAILABLE when the process cannot serve */
 export type CheckReadiness = () => Promise<object>;
