@@ -38,7 +38,10 @@ export const variables = {
   DATA_DIR: text('.data', 'Folder of the embedded store (operate.md).'),
   DATABASE_POOL_MAX: whole(2, 1000)(10, 'Most connections of each worker to PostgreSQL.'),
   DATABASE_CONNECT_TIMEOUT_MS: milliseconds(5000, 'Longest time to open a connection to PostgreSQL.'),
-  DATABASE_STATEMENT_TIMEOUT_MS: milliseconds(10_000, 'Longest time of a statement in PostgreSQL.'),
+  DATABASE_STATEMENT_TIMEOUT_MS: milliseconds(
+    10_000,
+    'Longest time of a statement; answers take a second more at most (operate.md).',
+  ),
   DATABASE_PREPARED_STATEMENTS: flagOrAuto('auto', 'Prepares statements; `auto`: unless behind a pooler (scale.md).'),
   DATABASE_READ_URLS: postgresUrls(undefined, 'PostgreSQL nodes that answer reads, separated by commas (scale.md).'),
   READ_MAX_LAG_MS: whole(1000, 3_600_000)(1000, 'Longest lag of a replica that answers reads (scale.md).'),
@@ -52,7 +55,7 @@ export const variables = {
   LOG_FORMAT: logFormat('auto', 'JSON lines; `auto`: short lines on a terminal (logs.md).'),
   LOG_SAMPLE: share(1, 'Share of the requests without a fault that are logged (logs.md).'),
   TRUST_PROXY: proxies(false, 'Proxies whose `X-Forwarded-*` headers count, or the number of hops.'),
-  REQUEST_TIMEOUT_MS: milliseconds(30_000, 'Longest time in which a request must arrive.'),
+  REQUEST_TIMEOUT_MS: milliseconds(30_000, 'Longest time in which a request must arrive, with its body.'),
   KEEP_ALIVE_TIMEOUT_MS: milliseconds(72_000, 'Longest time that an idle connection stays open.'),
   MAX_CONNECTIONS: whole(0, 1_000_000)(0, 'Most client connections of a worker; 0: as files allow (operate.md).'),
   EVENT_LOOP_MAX_DELAY_MS: whole(0, 60_000)(

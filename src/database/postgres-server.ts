@@ -93,7 +93,7 @@ export class PostgresServer {
     } catch (error) {
       failure = error as Error;
       // The server is a standby.
-      if (sqlState(error) === '25006') this.renew();
+      if (sqlState(error) === '25006') this.discardSessions();
       return this.#throwTranslated(error, isWrite);
     } finally {
       if (afterwards) void afterwards.then(() => client.release(failure));
@@ -144,14 +144,14 @@ export class PostgresServer {
   }
 
   /** Discards all current sessions: the address may now lead to another server. */
-  renew(): void {
+  discardSessions(): void {
     this.#usable.clear();
   }
 
   /** Breaks all sessions, so that waiting statements fail immediately. */
   cut(): void {
     for (const client of this.#usable) client.connection.stream.destroy(new Error('Connection terminated: silence'));
-    this.renew();
+    this.discardSessions();
   }
 
   /** @param pool `primary`, or host and port of a read node */

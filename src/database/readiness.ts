@@ -43,7 +43,7 @@ export async function assertServable(
   });
   if (isReadOnly === 't') {
     // The primary's address may now lead to another server.
-    for (const server of [primary, checks]) server.renew();
+    for (const server of [primary, checks]) server.discardSessions();
     throw new DatabaseUnavailable('The database is read-only; it may be a standby.');
   }
   if (mayWrite !== 't') throw new DatabaseUnavailable(mayNot);

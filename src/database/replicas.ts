@@ -196,7 +196,7 @@ export class Replicas {
     this.#writes += 1;
     this.#isComplete = false;
     if (session) await this.#updateLeastPosition(session);
-    else this.primary.renew();
+    else this.primary.discardSessions();
   }
 
   /** Queries the end of the primary's log, which covers all earlier writes. */
@@ -211,7 +211,7 @@ export class Replicas {
     const least = this.#leastPosition;
     // The primary's address may now lead to another server.
     if (end.isReplica || end.timeline < (least?.timeline ?? 0)) {
-      this.primary.renew();
+      this.primary.discardSessions();
       return;
     }
     if (least?.system !== end.system || least.timeline !== end.timeline) this.#leastPosition = end;
