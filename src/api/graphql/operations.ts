@@ -82,19 +82,21 @@ export class Operations {
    */
   async #answerWithPlugins(parameters: RequestParameters, context: GraphQLContext): Promise<Outcome> {
     const { variables = {}, operationName } = parameters;
-    let begun = undefined as { finish: Finish; checked: Promise<unknown> } | undefined;
+    let execution = undefined as { finish: Finish; charged: Promise<unknown> } | undefined;
     const beforeExecution: BeforeExecution = async ({ document, request, contextValue }) => {
       const operation = this.#operation(document, request.operationName);
       const finish = this.#begin(operation, context);
-      begun = { finish, checked: this.#checkAndCharge(operation, variables, contextValue) };
-      await begun.checked;
+      execution = { finish, charged: this.#checkAndCharge(operation, variables, contextValue) };
+      await execution.charged;
     };
     const failed = (failure: Error): ApolloResult => ({ outcome: refused(failure) });
     const { document, operation, outcome } = await this.apollo.run(parameters, context, beforeExecution).catch(failed);
-    // Another plugin may have refused the operation while it was charged.
-    await begun?.checked.catch(() => undefined);
-    if (begun) return begun.finish(outcome);
-    // Apollo Server does not execute subscriptions, and refuses a GET in its own words.
+    if (execution) {
+      // Another plugin may have refused the operation while it is still being charged. The outcome has its failure.
+      await execution.charged.catch(() => undefined);
+      return execution.finish(outcome);
+    }
+    // Apollo Server executes no subscriptions, and refuses a GET in its own words: both are left to us.
     const isLeft = !outcome.failures || (context.request.method === 'GET' && !context.accepted.stream);
     if (!document || !operation || !isLeft) return withoutOperation(outcome, parameters, context);
     return this.#perform(this.#operation(document, operationName), parameters, context);
