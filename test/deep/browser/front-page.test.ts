@@ -90,7 +90,7 @@ inBrowser(() => {
       await create('Second <b>');
       await page.getByRole('cell', { name: 'Second <b>', exact: true }).waitFor();
       expect(await names(page)).toEqual(['Second <b>', 'First']);
-      expect(await page.locator('#total').textContent()).toBe('2');
+      await page.locator('#total', { hasText: /^2$/ }).waitFor();
 
       const show = (isHidden: boolean) =>
         page.evaluate(`
@@ -110,6 +110,39 @@ inBrowser(() => {
       await page.getByRole('cell', { name: 'Sold', exact: true }).waitFor();
       expect(await names(page)).toEqual(['Sold']);
     }));
+
+  test('no animal is missing that is added before the live list begins, or beyond a page of new ones', () =>
+    visit(async (page) => {
+      await page.route('**/graphql', async (route) => {
+        const isLive = route.request().postData()?.includes('petAdded');
+        if (isLive) await create('Between');
+        await route.continue();
+      });
+      await enterKey(page);
+      await live(page);
+      expect(await names(page)).toEqual(['Between']);
+      for (let n = 2; n <= 31; n++) await create(`Pet ${n}`);
+      await page.locator('#total', { hasText: /^31$/ }).waitFor();
+      await page.getByText('1 to 20', { exact: true }).waitFor();
+      expect(await page.locator('#pets tr').count()).toBe(20);
+      expect(await names(page)).toHaveLength(31);
+      await page.getByRole('button', { name: 'Next', exact: true }).click();
+      await page.getByText('21 to 31', { exact: true }).waitFor();
+    }));
+
+  test('a key that is revoked while the page is open is not kept', () =>
+    visit(
+      async (page) => {
+        const { key, id } = await store.keys.issue({ name: 'visitor' });
+        await enterKey(page, key);
+        await live(page);
+        await store.keys.revoke(id);
+        await page.locator('#said.wrong', { hasText: 'The API key is not valid.' }).waitFor();
+        expect(await page.evaluate('JSON.stringify({ ...sessionStorage })')).toBe('{}');
+        expect(await page.locator('#store').isVisible()).toBe(false);
+      },
+      { isRefused: true },
+    ));
 
   test('the form adds an animal with an exact int64, which appears in the table, and shows what the API answered', () =>
     visit(async (page) => {

@@ -16,14 +16,21 @@ let live;
 /** The last animal of the live list, after which it is continued. */
 let last;
 
+/** Called with the error when the key is no longer valid. */
+let refused;
+/** Until the counts are read again. */
+let waiting;
+
 /** Shows the first page, and follows the list. @returns the headers of the answer @throws Error with its `status` */
-export async function openAnimals() {
+export async function openAnimals(onRefused) {
   const received = await read([null]);
+  refused = onRefused;
   followAgain();
   return received;
 }
 
 export function closeAnimals() {
+  clearTimeout(waiting);
   live?.abort();
   live = undefined;
 }
@@ -35,8 +42,9 @@ export const readAgain = () => read(starts);
 
 const status = () => at('filter').value || null;
 
-async function read(pages) {
-  const turn = ++asked;
+async function read(pages, show = showPage) {
+  const isAgain = pages === starts;
+  const turn = isAgain ? asked : ++asked;
   const query = `query ($status: PetStatus, $first: Int, $after: String) {
     petsConnection(status: $status, first: $first, after: $after) {
       nodes { ${fields} } pageInfo { hasNextPage endCursor } totalCount isTotalCountExact
@@ -47,20 +55,25 @@ async function read(pages) {
   const { data, errors, message } = await response.json();
   if (!data) throw Object.assign(new Error(errors?.[0].message ?? message), { status: response.status });
   // An answer that another question has overtaken is not shown.
-  if (turn === asked) showPage(pages, data.petsConnection);
+  if (turn === asked && isAgain === (pages === starts)) show(pages, data.petsConnection);
   return response.headers;
 }
 
-function showPage(pages, { nodes, pageInfo, totalCount, isTotalCountExact }) {
+function showPage(pages, connection) {
+  const { nodes } = connection;
   starts = pages;
-  end = pageInfo.hasNextPage ? pageInfo.endCursor : null;
-  total = totalCount;
   at('pets').replaceChildren(...nodes.map(rowOf));
   for (const { id } of nodes) at('added').querySelector(`[data-id="${id}"]`)?.remove();
   const first = (starts.length - 1) * size;
   at('range').textContent = nodes.length > 0 ? `${first + 1} to ${first + nodes.length}` : 'No animals';
   allow('first', starts.length > 1);
   allow('previous', starts.length > 1);
+  showCounts(pages, connection);
+}
+
+function showCounts(_pages, { pageInfo, totalCount, isTotalCountExact }) {
+  end = pageInfo.hasNextPage ? pageInfo.endCursor : null;
+  total = totalCount;
   allow('next', end !== null);
   showTotal(isTotalCountExact);
 }
@@ -101,15 +114,20 @@ async function follow() {
   if (document.hidden) return;
   live = new AbortController();
   const { signal } = live;
+  let isNew = last === undefined;
   for (let pause = 1; !signal.aborted; pause = Math.min(2 * pause, 30)) {
     try {
       for await (const pet of added(signal)) {
         pause = 1;
         if (pet) showAdded(pet);
+        // The animals that were added between the page and the beginning of the live list.
+        if (isNew) await readAgain();
+        isNew = false;
         say('live', 'Live: new animals appear at the top.');
       }
     } catch (error) {
       if (signal.aborted) return;
+      if (error.status === 401) return refused(error);
       if (error.status < 500 && error.status !== 429) return say('ended', `Not live: ${error.message}`);
     }
     say('lost', 'The live list is interrupted, and will be continued.');
@@ -119,12 +137,16 @@ async function follow() {
 
 function showAdded(pet) {
   last = pet.id;
+  if (at('pets').querySelector(`[data-id="${pet.id}"]`)) return;
   total += 1;
   showTotal();
-  if (at('pets').querySelector(`[data-id="${pet.id}"]`)) return;
   at('added').prepend(rowOf(pet));
   // No more than a page of them.
   at('added').children[size]?.remove();
+  // The page that is shown may have been counted before or after this one, and now have a next one.
+  clearTimeout(waiting);
+  const isFull = at('added').children.length === size;
+  waiting = setTimeout(() => read(starts, isFull ? showPage : showCounts).catch(reportFailure), 500);
 }
 
 function say(state, text) {
@@ -176,6 +198,7 @@ for (const [id, target] of Object.entries({
 }
 document.addEventListener('visibilitychange', () => live && follow());
 
-function reportFailure({ message }) {
-  at('range').textContent = message;
+function reportFailure(error) {
+  if (error.status === 401) return refused(error);
+  at('range').textContent = error.message;
 }

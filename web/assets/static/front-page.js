@@ -11,19 +11,24 @@ async function show() {
   if (!key) return hide();
   at('key').value = key;
   try {
-    showNumbers(await openAnimals());
+    showNumbers(await openAnimals(refuse));
   } catch (error) {
-    hide();
-    if (error.status !== 401) return say(error.message, true);
-    forgetKey();
-    at('forget').hidden = true;
-    return say(error.message, true);
+    return refuse(error);
   }
   at('forget').hidden = false;
   at('store').hidden = false;
   at('get-key').hidden = true;
   say('The key is valid. All pages here use it until you close this tab.');
   at('database').textContent = (await fetch(new URL('readyz', root))).ok ? 'ready' : 'not ready';
+}
+
+/** Also when a key is revoked, or a token ends, while the page is open. */
+function refuse(error) {
+  hide();
+  say(error.message, true);
+  if (error.status !== 401) return;
+  forgetKey();
+  at('forget').hidden = true;
 }
 
 function hide() {
@@ -73,7 +78,9 @@ at('create').addEventListener('submit', async (event) => {
   button.disabled = true;
   try {
     const response = await call('v1/pets', { method: 'POST', headers: { 'content-type': 'application/json' }, body });
-    at('created').textContent = `${response.status} ${await response.text()}`;
+    const text = await response.text();
+    if (response.status === 401) return refuse({ status: 401, message: JSON.parse(text).message });
+    at('created').textContent = `${response.status} ${text}`;
     at('created').hidden = false;
     showNumbers(response.headers);
     if (response.ok && !isLive()) await readAgain();
