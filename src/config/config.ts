@@ -100,6 +100,7 @@ const needs = [
   ['DATABASE_READ_URLS', 'DATABASE_URL'],
   ['JWT_ISSUER', 'JWT_AUDIENCE'],
   ['JWT_AUDIENCE', 'JWT_ISSUER'],
+  ['JWT_JWKS_URL', 'JWT_ISSUER'],
 ] as const satisfies Array<Array<keyof typeof variables>>;
 
 /** The configuration, grouped by the parts of the service that use it. */

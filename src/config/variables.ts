@@ -64,10 +64,10 @@ export const redisUrl = kind('redis:// or rediss:// address', (text) => {
   throw new Error('must be a redis:// or rediss:// address');
 });
 
-export const httpUrl = kind('https:// address', (text) => {
+export const httpUrl = kind('https:// or http:// address', (text) => {
   const { protocol, search, hash, username, password } = URL.canParse(text) ? new URL(text) : new URL('none:');
   if (/^https?:$/.test(protocol) && `${search}${hash}${username}${password}` === '') return text;
-  throw new Error('must be an https:// address without a query and a password');
+  throw new Error('must be an https:// or http:// address without a query and a password');
 });
 
 /** Names of an identity provider (RFC 6749, appendix A.4), each with a scope of ours. */

@@ -170,6 +170,8 @@ const unscoped: Record<string, unknown> = {
   __proto__: '__proto__ constructor toString',
   'a list in a list': [['pets:read']],
   'an object': { 'pets:read': true },
+  'an object that has no text': { toString: 1, valueOf: 1 },
+  'a list of objects that have no text': [{ toString: 1, valueOf: 1 }],
   'a mapping': 'pets:read=read',
 };
 

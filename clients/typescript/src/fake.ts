@@ -159,9 +159,9 @@ function eventOf({ id, categoryId, ...pet }: Pet): string {
   return `event: next\nid: ${id}\ndata: ${JSON.stringify({ data: { petAdded } })}`;
 }
 
-/** Keeps the digits of a number. */
-function digitsOf(_key: string, value: unknown, context?: { source?: string }): unknown {
-  return typeof value === 'number' ? context?.source : value;
+/** Keeps the digits of the category. */
+function digitsOf(key: string, value: unknown, context?: { source?: string }): unknown {
+  return key === 'categoryId' ? context?.source : value;
 }
 
 const reused = 'This Idempotency-Key was used for another input; a new creation needs a new key.';
@@ -184,7 +184,9 @@ function statusRule(status: PetStatus | undefined) {
   return status !== undefined && !all.includes(status) && `status must be one of ${all.join(', ')}`;
 }
 
-function nameRule(name: string) {
+function nameRule(name: unknown) {
+  if (name === undefined) return 'name is required';
+  if (typeof name !== 'string') return `name must be a string, not ${name === null ? name : `a ${typeof name}`}`;
   if (name.includes('\u0000') || !name.isWellFormed()) return 'name must be free of U+0000 and of lone surrogates';
   return [...name].length > 1000 && 'name must be at most 1000 characters long';
 }

@@ -179,15 +179,16 @@ const addSubject: Statement = {
     where not exists (select from api_key where hash = $3) on conflict (hash) do nothing`,
 };
 
+// A join by `hash or previous_hash` is slow until the table is analysed, which the embedded store never does.
 const selectKeysByHash: Statement = {
   name: 'select_keys',
   text: `
-    select wanted.hash, id, name, scope,
-      extract(epoch from expires_at) * 1000,
-      case when previous_hash = wanted.hash then extract(epoch from previous_expires_at) * 1000 end
-    from unnest($1::text[]) as wanted (hash)
-    join api_key on api_key.hash = wanted.hash or api_key.previous_hash = wanted.hash
-    where revoked_at is null`,
+    select hash, id, name, scope, extract(epoch from expires_at) * 1000, null
+    from api_key where hash = any($1::text[]) and revoked_at is null
+    union all
+    select previous_hash, id, name, scope,
+      extract(epoch from expires_at) * 1000, extract(epoch from previous_expires_at) * 1000
+    from api_key where previous_hash = any($1::text[]) and revoked_at is null`,
 };
 
 type KeyRow = [

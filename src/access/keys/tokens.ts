@@ -30,8 +30,8 @@ const algorithms = 'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA 
 const types = /^(?:application\/)?(?:at\+)?jwt$/i;
 /** How long (ms) a result is cached, and the provider is not asked again, for an unknown key or after a failure. */
 const pause = 10_000;
-/** How long (ms) until the keys of the provider are read again; if that fails, the known ones stay. */
-const refreshAfter = 600_000;
+/** How long (ms) until the keys of the provider are read again, and after a failure; the known ones stay until then. */
+const [refreshAfter, retryAfter] = [600_000, 60_000];
 /** How long (ms) the provider may take. */
 const patience = 3000;
 /** The largest answer (bytes); a set of ten keys has about 10 KB. */
@@ -62,7 +62,7 @@ export async function acceptTokens(
   const refreshes = new LRUCache<'', Promise<void>>({
     max: 1,
     ttl: refreshAfter,
-    memoMethod: () => keys.reload().catch(() => undefined),
+    memoMethod: () => keys.reload().catch(() => void refreshes.set('', Promise.resolve(), { ttl: retryAfter })),
   });
   const { issuer, audience } = options;
   const rules = { algorithms, issuer, audience, clockTolerance, requiredClaims: ['exp', 'sub'] };
@@ -101,9 +101,9 @@ function subjectOf({ payload, protectedHeader }: JWTVerifyResult, { issuer, scop
   const [read, write] = [[...namesOf('read'), ...namesOf('write')], namesOf('write')];
   // A text in RFC 9068, a list in Okta's `scp`. Auth0's `permissions` are those of the user, so they count only when the
   // client has asked for no scope of ours.
-  const namesIn = (claim: unknown) => (typeof claim === 'string' ? claim.split(' ') : [claim].flat());
+  const namesIn = (claim: unknown) => (typeof claim === 'string' ? claim.split(' ') : [claim].flat()) as string[];
   const asked = [...namesIn(payload.scope), ...namesIn(payload.scp)];
-  const granted = asked.some((name) => read.includes(`${name}`)) ? asked : namesIn(payload.permissions);
+  const granted = asked.some((name) => read.includes(name)) ? asked : namesIn(payload.permissions);
   const isGranted = (name: string) => granted.includes(name);
   // As JSON, which keeps lone surrogates apart.
   const subject = hash('sha256', JSON.stringify([issuer, sub]), 'hex');

@@ -73,6 +73,9 @@ test('the fake service refuses what the service refuses, with the same code, sta
       client.page({ limit: 101, status: 'gone' as never, after: 2n ** 63n }),
       client.create({ name: 'x'.repeat(1001), categoryId: 2n ** 64n, status: 'gone' as never }),
       client.create({ name: '\u0000', categoryId: 1 }),
+      client.create({ categoryId: 1 } as never),
+      client.create({ name: 5, categoryId: 1 } as never),
+      client.create({ name: null, categoryId: 1 } as never),
       client.create({ name: 'Rex', categoryId: 1 }, once),
       new AnimalStore({ ...options, key: 'ask_wrong', retries: 0 }).page(),
     ];
