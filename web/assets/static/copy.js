@@ -4,17 +4,20 @@ export function addCopyButton(pre) {
   button.type = 'button';
   button.className = 'copy';
   button.textContent = 'Copy';
-  button.addEventListener('click', async () => {
-    await copy(pre);
-    button.textContent = 'Copied';
-    setTimeout(() => {
-      button.textContent = 'Copy';
-    }, 2000);
-  });
+  button.addEventListener('click', () => copyBefore(button));
   const box = document.createElement('div');
   box.className = 'code';
   pre.replaceWith(box);
   box.append(pre, button);
+}
+
+/** Copies the block before a button, which says so for two seconds. */
+export async function copyBefore(button) {
+  await copy(button.previousElementSibling);
+  button.textContent = 'Copied';
+  setTimeout(() => {
+    button.textContent = 'Copy';
+  }, 2000);
 }
 
 async function copy(pre) {

@@ -5,6 +5,7 @@
  * with `JSON.stringify`. On this page the one returns such integers as `bigint`, and the other writes them digit by digit
  * (https://github.com/tc39/proposal-json-parse-with-source).
  */
+import { copyBefore } from './copy.js';
 import { forgetKey, rememberedKey, rememberKey } from './key.js';
 
 const isExact = typeof JSON.rawJSON === 'function';
@@ -176,7 +177,12 @@ const samples = ({ React: { createElement: h } }) => ({
           'details',
           { key: language, name: `sample-${props.method}-${props.path}`, open: isOpen },
           h('summary', null, language),
-          h('pre', { tabIndex: 0 }, text),
+          h(
+            'div',
+            { className: 'code' },
+            h('pre', { tabIndex: 0 }, text),
+            h('button', { type: 'button', className: 'copy', onClick: (event) => copyBefore(event.target) }, 'Copy'),
+          ),
         );
       const list = [sample(first, true), ...others.map((one) => sample(one, false))];
       return h('div', null, h('div', { className: 'samples' }, h('h4', null, 'Samples'), list), h(Original, props));
