@@ -59,21 +59,30 @@ export function aloneTables(starts: StartResult[], cells: Cell[], commands: stri
 
 /** Times `keys list` beside an empty Node.js, and the first start of a clone with its packages installed. */
 export async function timeCommands(databaseUrl: string): Promise<string[][]> {
-  const time = (args: string[]) => {
+  const env = { ...ourProgram.env(databaseUrl), PATH: process.env.PATH };
+  const time = (args: string[], command = process.execPath) => {
     const began = performance.now();
-    const { status } = spawnSync(process.execPath, args, { cwd: ourProgram.cwd, env: ourProgram.env(databaseUrl) });
+    const { status } = spawnSync(command, args, { cwd: ourProgram.cwd, env });
     if (status !== 0) throw new Error(`${args.join(' ')} ended with ${status}.`);
     return performance.now() - began;
   };
   const pairs = Array.from({ length: 9 }, () => ({
     empty: time(['-e', '0']),
     list: time([join(ourProgram.cwd, 'bin/animal-store.js'), 'keys', 'list']),
+    withNpm: time(['run', '--silent', 'store', '--', 'keys', 'list'], 'npm'),
+    npm: time(['--version'], 'npm'),
   }));
-  const list = median(pairs.map(({ list }) => list));
+  const row = (title: string, of: keyof (typeof pairs)[number]) => [
+    title,
+    median(pairs.map((pair) => pair[of])).toFixed(0),
+    median(pairs.map((pair) => pair[of] / pair.empty)).toFixed(2),
+  ];
   const first = await firstStart();
   return [
-    ['`node -e 0`', median(pairs.map(({ empty }) => empty)).toFixed(0), '1.00'],
-    ['`keys list` of a built store', list.toFixed(0), median(pairs.map(({ list, empty }) => list / empty)).toFixed(2)],
+    row('`node -e 0`', 'empty'),
+    row('`keys list` of a built store', 'list'),
+    row('`npm run store -- keys list`', 'withNpm'),
+    row('`npm --version`', 'npm'),
     ['first start of a clone, to its first answer', first.toFixed(0), ''],
   ];
 }

@@ -12,8 +12,9 @@ import { type Server, start } from './server.ts';
 import type { System } from './systems.ts';
 import { seededRandom, workloads } from './workloads.ts';
 
-// Load before the measurements of a process and of each workload, for the just-in-time compiler.
-const warmUp = { connections: 32, firstSeconds: 3, part: 0.5, milliseconds: 200 };
+// Load before the measurements of a process (at each number of connections) and of each workload, for the just-in-time
+// compiler.
+const warmUp = { firstSeconds: 3, part: 0.5, milliseconds: 200 };
 
 async function main(): Promise<void> {
   if (process.argv.includes('--help')) {
@@ -65,8 +66,9 @@ async function main(): Promise<void> {
       const operations = workload.operations(seededRandom(round), options.petCount);
       const requests = operations.map((operation) => encodeRequest(system.adapter.request(operation)));
       const job = { port: server.port, pid: server.pid, requests, warmUp: 0 };
-      await load({ ...job, connections: warmUp.connections, seconds: warmUpSeconds });
-      warmUpSeconds = options.seconds * warmUp.part;
+      // One request alone runs other code than many at once, which V8 compiles for itself.
+      for (const connections of options.connections) await load({ ...job, connections, seconds: warmUpSeconds });
+      warmUpSeconds = (options.seconds * warmUp.part) / options.connections.length;
       for (const connections of options.connections) {
         if (interrupted()) throw new Error('Interrupted.');
         resetPeak(server.pid);

@@ -38,7 +38,12 @@ export class Database {
     const sessions = sessionsFor(options, embedded);
     // With read nodes a read and the query of the position share a round trip (`replicas.ts`).
     const connection = { ...sessions.config, pipeline: options.readUrls !== undefined };
-    const orm = new MikroORM(ormOptions(options, model, connection));
+    const openOrm = async () => new MikroORM(ormOptions(options, model, connection));
+    const orm = await openOrm().catch(async (error) => {
+      // MikroORM refuses an entity. The embedded store would keep the process alive.
+      await embedded?.close();
+      throw error;
+    });
     const primary = new PostgresServer(await poolOf(orm), sessions, options.log);
     const replicas = options.readUrls && new Replicas(options.readUrls, primary, options);
     const checks = new PostgresServer(createPool({ ...sessions.config, max: 1 }), sessions);
@@ -133,7 +138,8 @@ export class Database {
     const { directUrl, url } = this.options;
     const options = { ...this.options, url: directUrl ?? url, retries };
     return this.exclusively(async (assertHeld) => {
-      const applied = await applyMigrations(options, model, embedded, assertHeld);
+      const isCurrent = (await this.pending()).length === 0;
+      const applied = isCurrent ? [] : await applyMigrations(options, model, embedded, assertHeld);
       if (directUrl && (await this.pending()).length > 0) {
         throw new Error('DATABASE_DIRECT_URL has been migrated, but DATABASE_URL names another database.');
       }

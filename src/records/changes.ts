@@ -82,7 +82,7 @@ function changeOf(table: Table): string {
   const returned = columns.map(({ text }, at) => `${text} as "#${at}"`).join(', ');
   return writeOf(
     table,
-    `update ${quoted(name)} set ${set} from found where id = $1 and id = "#id" and "#version" = $2
+    `update ${quoted(name)} set ${set} from "#found" where id = $1 and id = "#id" and "#version" = $2
     returning ${returned}`,
   );
 }
@@ -90,18 +90,18 @@ function changeOf(table: Table): string {
 function removalOf(table: Table): string {
   return writeOf(
     table,
-    `delete from ${quoted(table.name)} using found
+    `delete from ${quoted(table.name)} using "#found"
     where id = $1 and id = "#id" and ($2::int is null or "#version" = $2) returning id::text`,
   );
 }
 
 /**
  * Writes the row with the id $1 and the version $2. The lock makes the version the current one, not that of the
- * statement's snapshot. No column has the names of `found`, so that `returning` is unambiguous.
+ * statement's snapshot. No column has the names of `#found`, so that `returning` is unambiguous.
  */
 function writeOf({ name, version }: Table, write: string): string {
-  return `with found as materialized (
+  return `with "#found" as materialized (
       select id as "#id", ${version?.name ?? 'null::int'} as "#version" from ${quoted(name)} where id = $1 for update),
     written as (${write})
-    select "#version"::text, written.* from found left join written on true`;
+    select "#version"::text, written.* from "#found" left join written on true`;
 }

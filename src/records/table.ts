@@ -92,13 +92,16 @@ export class Table {
    */
   refusalOf(error: unknown): unknown {
     const [, key = ''] = /\((.+?)\)=\(/.exec(`${(error as { detail?: string }).detail}`) ?? [];
-    const columns = this.columns.filter(({ name }) => key.split(', ').map(quoted).includes(name));
+    const names = key.split(', ').map((name) => (name.startsWith('"') ? name : quoted(name)));
+    const columns = this.columns.filter(({ name }) => names.includes(name));
     const members = columns.map(({ member }) => member).join(' and ');
     const refusal = (code: ErrorCode, message: string) => new StoreError(code, message, { cause: error });
-    const broken = members && sqlState(error);
-    if (broken === '23505') return members === 'id' ? error : refusal('CONFLICT', `Another one has this ${members}.`);
+    const broken = key && sqlState(error);
+    // No member for an index on an expression.
+    if (broken === '23505' && members !== 'id')
+      return refusal('CONFLICT', `Another one has this ${members || 'value'}.`);
     // 23001 for `on delete restrict` since PostgreSQL 18.
-    if (broken !== '23503' && broken !== '23001') return error;
+    if (!members || (broken !== '23503' && broken !== '23001')) return error;
     if (members === 'id') return refusal('CONFLICT', 'It cannot be removed, because others refer to it.');
     return refusal('BAD_USER_INPUT', `${members} must be the id of one that exists.`);
   }
@@ -145,11 +148,9 @@ function columnOf(property: EntityProperty, table: string) {
   }
   const sql = quoted(`${fieldNames[0]}`);
   return {
-    /** The entity's member. */
     member: name,
     /** The quoted SQL name. */
     name: sql,
-    /** PostgreSQL's type. */
     type,
     /** SQL expression for its value as text. */
     text: codec.toText(sql),

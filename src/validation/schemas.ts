@@ -27,7 +27,8 @@ export function textSchema(options: TextOptions) {
 
 /** Decimals of a column `numeric(precision, scale)`. */
 export function decimalPattern(precision: number, scale: number): string {
-  return `^-?(0|[1-9]\\d{0,${precision - scale - 1}})${scale > 0 ? `(\\.\\d{1,${scale}})?` : ''}$`;
+  const most = precision - scale - 1;
+  return `^-?(0${most < 0 ? '' : `|[1-9]\\d{0,${most}}`})${scale > 0 ? `(\\.\\d{1,${scale}})?` : ''}$`;
 }
 
 /** An exact decimal, as text like `12.30`, because most clients read a JSON number as a double. */

@@ -16,23 +16,27 @@ const offerSchema = Type.Object({
   id: int64Schema({ description: 'Its identifier.' }),
   title: textSchema({ description: 'What is offered.' }),
   price: nullable(decimalSchema(12, 2, { description: 'What it costs.' })),
+  rate: nullable(decimalSchema(2, 2, { description: 'The rate of its tax.' })),
   version: versionSchema,
 });
 type Offer = Static<typeof offerSchema>;
-const OfferEntity = defineEntity({ name: 'Offer', tableName: 'offer', properties: columnsOf(offerSchema) });
+// A statement has the name of the table, too.
+const OfferEntity = defineEntity({ name: 'Offer', tableName: 'found', properties: columnsOf(offerSchema) });
 const offersModule: Module = {
   tag: { name: 'Offers', description: 'Offers.' },
   entities: [OfferEntity],
   migrations: [
     migrationOf('2027_01_03_000000_create_offer', [
-      'create table offer (id bigserial primary key, title text not null, price numeric(12,2), version int not null default 1)',
+      `create table found (
+        id bigserial primary key, title text not null, price numeric(12,2), rate numeric(2,2), version int not null default 1)`,
     ]),
   ],
   open: () => ({}),
 };
 
 const store = storeForAll({}, undefined, { more: [offersModule] });
-const open = () => new Records<Offer, Pick<Offer, 'title' | 'price'>>(store.database, OfferEntity);
+const open = () =>
+  new Records<Offer, Pick<Offer, 'title' | 'price'> & Partial<Pick<Offer, 'rate'>>>(store.database, OfferEntity);
 const change = (offers: ReturnType<typeof open>, id: Offer['id'], members: object) =>
   offers.change(id, members as never);
 
@@ -42,13 +46,10 @@ test('a change sets what it names if the version is the current one, and a remov
     offers.create({ title: 'Bed', price: '9.5' }),
     offers.create({ title: 'Bowl', price: null }),
   ]);
-  expect(await change(offers, id, { version: 1, price: null })).toEqual({ id, title: 'Bed', price: null, version: 2 });
-  expect(await change(offers, id, { version: 2, title: 'Box', price: '1' })).toEqual({
-    id,
-    title: 'Box',
-    price: '1.00',
-    version: 3,
-  });
+  const bed = { id, title: 'Bed', price: null, rate: null, version: 2 };
+  expect(await change(offers, id, { version: 1, price: null })).toEqual(bed);
+  const box = { id, title: 'Box', price: '1.00', rate: '0.07', version: 3 };
+  expect(await change(offers, id, { version: 2, title: 'Box', price: '1', rate: '0.07' })).toEqual(box);
   const stale = { code: 'CONFLICT', message: 'It has version 3, not 2: read it again.', details: { version: 3 } };
   await expect(change(offers, id, { version: 2, title: 'x' })).rejects.toMatchObject(stale);
   await expect(offers.remove(id, { version: 2 } as never)).rejects.toMatchObject(stale);
@@ -56,7 +57,7 @@ test('a change sets what it names if the version is the current one, and a remov
   expect(await offers.remove(id, {} as never)).toBeNull();
   expect(await change(offers, id, { version: 3, title: 'x' })).toBeNull();
   expect(await offers.find(id)).toBeNull();
-  expect(await offers.find(other.id)).toEqual({ ...other, title: 'Bowl', price: null, version: 1 });
+  expect(await offers.find(other.id)).toEqual({ ...other, title: 'Bowl', price: null, rate: null, version: 1 });
 });
 
 test('of changes that read the same version one wins', async () => {

@@ -14,6 +14,7 @@ import { Table } from '../../src/records/table.ts';
 import type { Int64 } from '../../src/validation/int64.ts';
 import { pageQueryMembers } from '../../src/validation/page.ts';
 import { enumSchema, int64Schema, moment, nullable, textSchema } from '../../src/validation/schemas.ts';
+import { citusLayout } from '../support/citus.ts';
 import { sql } from '../support/database-access.ts';
 import { newFolder } from '../support/folder.ts';
 import { beforeEach, expect, test } from '../support/jest.ts';
@@ -48,6 +49,20 @@ const CrateEntity = defineEntity({
     { properties: ['place', 'id'] },
   ],
 });
+/** Leads to its own table. */
+const BranchEntity = defineEntity({
+  name: 'Branch',
+  properties: {
+    id: p.bigint('bigint').primary().autoincrement(),
+    parentId: () => p.manyToOne(BranchEntity).mapToPk().joinColumn('parent_id').nullable(),
+  },
+  indexes: [{ properties: ['parentId', 'id'] }],
+});
+interface Branch {
+  readonly id: Int64;
+  readonly parentId: Int64 | null;
+}
+
 interface Crate {
   readonly id: Int64;
   readonly place: string;
@@ -76,13 +91,14 @@ const crateType = Type.Object(
 const ends = { since: new Date('2026-11-20'), removal: new Date('2030-12-05'), replacement: '`GET /crates`' };
 const crates: Module = {
   tag: { name: 'Crates', description: 'Crates.' },
-  entities: [CrateEntity],
+  entities: [CrateEntity, BranchEntity],
   migrations: [
     migrationOf('2027_01_01_000000_create_crate', [
       `create table "Order" (
         id bigserial primary key, place text not null, "order" int, parent bigint, is_open boolean not null, size text,
         weight double precision, seen_at timestamptz not null, "a ""quote""" text, level text not null default 'basic',
         added_at timestamptz not null default now())`,
+      'create table branch (id bigserial primary key, parent_id bigint)',
     ]),
   ],
   open: ({ database }) => ({
@@ -253,4 +269,26 @@ test.each<[string, object, string?]>([
   const open = () => new Table(orm.getMetadata(`Odd ${what}` as never));
   expect(open).toThrow(/^odd\.it(_id)? has an unsupported type: .+\. Supported are p\.text\(\), .+/);
   if (type) expect(open).toThrow(`unsupported type: ${type}. Supported are`);
+});
+
+test('a relation may lead to its own table', async () => {
+  const branches = new Records<Branch, Pick<Branch, 'parentId'>>(store.database, BranchEntity, {
+    filters: ['parentId'],
+  });
+  const root = await branches.create({ parentId: null });
+  const leaf = await branches.create({ parentId: root.id });
+  expect(await branches.list({ limit: 2, parentId: root.id } as never)).toMatchObject({ items: [leaf] });
+});
+
+(citusLayout ? test.skip : test).each([
+  ['"order"', 'order'],
+  ['place, "order"', 'place and order'],
+  ['lower(place)', 'value'],
+])('a second row with the key of a unique index on (%s) is a conflict', async (key, named) => {
+  await sql(store.database, `create unique index once on "Order" (${key})`);
+  const all = records();
+  await all.create({ ...least, order: 7 });
+  const again = all.create({ ...least, order: 7 });
+  await expect(again).rejects.toMatchObject({ code: 'CONFLICT', message: `Another one has this ${named}.` });
+  await sql(store.database, 'drop index once');
 });

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { globSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '../support/jest.ts';
 
@@ -20,7 +20,7 @@ test('src/modules/modules.ts lists each module of src/modules', () => {
 
 test('each module hands its resolvers over', () => {
   for (const { name } of modules) {
-    const files = readdirSync(join(folder, name)).map((file) => textOf(name, file));
+    const files = globSync('**/*.ts', { cwd: join(folder, name) }).map((file) => textOf(name, file));
     const resolvers = files.flatMap((text) => [...text.matchAll(/^@Resolver\([\s\S]*?\bclass (\w+)/gm)]);
     for (const [, resolver] of resolvers) expect(textOf(name, `${name}.module.ts`)).toContain(`new ${resolver}(`);
   }

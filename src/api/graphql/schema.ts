@@ -70,6 +70,8 @@ export async function createSchema(
     resolvers: [...instances.keys()] as NonEmptyArray<() => void>,
     container: instances,
     validate: false,
+    // Apollo Server checks the schema.
+    skipCheck: true,
     // Required, and never used, because followers read the list (`makeLive`).
     pubSub: {} as PubSub,
   });

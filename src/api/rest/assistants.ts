@@ -26,7 +26,6 @@ export interface AssistantsOptions extends Pick<OpenApiMcpOptions, 'document' | 
   tokens: TokenOptions | undefined;
 }
 
-/** Serves assistants at `/mcp`. */
 export async function assistants(app: FastifyInstance, { tokens, ...options }: AssistantsOptions): Promise<void> {
   if (tokens) leadToLogin(app, tokens);
   await app.register(openApiMcp, { ...tools, ...options });

@@ -47,7 +47,6 @@ const total = {
   'X-Total-Count': headerSchema('The number of items on all pages; absent unless `Prefer: count=exact` asks for it.'),
 };
 
-/** A documented failure. */
 export function failure(
   code: ErrorCode,
   description: string,
@@ -67,7 +66,6 @@ export function failureOf({ code, message }: StoreError, description: string, he
   return failure(code, description, message, headers);
 }
 
-/** The schema of a header. */
 export function headerSchema(description: string) {
   return { type: 'string', description };
 }

@@ -2,7 +2,6 @@ import { defineEntity } from '@mikro-orm/core';
 import { columnsOf } from '../../records/columns.ts';
 import { petSchema } from './pet.schemas.ts';
 
-/** The table `pet`. */
 export const PetEntity = defineEntity({
   name: 'Pet',
   tableName: 'pet',

@@ -17,7 +17,6 @@ const queryOf = validator(petQuerySchema, { isLenient: true });
 const newPetOf = validator(newPetSchema, { isLenient: true });
 const queryOfConnection = connectionValidator(petQuerySchema);
 
-/** The GraphQL API of the catalogue. */
 @Resolver()
 export class PetResolver {
   constructor(private readonly service: PetService) {}

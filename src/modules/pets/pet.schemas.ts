@@ -61,5 +61,4 @@ export const petSchema = itemSchema(
   },
 );
 
-/** A pet of the catalogue. */
 export interface Pet extends Readonly<Static<typeof petSchema>> {}

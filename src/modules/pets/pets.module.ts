@@ -8,7 +8,6 @@ import { samplePet } from './pet.sample.ts';
 import { newPetSchema, petSchema } from './pet.schemas.ts';
 import { PetService } from './pet.service.ts';
 
-/** The catalogue of pets. */
 export const petsModule: Module<PetService> = {
   tag: { name: 'Pets', description: 'The catalogue of animals.' },
   entities: [PetEntity],

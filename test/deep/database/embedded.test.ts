@@ -4,7 +4,11 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { engineVersion } from '@animal-store/pglite-server/engine';
+import { defineEntity, p } from '@mikro-orm/core';
 import pg from 'pg';
+import { loadConfig } from '../../../src/config/config.ts';
+import { Database } from '../../../src/database/database.ts';
+import { modelOf } from '../../../src/modules/mikro-orm.config.ts';
 import { cases } from '../../support/cases.ts';
 import { createOwnDatabase } from '../../support/database.ts';
 import { databaseForEach } from '../../support/each.ts';
@@ -78,6 +82,15 @@ onEmbedded('the embedded store (skipped on PostgreSQL, which the tests must not 
     await second.stop('SIGKILL');
     await untilReady(third);
     expect(await names(third)).toEqual(['Rex', 'Bella', 'Coco']);
+  });
+
+  test('is closed when MikroORM refuses an entity, so that the process ends', async () => {
+    const tag = { name: 'Lost', description: 'Lost.' };
+    const properties = { id: p.bigint().primary(), parentId: () => p.manyToOne('Nothing' as never) };
+    const model = modelOf([{ tag, open: () => ({}), entities: [defineEntity({ name: 'Lost', properties })] }]);
+    const options = loadConfig(env).database;
+    await expect(Database.open(options, model)).rejects.toThrow('Nothing');
+    expect(readdirSync(env.DATA_DIR)).not.toContain('.s.PGSQL.5432');
   });
 
   test('prints one first key when two servers start on it at once, one of them with workers', async () => {
