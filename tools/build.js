@@ -1,7 +1,7 @@
 // Compiles what has changed. `npm run build` runs this file; the launcher imports it.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isBundled, onSupportedNode, root } from '../bin/node.js';
 
@@ -62,6 +62,8 @@ export async function ensureBuilt(bundles = false) {
 async function build(bundles) {
   const began = Date.now();
   process.stderr.write('animal-store: compiling\n');
+  const [forgotten] = forgottenParts();
+  if (forgotten) return failed(forgotten);
   // The compiler would not write a removed file again.
   const force = existsSync(stamp) ? [] : ['--force'];
   // Types are checked by `npm run check`: here they would take four fifths of the time.
@@ -76,6 +78,24 @@ async function build(bundles) {
     `${process.stderr.isTTY ? '\n' : ''}animal-store: compiled in ${((Date.now() - began) / 1000).toFixed(1)} s\n`,
   );
   return true;
+}
+
+/** Modules that are not listed, and resolvers that no module hands over: the service would start without them. */
+function forgottenParts() {
+  const folder = join(root, 'src/modules');
+  if (!existsSync(folder)) return [];
+  const textOf = (/** @type {string} */ name) => readFileSync(join(folder, name), 'utf8');
+  const list = textOf('modules.ts');
+  const modules = readdirSync(folder, { withFileTypes: true }).filter((one) => one.isDirectory());
+  return modules.flatMap(({ name }) => {
+    if (!list.includes(`'./${name}/`)) return [`src/modules/${name} is not listed in src/modules/modules.ts`];
+    const files = readdirSync(join(folder, name), { recursive: true, encoding: 'utf8' });
+    const texts = files.filter((file) => file.endsWith('.ts')).map((file) => textOf(join(name, file)));
+    const resolvers = texts.flatMap((text) => [...text.matchAll(/^@Resolver\([\s\S]*?^export class (\w+)/gm)]);
+    return resolvers
+      .filter(([, resolver]) => !texts.some((text) => text.includes(`new ${resolver}(`)))
+      .map(([, resolver]) => `${resolver} is among the resolvers of no module: src/modules/${name} does not create it`);
+  });
 }
 
 /** Removes the output of sources that were removed. */
