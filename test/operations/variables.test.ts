@@ -53,7 +53,7 @@ test('the documented values of a variable are those that it accepts', () => {
 test.each(['ftp://a', 'a', 'https://a/?b', 'https://a/#b', 'https://user:hunter2@a/', 'https://hunter2@a/'])(
   'the address of a provider is not %s, and the error quotes no password',
   (text) => {
-    const error = 'ISSUER must be an https:// address without a query and a password';
+    const error = 'ISSUER must be an https:// or http:// address without a query and a password';
     const issuer = { ISSUER: httpUrl(undefined, 'Provider.') };
     expect(() => readVariables(issuer, { ISSUER: text })).toThrow(new Error(`Configuration error:\n  ${error}`));
   },
