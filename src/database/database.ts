@@ -138,8 +138,7 @@ export class Database {
     const { directUrl, url } = this.options;
     const options = { ...this.options, url: directUrl ?? url, retries };
     return this.exclusively(async (assertHeld) => {
-      const isCurrent = (await this.pending()).length === 0;
-      const applied = isCurrent ? [] : await applyMigrations(options, model, embedded, assertHeld);
+      const applied = await applyMigrations(options, model, embedded, assertHeld);
       if (directUrl && (await this.pending()).length > 0) {
         throw new Error('DATABASE_DIRECT_URL has been migrated, but DATABASE_URL names another database.');
       }

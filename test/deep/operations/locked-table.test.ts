@@ -36,7 +36,7 @@ const mutation = 'mutation { createPet(input: { name: "ghost", categoryId: 5 }) 
     const env = () => ({ ...database.env, BOOTSTRAP_API_KEY: bootstrapKey });
     const lock = 'begin; lock table pet in access exclusive mode';
 
-    test('new requests are refused at once on both faces when queued requests make no progress, and /readyz is 503', async () => {
+    test('new requests are refused at once on both APIs when queued requests make no progress, and /readyz is 503', async () => {
       const server = await startServer({ ...env(), DATABASE_STATEMENT_TIMEOUT_MS: '5000' });
       await session.query(lock);
       const busy: Refusal = {
@@ -72,7 +72,7 @@ const mutation = 'mutation { createPet(input: { name: "ghost", categoryId: 5 }) 
       await eventually(async () => (await ready()).status === 200);
     });
 
-    test('a drain answers the requests in flight on both faces, and closes their connections', async () => {
+    test('a drain answers the requests in flight on both APIs, and closes their connections', async () => {
       const server = await startServer({ ...env(), DRAIN_TIMEOUT_MS: '600000' });
       const observer = await openSession(database);
       await session.query(lock);
@@ -134,10 +134,10 @@ const mutation = 'mutation { createPet(input: { name: "ghost", categoryId: 5 }) 
         key: 0,
         msg,
       };
-      const rested = { req: { method: 'POST', path: '/v1/pets' }, face: 'rest', operation: 'createPet' };
-      const queried = { req: { method: 'POST', path: '/graphql' }, face: 'graphql', fields: ['createPet'] };
+      const rested = { req: { method: 'POST', path: '/v1/pets' }, api: 'rest', operation: 'createPet' };
+      const queried = { req: { method: 'POST', path: '/graphql' }, api: 'graphql', fields: ['createPet'] };
       for (const operation of [rested, queried]) {
-        const found = linesOf(server.output.stdout, msg).filter(({ face }) => face === operation.face);
+        const found = linesOf(server.output.stdout, msg).filter(({ api }) => api === operation.api);
         expect(found).toEqual(Array(10).fill({ ...anything, ...operation }));
       }
     });
