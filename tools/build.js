@@ -88,13 +88,18 @@ function forgottenParts() {
   const list = textOf('modules.ts');
   const modules = readdirSync(folder, { withFileTypes: true }).filter((one) => one.isDirectory());
   return modules.flatMap(({ name }) => {
-    if (!list.includes(`'./${name}/`)) return [`src/modules/${name} is not listed in src/modules/modules.ts`];
+    const [, exported] = new RegExp(`import \\{ (\\w+) \\} from '\\./${name}/`).exec(list) ?? [];
+    const listed = /modules: Module\[\] = \[([^\]]*)\]/.exec(list)?.[1]?.match(/\w+/g) ?? [];
+    if (!exported || !listed.includes(exported)) return [`src/modules/${name} is not listed in src/modules/modules.ts`];
     const files = readdirSync(join(folder, name), { recursive: true, encoding: 'utf8' });
     const texts = files.filter((file) => file.endsWith('.ts')).map((file) => textOf(join(name, file)));
-    const resolvers = texts.flatMap((text) => [...text.matchAll(/^@Resolver\([\s\S]*?^export class (\w+)/gm)]);
-    return resolvers
-      .filter(([, resolver]) => !texts.some((text) => text.includes(`new ${resolver}(`)))
-      .map(([, resolver]) => `${resolver} is among the resolvers of no module: src/modules/${name} does not create it`);
+    const classes = /^@Resolver\([\s\S]*?^(?:export )?(?:default )?(abstract )?class (\w+)/gm;
+    return texts
+      .flatMap((text) => [...text.matchAll(classes)])
+      .filter(([, isAbstract, resolver]) => !isAbstract && !texts.some((text) => text.includes(`new ${resolver}(`)))
+      .map(
+        ([, , resolver]) => `${resolver} is among the resolvers of no module: src/modules/${name} does not create it`,
+      );
   });
 }
 

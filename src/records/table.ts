@@ -94,10 +94,10 @@ export class Table {
     const [, key = ''] = /\((.+?)\)=\(/.exec(`${(error as { detail?: string }).detail}`) ?? [];
     const names = key.split(', ').map((name) => (name.startsWith('"') ? name : quoted(name)));
     const columns = this.columns.filter(({ name }) => names.includes(name));
-    const members = columns.map(({ member }) => member).join(' and ');
+    // None for an index on an expression.
+    const members = columns.length === names.length ? columns.map(({ member }) => member).join(' and ') : '';
     const refusal = (code: ErrorCode, message: string) => new StoreError(code, message, { cause: error });
     const broken = key && sqlState(error);
-    // No member for an index on an expression.
     if (broken === '23505' && members !== 'id')
       return refusal('CONFLICT', `Another one has this ${members || 'value'}.`);
     // 23001 for `on delete restrict` since PostgreSQL 18.

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { callWith, withClock } from '../support/guesses.ts';
 import { describe, expect, test } from '../support/jest.ts';
+import { eventually } from '../support/process.ts';
 import { newKey, type Provider, providerForAll } from '../support/provider.ts';
 import { rest } from '../support/rest.ts';
 import { onNode, type ServiceNode, storeForAll } from '../support/store.ts';
@@ -126,6 +127,25 @@ describe('keys', () => {
       }),
     ));
 
+  test('that are known serve while the provider does not answer', () =>
+    onTokens((node) =>
+      withClock(async (setTo) => {
+        expect(await statusOf(node, fresh())).toBe(200);
+        provider.instead = (response) => response.writeHead(500).end();
+        setTo(601_000);
+        expect(await statusOf(node, fresh())).toBe(200);
+        const hanging: ServerResponse[] = [];
+        provider.instead = (response) => hanging.push(response);
+        setTo(662_000);
+        expect(await statusOf(node, fresh())).toBe(200);
+        // It was asked, and still is when the request has been answered.
+        await eventually(async () => hanging.length === 1);
+        expect(hanging[0]?.writableFinished).toBe(false);
+        provider.instead = undefined;
+        for (const response of hanging) response.destroy();
+      }),
+    ));
+
   test('that are removed are refused after ten minutes', () =>
     onTokens((node) =>
       withClock(async (setTo) => {
@@ -143,7 +163,10 @@ describe('keys', () => {
         setTo(650_000);
         provider.instead = undefined;
         expect(await statusOf(node, token)).toBe(200);
+        // This request begins to read them, and does not wait.
         setTo(662_000);
+        expect(await statusOf(node, token)).toBe(200);
+        setTo(673_000);
         expect([await statusOf(node, token), await statusOf(node, fresh())]).toEqual([401, 200]);
       }),
     ));

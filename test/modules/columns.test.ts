@@ -284,6 +284,7 @@ test('a relation may lead to its own table', async () => {
   ['"order"', 'order'],
   ['place, "order"', 'place and order'],
   ['lower(place)', 'value'],
+  ['lower(place), "order"', 'value'],
 ])('a second row with the key of a unique index on (%s) is a conflict', async (key, named) => {
   await sql(store.database, `create unique index once on "Order" (${key})`);
   const all = records();

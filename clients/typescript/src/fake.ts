@@ -100,7 +100,7 @@ export class FakeService {
     const before = this.#created.get(name);
     if (before?.body === body) return json(201, before.pet, { 'idempotent-replayed': 'true' });
     const { categoryId, ...input } = JSON.parse(body, digitsOf) as NewPet & { categoryId: string };
-    refuse([nameRule(input.name), int64Rule('categoryId', categoryId), statusRule(input.status)]);
+    refuse([nameRule(input.name), categoryRule(categoryId), statusRule(input.status)]);
     if (before) throw new Refusal(422, 'IDEMPOTENCY_KEY_REUSED', reused);
     const pet = this.add({ ...input, categoryId });
     this.#created.set(name, { body, pet });
@@ -184,9 +184,21 @@ function statusRule(status: PetStatus | undefined) {
   return status !== undefined && !all.includes(status) && `status must be one of ${all.join(', ')}`;
 }
 
+/** @param source the JSON of the category */
+function categoryRule(source: string | undefined) {
+  if (source === undefined) return 'categoryId is required';
+  const fault = int64Rule('categoryId', source);
+  return fault && fault + (source.startsWith('"') ? ', not a string' : source === 'null' ? ', not null' : '');
+}
+
+function typeOf(value: unknown): string {
+  if (value === null) return 'null';
+  return Array.isArray(value) ? 'an array' : typeof value === 'object' ? 'an object' : `a ${typeof value}`;
+}
+
 function nameRule(name: unknown) {
   if (name === undefined) return 'name is required';
-  if (typeof name !== 'string') return `name must be a string, not ${name === null ? name : `a ${typeof name}`}`;
+  if (typeof name !== 'string') return `name must be a string, not ${typeOf(name)}`;
   if (name.includes('\u0000') || !name.isWellFormed()) return 'name must be free of U+0000 and of lone surrogates';
   return [...name].length > 1000 && 'name must be at most 1000 characters long';
 }

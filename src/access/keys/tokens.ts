@@ -59,11 +59,15 @@ export async function acceptTokens(
     cacheMaxAge: Number.POSITIVE_INFINITY,
     [customFetch]: async () => Response.json({ keys: await readings.memo('') }),
   });
-  const refreshes = new LRUCache<'', Promise<void>>({
-    max: 1,
-    ttl: refreshAfter,
-    memoMethod: () => keys.reload().catch(() => void refreshes.set('', Promise.resolve(), { ttl: retryAfter })),
-  });
+  let hasFailed = false;
+  const refresh = async () => {
+    hasFailed = await keys.reload().then(
+      () => false,
+      () => true,
+    );
+    if (hasFailed) refreshes.set('', Promise.resolve(), { ttl: retryAfter });
+  };
+  const refreshes = new LRUCache<'', Promise<void>>({ max: 1, ttl: refreshAfter, memoMethod: refresh });
   const { issuer, audience } = options;
   const rules = { algorithms, issuer, audience, clockTolerance, requiredClaims: ['exp', 'sub'] };
   const results = new LRUCache<string, Promise<Subject | null>, string>({
@@ -81,8 +85,10 @@ export async function acceptTokens(
       ),
   });
   return async (token, digest) => {
-    // A key that the provider has withdrawn is not accepted after a quiet time, either.
-    await refreshes.memo('');
+    // A key that the provider has withdrawn is not accepted after a quiet time, either. A provider that has failed is
+    // asked again while its known keys serve.
+    const [mayWait, refreshed] = [!hasFailed, refreshes.memo('')];
+    if (mayWait) await refreshed;
     return results.memo(digest, { context: token });
   };
 }

@@ -130,6 +130,24 @@ inBrowser(() => {
       await page.getByText('21 to 31', { exact: true }).waitFor();
     }));
 
+  test('a passing failure of the database does not end the live list', () =>
+    visit(async (page) => {
+      let reads = 0;
+      await page.route('**/graphql', async (route) => {
+        reads += Number(route.request().postData()?.includes('petsConnection'));
+        const extensions = { code: 'SERVICE_UNAVAILABLE', status: 503 };
+        // The second one is that of the beginning live list.
+        if (reads !== 2) return route.continue();
+        reads += 1;
+        return route.fulfill({ json: { errors: [{ message: 'The database cannot be reached.', extensions }] } });
+      });
+      await enterKey(page);
+      await page.getByText('The live list is interrupted, and will be continued.').waitFor();
+      await create('Later');
+      await live(page);
+      await page.getByRole('cell', { name: 'Later', exact: true }).waitFor();
+    }));
+
   test('a key that is revoked while the page is open is not kept', () =>
     visit(
       async (page) => {

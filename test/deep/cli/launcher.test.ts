@@ -59,11 +59,22 @@ test('a changed, added or removed source is compiled before the program runs', a
 test('it refuses a module that is not listed, and a resolver that no module creates', async () => {
   mkdirSync(join(folder, 'src/modules/visits/rules'), { recursive: true });
   write('src/modules/modules.ts', '');
-  write('src/modules/visits/rules/visit.resolver.ts', '@Resolver(() => VisitType)\nexport class VisitResolver {}\n');
+  write(
+    'src/modules/visits/rules/visit.resolver.ts',
+    `@Resolver()
+export abstract class AbstractResolver {}
+export class Options {}
+@Resolver(() => VisitType)
+export class VisitResolver {}
+`,
+  );
   write('src/modules/visits/visits.module.ts', '');
   const refusal = (reason: string) => ({ code: 1, stderr: `animal-store: compiling\nanimal-store: ${reason}\n` });
   expect(await launch()).toMatchObject(refusal('src/modules/visits is not listed in src/modules/modules.ts'));
-  write('src/modules/modules.ts', `// './visits/visits.module.ts'\n`);
+  const imported = `import { visits } from './visits/visits.module.ts';\n`;
+  write('src/modules/modules.ts', `${imported}export const modules: Module[] = [];\n`);
+  expect(await launch()).toMatchObject(refusal('src/modules/visits is not listed in src/modules/modules.ts'));
+  write('src/modules/modules.ts', `${imported}export const modules: Module[] = [visits];\n`);
   const reason = 'VisitResolver is among the resolvers of no module: src/modules/visits does not create it';
   expect(await launch()).toMatchObject(refusal(reason));
   write('src/modules/visits/visits.module.ts', '// new VisitResolver()\n');

@@ -76,6 +76,10 @@ test('the fake service refuses what the service refuses, with the same code, sta
       client.create({ categoryId: 1 } as never),
       client.create({ name: 5, categoryId: 1 } as never),
       client.create({ name: null, categoryId: 1 } as never),
+      client.create({ name: {}, categoryId: 1 } as never),
+      client.create({ name: [], categoryId: 1 } as never),
+      client.create({ name: 'Tom' } as never),
+      client.create({ name: 'Tom', categoryId: null } as never),
       client.create({ name: 'Rex', categoryId: 1 }, once),
       new AnimalStore({ ...options, key: 'ask_wrong', retries: 0 }).page(),
     ];

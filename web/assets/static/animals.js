@@ -53,7 +53,10 @@ async function read(pages, show = showPage) {
   const variables = { status: status(), first: size, after: pages.at(-1) };
   const response = await call('graphql', { method: 'POST', headers, body: JSON.stringify({ query, variables }) });
   const { data, errors, message } = await response.json();
-  if (!data) throw Object.assign(new Error(errors?.[0].message ?? message), { status: response.status });
+  if (!data)
+    throw Object.assign(new Error(errors?.[0].message ?? message), {
+      status: errors?.[0].extensions?.status ?? response.status,
+    });
   // An answer that another question has overtaken is not shown.
   if (turn === asked && isAgain === (pages === starts)) show(pages, data.petsConnection);
   return response.headers;
@@ -111,17 +114,19 @@ function followAgain() {
 /** Continues after a lost connection, and only while the page is seen: browsers have few connections for a host. */
 async function follow() {
   live?.abort();
-  if (document.hidden) return;
   live = new AbortController();
+  if (document.hidden) return;
   const { signal } = live;
   let isNew = last === undefined;
   for (let pause = 1; !signal.aborted; pause = Math.min(2 * pause, 30)) {
     try {
       for await (const pet of added(signal)) {
+        if (signal.aborted) return;
         pause = 1;
         if (pet) showAdded(pet);
         // The animals that were added between the page and the beginning of the live list.
         if (isNew) await readAgain();
+        if (signal.aborted) return;
         isNew = false;
         say('live', 'Live: new animals appear at the top.');
       }
