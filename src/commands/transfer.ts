@@ -67,7 +67,8 @@ export async function importLines(
       result[isReplay ? 'same' : 'added'] += 1;
     } catch (error) {
       if (isDataError(error)) refuse(line, `the database refuses it: ${(error as Error).message}`);
-      else if (error instanceof StoreError && error.code === 'BAD_USER_INPUT') refuse(line, error.message);
+      else if (error instanceof StoreError && /^(?:BAD_USER_INPUT|CONFLICT)$/.test(error.code))
+        refuse(line, error.message);
       else result.failure ??= error;
     }
   };

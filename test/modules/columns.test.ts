@@ -1,4 +1,4 @@
-import { rm } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { defineEntity, p } from '@mikro-orm/core';
 import { MikroORM } from '@mikro-orm/postgresql';
@@ -293,3 +293,32 @@ test('a relation may lead to its own table', async () => {
   await expect(again).rejects.toMatchObject({ code: 'CONFLICT', message: `Another one has this ${named}.` });
   await sql(store.database, 'drop index once');
 });
+
+(citusLayout ? test.skip : test)(
+  'an import refuses the line with a value that must be unique, and adds the others',
+  async () => {
+    await sql(store.database, 'create unique index once on "Order" (place)');
+    const folder = await newFolder();
+    const file = join(folder, 'crates.ndjson');
+    const lines = ['a', 'b', 'a', 'c'].map((place) => JSON.stringify({ ...least, place }));
+    await writeFile(file, lines.join('\n'));
+    const input = Type.Object({
+      place: textSchema({ maxLength: 100, description: 'A place.' }),
+      isOpen: Type.Boolean(),
+      seenAt: moment({ description: 'A time.' }),
+    });
+    const item = Type.Object({ id: int64Schema({ description: 'Its id.' }), ...input.properties });
+    const refused: string[] = [];
+    const watch = {
+      signal: new AbortController().signal,
+      progress: () => undefined,
+      refused: (line: number, reason: string) => void refused.push(`${line}: ${reason}`),
+    };
+    const options = { ...watch, format: formats.ndjson, maxLength: 10_000, again: false, dryRun: false };
+    const collection = { name: 'crates', input, item, service: records() };
+    expect(await importFile(file, collection, options)).toEqual({ added: 3, same: 0, refused: 1 });
+    expect(refused).toEqual(['3: Another one has this place.']);
+    await sql(store.database, 'drop index once');
+    await rm(folder, { recursive: true });
+  },
+);
