@@ -67,8 +67,7 @@ export async function importLines(
       result[isReplay ? 'same' : 'added'] += 1;
     } catch (error) {
       if (isDataError(error)) refuse(line, `the database refuses it: ${(error as Error).message}`);
-      else if (error instanceof StoreError && /^(?:BAD_USER_INPUT|CONFLICT)$/.test(error.code))
-        refuse(line, error.message);
+      else if (error instanceof StoreError && /BAD_USER_INPUT|CONFLICT/.test(error.code)) refuse(line, error.message);
       else result.failure ??= error;
     }
   };
