@@ -89,8 +89,9 @@ function forgottenParts() {
   const modules = readdirSync(folder, { withFileTypes: true }).filter((one) => one.isDirectory());
   return modules.flatMap(({ name }) => {
     const [, exported] = new RegExp(`import \\{ (\\w+) \\} from '\\./${name}/`).exec(list) ?? [];
-    const listed = /modules: Module\[\] = \[([^\]]*)\]/.exec(list)?.[1]?.match(/\w+/g) ?? [];
-    if (!exported || !listed.includes(exported)) return [`src/modules/${name} is not listed in src/modules/modules.ts`];
+    const [, listed = ''] = /modules: Module\[\] = \[([^\]]*)\]/.exec(list) ?? [];
+    if (!exported || !listed.split(/\W+/).includes(exported))
+      return [`src/modules/${name} is not listed in src/modules/modules.ts`];
     const files = readdirSync(join(folder, name), { recursive: true, encoding: 'utf8' });
     const texts = files.filter((file) => file.endsWith('.ts')).map((file) => textOf(join(name, file)));
     const classes = /^@Resolver\([\s\S]*?^(?:export )?(?:default )?(abstract )?class (\w+)/gm;
