@@ -214,6 +214,17 @@ test('REST writes null and int64; two routes with different schemas over one lis
   });
 });
 
+/** Observes a transfer. */
+function watching() {
+  const refused: string[] = [];
+  const watch = {
+    signal: new AbortController().signal,
+    progress: () => undefined,
+    refused: (line: number, reason: string) => void refused.push(`${line}: ${reason}`),
+  };
+  return { refused, watch };
+}
+
 test.each(['ndjson', 'csv'] as const)('an export and an import keep every type of value (%s)', async (kind) => {
   const folder = await newFolder();
   const file = join(folder, `crates.${kind}`);
@@ -228,12 +239,7 @@ test.each(['ndjson', 'csv'] as const)('an export and an import keep every type o
   });
   const item = Type.Object({ id: int64Schema({ description: 'Its id.' }), ...input.properties });
   const collection = { name: 'crates', input, item, service: records() };
-  const refused: string[] = [];
-  const watch = {
-    signal: new AbortController().signal,
-    progress: () => undefined,
-    refused: (line: number, reason: string) => void refused.push(`${line}: ${reason}`),
-  };
+  const { refused, watch } = watching();
   // Null and the empty text differ; a double may be larger than any integer.
   for (const crate of [most, { ...most, ...nulls }, { ...most, weight: -0.1, level: '', quote: null }]) {
     await records().create(crate);
@@ -308,12 +314,7 @@ test('a relation may lead to its own table', async () => {
       seenAt: moment({ description: 'A time.' }),
     });
     const item = Type.Object({ id: int64Schema({ description: 'Its id.' }), ...input.properties });
-    const refused: string[] = [];
-    const watch = {
-      signal: new AbortController().signal,
-      progress: () => undefined,
-      refused: (line: number, reason: string) => void refused.push(`${line}: ${reason}`),
-    };
+    const { refused, watch } = watching();
     const options = { ...watch, format: formats.ndjson, maxLength: 10_000, again: false, dryRun: false };
     const collection = { name: 'crates', input, item, service: records() };
     expect(await importFile(file, collection, options)).toEqual({ added: 3, same: 0, refused: 1 });

@@ -87,8 +87,8 @@ export async function acceptTokens(
   return async (token, digest) => {
     // A key that the provider has withdrawn is not accepted after a quiet time, either. A provider that has failed is
     // asked again while its known keys serve.
-    const [mayWait, refreshed] = [!hasFailed, refreshes.memo('')];
-    if (mayWait) await refreshed;
+    const refreshed = refreshes.memo('');
+    if (!hasFailed) await refreshed;
     return results.memo(digest, { context: token });
   };
 }
