@@ -44,7 +44,7 @@ async function status(socket: Socket): Promise<number> {
 const rex = '{"name":"Rex","categoryId":1}';
 const largeBody = rex.padEnd(100_000);
 
-/** Sends a creation whose large body lacks its last byte. The server has begun to read it. */
+/** Sends a creation whose large body lacks its last byte. The server reads it soon. */
 async function begin(): Promise<Socket> {
   const type = 'Content-Type: application/json\r\nContent-Length: 100000\r\nExpect: 100-continue\r\n\r\n';
   const socket = open('POST /v1/pets', type);
@@ -61,6 +61,8 @@ test.each(['finish', 'leave'])(
     const begun: Socket[] = [];
     while (begun.length < 64) begun.push(await begin());
 
+    // A body counts when 64 KiB of it have arrived, which may be after another connection's request.
+    await eventually(async () => (await createLarge()).status !== 201);
     const response = await createLarge();
     expect([response.json, response.headers['retry-after']]).toEqual([refused('bodies'), '1']);
     const query = `{ __typename } #${'x'.repeat(80_000)}`;
@@ -74,9 +76,10 @@ test.each(['finish', 'leave'])(
 
     if (end === 'leave') leave();
     else for (const socket of begun) socket.write(' ');
-    await eventually(async () => (await createLarge()).status === 201);
-    const again = await Promise.all(Array.from({ length: 32 }, createLarge));
-    expect(again.map((created) => created.status)).toEqual(Array(32).fill(201));
+    await eventually(async () => {
+      const again = await Promise.all(Array.from({ length: 32 }, createLarge));
+      return again.every(({ status }) => status === 201);
+    });
   },
 );
 
