@@ -7,15 +7,19 @@ export const hasRedis = spawnSync('redis-server', ['--version']).status === 0;
 
 export type TestRedis = Awaited<ReturnType<typeof createRedis>>;
 
-/** A private Redis on 127.0.0.1 that a test can kill, start again, pause and resume. */
-export async function createRedis() {
+/**
+ * A private Redis on 127.0.0.1 that a test can kill, start again, pause and resume.
+ *
+ * @param options more of the command line
+ */
+export async function createRedis(...options: string[]) {
   const port = await freePort();
   const command = `redis-server --port ${port} --bind 127.0.0.1 --appendonly no --save`.split(' ');
   let program: Program | undefined;
   return {
     url: `redis://127.0.0.1:${port}`,
     start: async () => {
-      program = startProgram([...command, ''], '.', '/dev/null');
+      program = startProgram([...command, '', ...options], '.', '/dev/null');
       await untilUp(program, '/dev/null', () => isOpen(port));
     },
     /** Suspends it until `resume`: it does not answer, and its connections stay open. */

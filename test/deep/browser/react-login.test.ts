@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from '../../support/jest.ts';
 import { eventually, freePort, killAll, runFile } from '../../support/process.ts';
 import { rest } from '../../support/rest.ts';
 import { type Store, startStore } from '../../support/store.ts';
-import { inBrowser } from '../support/browser.ts';
+import { inBrowser, patience } from '../support/browser.ts';
 import { launch } from '../support/chromium.ts';
 import { audience, type Oidc, startOidc } from '../support/oidc-provider.ts';
 
@@ -53,6 +53,7 @@ inBrowser(() => {
 
   test('examples/react with a login lists, creates, follows a live list over the end of its token, and logs out', async () => {
     const page = await browser.newPage();
+    page.setDefaultTimeout(patience);
     let tokens = 0;
     page.on('response', (response) => {
       if (response.url() === `${oidc.issuer}/token` && response.request().method() === 'POST') tokens += 1;

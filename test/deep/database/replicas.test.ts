@@ -198,7 +198,9 @@ where('reads go to replicas (where PostgreSQL is installed)', () => {
         hasLogged('it has been promoted', replica3),
     );
     for (let at = 0; at < 200; at += 1) expect(await names()).toEqual(['Rex']);
-    expect(lines().filter(({ msg }) => /^a read node/.test(msg)).length).toBeLessThan(20);
+    // Without intervals, each read would log its failure and the node's return.
+    const read = lines().filter(({ status }) => status === 200).length;
+    expect(lines().filter(({ msg }) => /^a read node/.test(msg)).length).toBeLessThan(read / 4);
   });
 
   test('hanging sessions of a healthy replica delay no request', async () => {

@@ -6,9 +6,8 @@ import { databaseForEach } from '../../support/each.ts';
 import { expect, test } from '../../support/jest.ts';
 import { eventually, freePort, bootstrapKey as key, startServer } from '../../support/process.ts';
 import { requestText } from '../../support/raw.ts';
-import { hasRedis } from '../../support/redis.ts';
+import { createRedis, hasRedis } from '../../support/redis.ts';
 import { rest } from '../../support/rest.ts';
-import { startProgram } from '../../support/servers/program.ts';
 import { linesOf, untilLogged } from '../../support/workers.ts';
 
 const database = databaseForEach();
@@ -78,12 +77,12 @@ test('a request that outlives the drain is counted in the last line', async () =
 (hasRedis ? test : test.skip)(
   'the log has the reason of a refused Redis password, but not the password (skipped without redis-server)',
   async () => {
-    const port = await freePort();
-    const options = `redis-server --port ${port} --bind 127.0.0.1 --requirepass another --save`.split(' ');
-    const redis = startProgram([...options, ''], '.', '/dev/null');
-    const REDIS_URL = `redis://user:hunter2-in-clear@127.0.0.1:${port}`;
+    const redis = await createRedis('--requirepass', 'another');
+    // Only the first reason is logged, and must not be that Redis is not up yet.
+    await redis.start();
+    const REDIS_URL = redis.url.replace('//', '//user:hunter2-in-clear@');
     const server = await startServer({ ...database.env, QUOTA_PER_MINUTE: '100', REDIS_URL });
-    await eventually(async () => /WRONGPASS/.test(server.output.stdout)).finally(() => redis.stop('SIGKILL'));
+    await eventually(async () => /WRONGPASS/.test(server.output.stdout)).finally(redis.kill);
     const { stdout, stderr } = await server.stop();
     expect(stdout).toContain('Redis cannot be used');
     expect(stdout + stderr).not.toContain('hunter2');

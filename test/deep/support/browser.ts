@@ -27,6 +27,9 @@ interface Exceptions {
   foreign?: string[];
 }
 
+/** In ms, less than the limit of a test. Playwright's own 30 s are too short for a busy machine. */
+export const patience = 100_000;
+
 /** Starts a browser for a group of tests. @returns a function that opens a page, and checks it in the end */
 export function browserForAll(service: { origin: string }) {
   let browser: Browser;
@@ -37,6 +40,7 @@ export function browserForAll(service: { origin: string }) {
   return async (work: (page: Page) => Promise<void>, exceptions: Exceptions = {}): Promise<void> => {
     const { stubs = {}, errors = [], isRefused = false, foreign = [] } = exceptions;
     const page = await browser.newPage({ baseURL: service.origin });
+    page.setDefaultTimeout(patience);
     const found = { errors: [] as string[], foreign: [] as string[] };
     const addError = (text: string) => {
       if (!isRefused || !text.includes('401')) found.errors.push(text);
