@@ -30,7 +30,10 @@ async function post(target: Target, body: unknown, headers: Record<string, strin
 }
 
 const version = '2026-07-28';
-const _meta = { 'io.modelcontextprotocol/protocolVersion': version };
+const _meta = {
+  'io.modelcontextprotocol/protocolVersion': version,
+  'io.modelcontextprotocol/clientCapabilities': {},
+};
 
 /** A request of the earlier revisions. */
 const rpc = (method: string, params?: object, target: Target = store) =>
@@ -101,15 +104,35 @@ describe('a session', () => {
       const { status, json } = await rpcNow('tools/call', { name: 'list_pets' }, headers);
       expect([status, json.id, json.error.code]).toEqual([400, 'a', -32020]);
     }
-    const supported = [version, '2025-11-25', '2025-06-18', '2025-03-26'];
-    for (const [requested, params] of [
-      ['2030-01-01', { _meta: { 'io.modelcontextprotocol/protocolVersion': '2030-01-01' } }],
-      ['2024-11-05', undefined],
+    for (const [requested, supported, params] of [
+      ['2030-01-01', [version], { _meta: { 'io.modelcontextprotocol/protocolVersion': '2030-01-01' } }],
+      ['2024-11-05', [version, '2025-11-25', '2025-06-18', '2025-03-26'], undefined],
     ] as const) {
       const headers = { 'mcp-protocol-version': requested, 'mcp-method': 'tools/list' };
       const { status, json } = await post(store, { jsonrpc: '2.0', id: 1, method: 'tools/list', params }, headers);
       const error = { code: -32022, message: 'Unsupported protocol version', data: { supported, requested } };
       expect([status, json]).toEqual([400, { jsonrpc: '2.0', id: 1, error }]);
+    }
+  });
+
+  test('of the revision without sessions needs the version and the capabilities in each body', async () => {
+    const keys = Object.keys(_meta);
+    for (const [lacking = '', other = ''] of [keys, keys.toReversed()]) {
+      for (const wrong of [undefined, 5, [], null]) {
+        const params = { _meta: { [other]: _meta[other as keyof typeof _meta], [lacking]: wrong } };
+        const { status, json } = await rpcNow('tools/list', params);
+        expect([status, json.error]).toEqual([400, { code: -32602, message: `_meta must have ${lacking}.` }]);
+      }
+    }
+  });
+
+  test('accepts a name in Base64, and refuses a notification of an unknown version', async () => {
+    const encoded = `=?base64?${Buffer.from('list_pets').toString('base64')}?=`;
+    expect((await rpcNow('tools/call', { name: 'list_pets' }, { 'mcp-name': encoded })).json.result).toBeDefined();
+    for (const [requested, expected] of Object.entries({ [version]: 202, '2025-11-25': 202, '1900-01-01': 400 })) {
+      const notification = { jsonrpc: '2.0', method: 'notifications/initialized' };
+      const { status } = await post(store, notification, { 'mcp-protocol-version': requested });
+      expect([requested, status]).toEqual([requested, expected]);
     }
   });
 
@@ -155,7 +178,11 @@ describe('the tools', () => {
   });
 
   test('create and list, exact to the last digit, also from a JSON number; an argument that is null is absent', async () => {
-    const created = await callRaw('create_pet', `{"name":"x","categoryId":${big}}`);
+    const refused = await callRaw('create_pet', `{"name":"x","categoryId":${big}}`);
+    expect(refused).toEqual(
+      failure('BAD_USER_INPUT: categoryId must be text, because most clients round a number beyond 2^53.'),
+    );
+    const created = await callRaw('create_pet', `{"name":"x","categoryId":"${big}"}`);
     const pet = { id: expect.stringMatching(/^\d+$/), name: 'x', categoryId: big, status: 'available' };
     expect(created).toEqual({ content: [{ type: 'text', text: expect.any(String) }], structuredContent: pet });
     expect(JSON.parse(created.content[0].text)).toEqual(created.structuredContent);
@@ -289,7 +316,8 @@ describe('with an identity provider', () => {
   };
 
   test('a client of /mcp is led to it (RFC 9728), by the address that the client uses', async () => {
-    const env = { ...provider.env, MCP: 'true', TRUST_PROXY: '1' };
+    const scopes = 'pets:read=read,pets:write=write,pets:write=read';
+    const env = { ...provider.env, MCP: 'true', TRUST_PROXY: '1', JWT_SCOPES: scopes };
     await onNode(store, env, async (node) => {
       const about = {
         resource: audience,

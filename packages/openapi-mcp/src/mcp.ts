@@ -5,6 +5,7 @@ import { isRecord, type OpenApi, type Operation, type Service, type Tool, toolsO
 const modern = '2026-07-28';
 const legacy = ['2025-11-25', '2025-06-18', '2025-03-26'];
 const versionKey = 'io.modelcontextprotocol/protocolVersion';
+const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
 
 /** The tools depend on the caller, and change only with a release. */
 const cacheable = { ttlMs: 300_000, cacheScope: 'private' };
@@ -72,7 +73,8 @@ export async function openApiMcp(app: FastifyInstance, options: OpenApiMcpOption
       if (!isMessage(body)) {
         throw refuse(400, 'The body must be one JSON-RPC 2.0 request or notification; no batch.');
       }
-      if (body.id === undefined) return reply.code(202).send();
+      const { 'mcp-protocol-version': version = modern } = request.headers;
+      if (body.id === undefined && [modern, ...legacy].includes(`${version}`)) return reply.code(202).send();
       const { status = 200, ...outcome } = await answer(body, request);
       return reply.code(status).send({ jsonrpc: '2.0', id: body.id, ...outcome });
     },
@@ -80,9 +82,9 @@ export async function openApiMcp(app: FastifyInstance, options: OpenApiMcpOption
 
   async function answer(message: Message, request: FastifyRequest): Promise<Outcome> {
     const { method, params = {} } = message;
-    const { [versionKey]: version } = isRecord(params._meta) ? params._meta : {};
-    const isModern = version !== undefined || request.headers['mcp-protocol-version'] === modern;
-    const refusal = isModern ? refusalOf(message, version, request) : refusalOfLegacy(request);
+    const meta = isRecord(params._meta) ? params._meta : {};
+    const isModern = meta[versionKey] !== undefined || request.headers['mcp-protocol-version'] === modern;
+    const refusal = isModern ? refusalOf(message, meta, request) : refusalOfLegacy(request);
     if (refusal) return refusal;
     const complete = (result: object) => ({
       result: isModern
@@ -120,22 +122,34 @@ function isMessage(body: unknown): body is Message {
 }
 
 /** Refuses a version that is not served, and headers that a proxy may have read differently from the body. */
-function refusalOf({ method, params }: Message, version: unknown, { headers }: FastifyRequest): Outcome | undefined {
-  const mirrored: Array<[name: string, value: unknown]> = [
+function refusalOf(
+  { method, params }: Message,
+  { [versionKey]: version, [capabilitiesKey]: capabilities }: Record<string, unknown>,
+  { headers }: FastifyRequest,
+): Outcome | undefined {
+  if (typeof version !== 'string') return failed(-32602, `_meta must have ${versionKey}.`, 400);
+  const mirrored = [
     ['mcp-protocol-version', version],
     ['mcp-method', method],
-    ...(method === 'tools/call' ? [['mcp-name', params?.name] as [string, unknown]] : []),
-  ];
-  const wrong = mirrored.find(([name, value]) => headers[name] !== value);
+    ...(method === 'tools/call' ? [['mcp-name', params?.name]] : []),
+  ] as Array<[name: string, value: unknown]>;
+  const wrong = mirrored.find(([name, value]) => decoded(headers[name]) !== value);
   if (wrong) return failed(-32020, `The header ${wrong[0]} does not match the body.`, 400);
-  return version === modern ? undefined : unsupported(version);
+  if (version !== modern) return unsupported(version, [modern]);
+  return isRecord(capabilities) ? undefined : failed(-32602, `_meta must have ${capabilitiesKey}.`, 400);
+}
+
+/** The value of a header, which may be in Base64 (Streamable HTTP, "Value Encoding"). */
+function decoded(value: string | string[] | undefined): unknown {
+  const [, encoded] = /^=\?base64\?(.*)\?=$/.exec(`${value}`) ?? [];
+  return encoded === undefined ? value : Buffer.from(encoded, 'base64').toString();
 }
 
 function refusalOfLegacy({ headers }: FastifyRequest): Outcome | undefined {
   const version = headers['mcp-protocol-version'];
-  return version === undefined || legacy.includes(`${version}`) ? undefined : unsupported(version);
+  return version === undefined || legacy.includes(`${version}`) ? undefined : unsupported(version, [modern, ...legacy]);
 }
 
-function unsupported(requested: unknown): Outcome {
-  return failed(-32022, 'Unsupported protocol version', 400, { supported: [modern, ...legacy], requested });
+function unsupported(requested: unknown, supported: string[]): Outcome {
+  return failed(-32022, 'Unsupported protocol version', 400, { supported, requested });
 }

@@ -41,7 +41,7 @@ function leadToLogin(app: FastifyInstance, { issuer, audience, scopes }: TokenOp
       // The `resource` of RFC 8707, by which the provider chooses the token's audience.
       resource: /^https?:/.test(audience) ? audience : `${origin(request)}/mcp`,
       authorization_servers: [issuer],
-      scopes_supported: scopes.split(',').map((pair) => pair.slice(0, pair.lastIndexOf('='))),
+      scopes_supported: [...new Set(scopes.split(',').map((pair) => pair.slice(0, pair.lastIndexOf('='))))],
       bearer_methods_supported: ['header'],
     }));
   }

@@ -35,7 +35,12 @@ class Assistant implements OAuthClientProvider {
   readonly #kept = new Map<string, any>();
 
   /** @param resource asks for a token for this one, whatever the service says */
-  constructor(private readonly resource?: string) {}
+  constructor(resource?: string) {
+    // Without it, the client compares the service's `resource` with the address by itself.
+    if (resource) this.validateResourceURL = async () => new URL(resource);
+  }
+
+  validateResourceURL?: () => Promise<URL>;
 
   clientInformation = () => this.#kept.get('client');
   saveClientInformation = (client: unknown) => void this.#kept.set('client', client);
@@ -48,7 +53,6 @@ class Assistant implements OAuthClientProvider {
   saveDiscoveryState = (state: unknown) => void this.#kept.set('state', state);
   discoveryState = () => this.#kept.get('state');
   codeVerifier = () => this.#kept.get('verifier');
-  validateResourceURL = async (_: unknown, found?: string) => new URL(this.resource ?? `${found}`);
 }
 
 async function logIn(assistant: Assistant): Promise<Client> {
