@@ -53,22 +53,11 @@ type Serializer = (items: never) => string;
 
 /** The client's URL of this request, with one query parameter replaced. */
 function urlWith(request: FastifyRequest, parameter: string, value: Int64): string {
-  const [, path = '', query = ''] = target.exec(request.originalUrl) ?? [];
-  // The other parameters stay as the client wrote them.
-  const others = query.split('&').filter((part) => part !== '' && nameOf(part) !== parameter);
-  const search = [...others, `${parameter}=${value}`].join('&');
-  return origin(request) + `${path}?${search}`.replace(notOfUri, encodeURIComponent);
-}
-
-/** Characters that RFC 3986 forbids but clients may send. Some would end the `<...>` of a link. */
-const notOfUri = /[^\w.~:/?@!$&'()*+,;=%-]|%(?![\da-f]{2})/gi;
-
-// The path of a URL in absolute form (RFC 9112 section 3.2.2), too. The router treats `#` like `?`.
-const target = /^(?:https?:\/\/[^/?#]*)?([^?#]*)[?#]?(.*)$/is;
-
-function nameOf(part: string): string {
-  const name = part.split('=', 1)[0] ?? '';
-  return name.includes('%') ? ([...new URLSearchParams(`${name}=`).keys()][0] ?? '') : name;
+  // Without the host of an absolute form (RFC 9112 section 3.2.2). The router treats `#` like `?`.
+  const target = request.originalUrl.replace(/^https?:\/\/[^/?#]*/i, '').replace('#', '?');
+  const url = new URL(origin(request) + target);
+  url.searchParams.set(parameter, `${value}`);
+  return url.href;
 }
 
 type Follow = (query: never) => AsyncGenerator<ListEvent, void>;
