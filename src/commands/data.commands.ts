@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type Collection, openModules, type PickOne } from '../api/module.ts';
 import { type Int64, int64FromText } from '../validation/int64.ts';
@@ -90,17 +91,11 @@ export function dataCommands(program: Command): void {
 
 /** Generates the same items for the same seed, whatever the count. */
 async function* samples(sample: NonNullable<Collection['sample']>, { count, seed }: Flags): AsyncGenerator<Line> {
-  // Marsaglia's xorshift of 32 bits (https://www.jstatsoft.org/v08/i14/paper); its state is never 0.
-  let state = Math.imul(seed + 1, 0x9e3779b1) | 1;
-  const random = () => {
-    state ^= state << 13;
-    state ^= state >>> 17;
-    state ^= state << 5;
-    return (state >>> 0) / 2 ** 32;
-  };
+  let picked = 0;
   const pick: PickOne = (members) => {
     if (members.length === 0) throw new Error('There is nothing to pick: first seed what the samples refer to.');
-    return members[Math.floor(random() * members.length)] as (typeof members)[number];
+    const random = hash('sha256', `${seed} ${picked++}`, 'buffer').readUInt32LE();
+    return members[random % members.length] as (typeof members)[number];
   };
   for (let line = 1; line <= count; line += 1) yield { line, input: await sample(pick) };
 }

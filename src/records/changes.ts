@@ -50,6 +50,8 @@ export class Changes<Item> {
   }
 
   async remove(id: Int64 | undefined, version: number | undefined, call = unboundedCall): Promise<true | null> {
+    const isComparable = version === undefined || this.#table.version;
+    if (!isComparable) throw new StoreError('BAD_USER_INPUT', 'It has no version to compare.');
     return (await this.#write(this.#removals, [id, version], call)) && true;
   }
 

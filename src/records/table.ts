@@ -84,6 +84,8 @@ export class Table {
     // PostgreSQL reads this table for each row that leaves the other one.
     const bare = props.find(({ kind, name }) => kind === 'm:1' && !this.#indexes.some(([first]) => first === name));
     if (bare) throw new Error(`${tableName}.${bare.name} needs an index that begins with it: ['${bare.name}', 'id'].`);
+    const cleared = props.find(({ deleteRule, nullable }) => deleteRule === 'set null' && !nullable);
+    if (cleared) throw new Error(`${tableName}.${cleared.name} must be nullable for its deleteRule 'set null'.`);
   }
 
   /**

@@ -3,6 +3,8 @@
 import { defineEntity } from '@mikro-orm/core';
 import { type Static, Type } from 'typebox';
 import type { Module } from '../../src/api/module.ts';
+import { PetEntity } from '../../src/modules/pets/pet.entity.ts';
+import type { Pet } from '../../src/modules/pets/pet.schemas.ts';
 import { columnsOf } from '../../src/records/columns.ts';
 import { Records } from '../../src/records/records.ts';
 import { decimalSchema, int64Schema, nullable, textSchema, versionSchema } from '../../src/validation/schemas.ts';
@@ -39,6 +41,14 @@ const open = () =>
   new Records<Offer, Pick<Offer, 'title' | 'price'> & Partial<Pick<Offer, 'rate'>>>(store.database, OfferEntity);
 const change = (offers: ReturnType<typeof open>, id: Offer['id'], members: object) =>
   offers.change(id, members as never);
+
+test('a removal from a table without versions takes none', async () => {
+  const pets = new Records<Pet, Omit<Pet, 'id'>>(store.database, PetEntity);
+  const { id } = await pets.create({ name: 'Rex', categoryId: 5n as Pet['categoryId'], status: 'sold' });
+  const refusal = { code: 'BAD_USER_INPUT', message: 'It has no version to compare.' };
+  await expect(pets.remove(id, { version: 0 } as never)).rejects.toMatchObject(refusal);
+  expect(await pets.remove(id, {} as never)).toBe(true);
+});
 
 test('a change sets what it names if the version is the current one, and a removal removes', async () => {
   const offers = open();

@@ -545,17 +545,18 @@ describeHere('checkups', () => {
     });
   });
 
-  test('a relation without an index keeps the service from starting', () => {
-    const properties = { ...columnsOf(checkupSchema), petId: () => p.manyToOne(PetEntity).mapToPk() };
+  test.each([
+    ['without an index', ['state', 'id'], 'cascade', "bare.petId needs an index that begins with it: ['petId', 'id']."],
+    ['cleared by a removal', ['petId', 'id'], 'set null', "bare.petId must be nullable for its deleteRule 'set null'."],
+  ] as const)('a relation that is %s and not nullable keeps the service from starting', (_, index, rule, message) => {
+    const petId = () => p.manyToOne(PetEntity).mapToPk().deleteRule(rule);
     const bare = defineEntity({
       name: 'Bare',
       tableName: 'bare',
-      properties,
-      indexes: [{ properties: ['state', 'id'] }],
+      properties: { ...columnsOf(checkupSchema), petId },
+      indexes: [{ properties: [...index] }],
     });
     const orm = new MikroORM({ entities: [PetEntity, bare], dbName: 'none' });
-    expect(() => new Table(orm.getMetadata(bare))).toThrow(
-      "bare.petId needs an index that begins with it: ['petId', 'id'].",
-    );
+    expect(() => new Table(orm.getMetadata(bare))).toThrow(message);
   });
 });

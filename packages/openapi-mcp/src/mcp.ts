@@ -4,6 +4,7 @@ import { isRecord, type OpenApi, type Operation, type Service, type Tool, toolsO
 /** The revision in which each request declares its version, and those that begin with `initialize`, newest first. */
 const modern = '2026-07-28';
 const legacy = ['2025-11-25', '2025-06-18', '2025-03-26'];
+const versions = [modern, ...legacy];
 const versionKey = 'io.modelcontextprotocol/protocolVersion';
 const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
 
@@ -74,7 +75,7 @@ export async function openApiMcp(app: FastifyInstance, options: OpenApiMcpOption
         throw refuse(400, 'The body must be one JSON-RPC 2.0 request or notification; no batch.');
       }
       const { 'mcp-protocol-version': version = modern } = request.headers;
-      if (body.id === undefined && [modern, ...legacy].includes(`${version}`)) return reply.code(202).send();
+      if (body.id === undefined && versions.includes(`${version}`)) return reply.code(202).send();
       const { status = 200, ...outcome } = await answer(body, request);
       return reply.code(status).send({ jsonrpc: '2.0', id: body.id, ...outcome });
     },
@@ -83,9 +84,11 @@ export async function openApiMcp(app: FastifyInstance, options: OpenApiMcpOption
   async function answer(message: Message, request: FastifyRequest): Promise<Outcome> {
     const { method, params = {} } = message;
     const meta = isRecord(params._meta) ? params._meta : {};
-    const isModern = meta[versionKey] !== undefined || request.headers['mcp-protocol-version'] === modern;
-    const refusal = isModern ? refusalOf(message, meta, request) : refusalOfLegacy(request);
+    const { 'mcp-protocol-version': asked = legacy[0] } = request.headers;
+    const isModern = meta[versionKey] !== undefined || asked === modern;
+    const refusal = isModern ? refusalOf(message, meta, request) : undefined;
     if (refusal) return refusal;
+    if (!isModern && !legacy.includes(`${asked}`)) return unsupported(asked, versions);
     const complete = (result: object) => ({
       result: isModern
         ? { ...result, resultType: 'complete', _meta: { 'io.modelcontextprotocol/serverInfo': serverInfo } }
@@ -143,11 +146,6 @@ function refusalOf(
 function decoded(value: string | string[] | undefined): unknown {
   const [, encoded] = /^=\?base64\?(.*)\?=$/.exec(`${value}`) ?? [];
   return encoded === undefined ? value : Buffer.from(encoded, 'base64').toString();
-}
-
-function refusalOfLegacy({ headers }: FastifyRequest): Outcome | undefined {
-  const version = headers['mcp-protocol-version'];
-  return version === undefined || legacy.includes(`${version}`) ? undefined : unsupported(version, [modern, ...legacy]);
 }
 
 function unsupported(requested: unknown, supported: string[]): Outcome {
