@@ -11,8 +11,11 @@ VERSION = "2026-07-28"
 
 
 def request(method, **params):
-    """Sends one message. Every request declares the version, and repeats its method and tool in headers."""
-    params["_meta"] = {"io.modelcontextprotocol/protocolVersion": VERSION}
+    """Sends one message. Every request declares version and capabilities, and repeats its method and tool in headers."""
+    params["_meta"] = {
+        "io.modelcontextprotocol/protocolVersion": VERSION,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
     headers = {
         "Authorization": "Bearer " + os.environ["KEY"],
         "Content-Type": "application/json",
@@ -27,7 +30,8 @@ def request(method, **params):
         with urllib.request.urlopen(sent) as response:
             return json.load(response)["result"]
     except urllib.error.HTTPError as refused:
-        raise SystemExit("{code}: {message}".format(**json.load(refused)))
+        body = json.load(refused)
+        raise SystemExit("{code}: {message}".format(**body.get("error", body)))
 
 
 def call(tool, **arguments):

@@ -11,7 +11,16 @@ import type { NewPet, Pet } from '../../src/modules/pets/pet.schemas.ts';
 import type { PetService } from '../../src/modules/pets/pet.service.ts';
 import type { Records } from '../../src/records/records.ts';
 import type { Int64 } from '../../src/validation/int64.ts';
-import { decimalSchema, int64Schema, moment, nullable, textSchema, use } from '../../src/validation/schemas.ts';
+import {
+  decimalSchema,
+  int64Schema,
+  itemSchema,
+  moment,
+  nullable,
+  textSchema,
+  use,
+  withDefault,
+} from '../../src/validation/schemas.ts';
 import { validator } from '../../src/validation/validator.ts';
 import { browserMethods } from '../support/contract.ts';
 import { graphqlText } from '../support/graphql.ts';
@@ -140,6 +149,13 @@ describe('the service does not start', () => {
     await expect(startStore({}, { more: [{ tag, entities: [forgotten], open: () => ({}) }] })).rejects.toThrow(
       /^A table or column of an entity has no migration \(.*"forgotten" does not exist.*\)\. (?:Write one|No module lists)/,
     );
+  });
+
+  test('with a member of an item that may be absent, and not null', () => {
+    const item = (note: TSchema) => itemSchema({ note }, { $id: 'Thing' });
+    const text = textSchema({ description: 'Anything.' });
+    expect(() => item(Type.Optional(text))).toThrow('note of Thing may be absent: Type.Optional(nullable(...)).');
+    expect(() => [Type.Optional(nullable(text)), withDefault(text, '-'), text].map(item)).not.toThrow();
   });
 
   test('with a decimal that has more digits in the API than in the table', async () => {

@@ -131,12 +131,9 @@ function refusalOf(
   { headers }: FastifyRequest,
 ): Outcome | undefined {
   if (typeof version !== 'string') return failed(-32602, `_meta must have ${versionKey}.`, 400);
-  const mirrored = [
-    ['mcp-protocol-version', version],
-    ['mcp-method', method],
-    ...(method === 'tools/call' ? [['mcp-name', params?.name]] : []),
-  ] as Array<[name: string, value: unknown]>;
-  const wrong = mirrored.find(([name, value]) => decoded(headers[name]) !== value);
+  const tool = method === 'tools/call' && { 'mcp-name': params?.name };
+  const mirrored = { 'mcp-protocol-version': version, 'mcp-method': method, ...tool };
+  const wrong = Object.entries(mirrored).find(([name, value]) => decoded(headers[name]) !== value);
   if (wrong) return failed(-32020, `The header ${wrong[0]} does not match the body.`, 400);
   if (version !== modern) return unsupported(version, [modern]);
   return isRecord(capabilities) ? undefined : failed(-32602, `_meta must have ${capabilitiesKey}.`, 400);
