@@ -52,8 +52,6 @@ export async function serve(options: ProcessOptions): Promise<Service> {
   const { config, log, worker } = options;
   const telemetry = await openTelemetry(options, worker ? 'worker' : 'alone');
   const { observers } = telemetry;
-  // Loads while the database answers.
-  const loading = import('../app.ts');
   const database = await openDatabase(options, { observers: observers.databases });
   let app: FastifyInstance | undefined;
   const check: CheckReadiness = () => {
@@ -61,7 +59,7 @@ export async function serve(options: ProcessOptions): Promise<Service> {
     return app.checkReadiness();
   };
   const operations = worker ? undefined : await openOperationsPort(config, log, telemetry, check);
-  const { buildApp } = await loading;
+  const { buildApp } = await import('../app.ts');
   const apolloPlugins = await pluginsIn(config.apolloPlugins);
   app = await buildApp({ config, database, modules, apolloPlugins, log, worker, observers });
   const served = app;

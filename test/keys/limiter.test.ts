@@ -1,6 +1,7 @@
 import { createServer, type Socket } from 'node:net';
 import { countInRedis, inMemory, type LimiterStore, secondsLeft } from '../../src/access/limits/limiter.ts';
 import { expect, test } from '../support/jest.ts';
+import { eventually } from '../support/process.ts';
 
 /** The service's tests have real workers and a real Redis (test/deep/keys); these tests need neither. */
 const limiterOf = (counting: LimiterStore) => counting({ points: 10, duration: 60, keyPrefix: 'test' });
@@ -34,6 +35,29 @@ test('while Redis does not respond, this process counts, and the log has one lin
   redis.close();
   for (const socket of sockets) socket.destroy();
   silent.close();
+});
+
+test('a Redis that is too slow at first, and then refuses the password, has a line for each reason', async () => {
+  let isSlow = true;
+  const redisLike = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.on(
+      'data',
+      (commands) => isSlow || socket.write('-WRONGPASS\r\n'.repeat(`${commands}`.split('*').length - 1)),
+    );
+    socket.on('close', () => {
+      isSlow = false;
+    });
+  }).listen(0, '127.0.0.1');
+  await new Promise((listening) => redisLike.once('listening', listening));
+  const reasons: string[] = [];
+  const warn = ({ err }: { err?: Error }) => reasons.push(err?.message ?? '');
+  const { port } = redisLike.address() as { port: number };
+  const redis = await countInRedis(`redis://user:secret@127.0.0.1:${port}`, { info: () => undefined, warn });
+  await eventually(async () => reasons.some((reason) => reason.includes('WRONGPASS')));
+  expect(reasons).toEqual([expect.stringContaining('Socket timeout'), expect.stringContaining('WRONGPASS')]);
+  redis.close();
+  redisLike.close();
 });
 
 test('the seconds left are between 1 and 60, also after the clock was set back', () => {

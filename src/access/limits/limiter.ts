@@ -66,14 +66,16 @@ export async function countInRedis(url: string, log: Log) {
     socketTimeout: timeout,
     commandTimeout: timeout + 100,
   });
-  let isFailing = false;
-  const fail = (err: unknown) => {
-    if (!isFailing) log.warn({ err }, 'Redis cannot be used: every process counts quotas for itself');
-    isFailing = true;
+  /** Of this outage, at most three: the first may be a timeout, and the next one the cause. */
+  const reasons = new Set<string>();
+  const fail = (err: Error) => {
+    if (reasons.has(err.message) || reasons.size === 3) return;
+    reasons.add(err.message);
+    log.warn({ err }, 'Redis cannot be used: every process counts quotas for itself');
   };
   const recover = () => {
-    if (isFailing) log.info({}, 'Redis can be used again');
-    isFailing = false;
+    if (reasons.size > 0) log.info({}, 'Redis can be used again');
+    reasons.clear();
   };
   redis.on('ready', recover).on('error', fail);
   const limiter: LimiterStore = (budget) =>
@@ -86,7 +88,7 @@ export async function countInRedis(url: string, log: Log) {
         recover();
         return used;
       } catch (error) {
-        fail(error);
+        if (reasons.size === 0) fail(error as Error);
         throw error;
       }
     });
@@ -94,7 +96,7 @@ export async function countInRedis(url: string, log: Log) {
     limiter,
     /** False while each process counts for itself. */
     get isShared(): boolean {
-      return redis.status === 'ready' && !isFailing;
+      return redis.status === 'ready' && reasons.size === 0;
     },
     close: () => redis.disconnect(),
   };
