@@ -20,6 +20,23 @@ function named({ path }) {
   return { contents: readFileSync(path, 'utf8').replace(classes, "$& static name = '$1';") };
 }
 
+/**
+ * Recognises a response of `fetch` as Fastify does. With `instanceof Response` the first response of the service would
+ * load `fetch`: 36 ms and 17 MB.
+ *
+ * @param {{ path: string }} file
+ */
+function withoutFetch({ path }) {
+  const contents = readFileSync(path, 'utf8');
+  if (!contents.includes('obj instanceof Response')) throw new Error(`${path} has changed: is this still needed?`);
+  return {
+    contents: contents.replace(
+      'obj instanceof Response',
+      "Object.prototype.toString.call(obj) === '[object Response]'",
+    ),
+  };
+}
+
 rmSync(staging, { recursive: true, force: true });
 await build({
   absWorkingDir: root,
@@ -41,7 +58,13 @@ await build({
     'pg-native',
     'class-validator',
   ],
-  plugins: [{ name: 'class-names', setup: (build) => build.onLoad({ filter: /\/dist\/src\/.*\.js$/ }, named) }],
+  plugins: [
+    { name: 'class-names', setup: (build) => build.onLoad({ filter: /\/dist\/src\/.*\.js$/ }, named) },
+    {
+      name: 'without-fetch',
+      setup: (build) => build.onLoad({ filter: /\/@fastify\/compress\/lib\/utils\.js$/ }, withoutFetch),
+    },
+  ],
   // Without comments, in lines that a stack trace can name.
   minifyWhitespace: true,
   lineLimit: 120,

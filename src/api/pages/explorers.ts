@@ -36,7 +36,7 @@ export async function graphiQL(app: FastifyInstance, { examples }: { examples: E
     return;
   }
   const places = { files: `graphiql/${version}`, examples: dataElement('examples', examples) };
-  servePage(app, '/graphiql', { html: fill(asset('graphiql.html').toString(), places), policy: graphiQLPolicy });
+  servePage(app, '/graphiql', () => fill(asset('graphiql.html').toString(), places), graphiQLPolicy);
   const headers = { 'cache-control': 'public, max-age=31536000, immutable' };
   serveFiles(app, `/graphiql/${version}`, join(bundles, version), graphiQLPolicy, headers);
 }

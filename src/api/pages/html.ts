@@ -37,9 +37,9 @@ export function fill(page: string, values: Record<string, string>): string {
 /** The options of routes that need no key and are not part of the REST contract. */
 export const publicRoute = { schema: { hide: true }, config: { public: true } };
 
-/** Serves a page. */
-export function servePage(app: FastifyInstance, path: string, page: Page): void {
-  serveFile(app, path, () => page.html, { ...pageHeaders(page.policy), 'content-type': types['.html'] });
+/** Serves an HTML page, which is read at the first request. */
+export function servePage(app: FastifyInstance, path: string, read: () => string | Buffer, policy: string): void {
+  serveFile(app, path, read, { ...pageHeaders(policy), 'content-type': types['.html'] });
   app.get(`${path}/`, publicRoute, async (_request, reply) => reply.redirect(`../${basename(path)}`, 308));
 }
 

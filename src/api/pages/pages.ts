@@ -45,7 +45,7 @@ function serveReference(app: FastifyInstance): void {
     "img-src 'self' data:",
     "connect-src 'self'",
   );
-  servePage(app, '/docs', { html: asset('reference.html').toString(), policy });
+  servePage(app, '/docs', () => asset('reference.html'), policy);
   // Also the files that the other pages share.
   serveFiles(app, '/docs/static', join(root, 'web/assets/static'), policy);
   for (const name of ['swagger-ui-bundle.js', 'swagger-ui.css']) {
@@ -65,7 +65,7 @@ function serveGuides(app: FastifyInstance): void {
   const policy = policyOf("script-src 'self'", "style-src 'self'", "img-src 'self'");
   for (const file of readdirSync(guides).filter((name) => name.endsWith('.html'))) {
     const path = file === 'index.html' ? '/guide' : `/guide/${basename(file, '.html')}`;
-    servePage(app, path, { html: readFileSync(join(guides, file), 'utf8'), policy });
+    servePage(app, path, () => readFileSync(join(guides, file)), policy);
   }
   serveFiles(app, '/guide/images', join(guides, 'images'), policy);
 }
