@@ -12,9 +12,9 @@ import { type Server, start } from './server.ts';
 import type { System } from './systems.ts';
 import { seededRandom, workloads } from './workloads.ts';
 
-// Load before the measurements of a process (at each number of connections) and of each workload, for the just-in-time
-// compiler.
-const warmUp = { firstSeconds: 3, part: 0.5, milliseconds: 200 };
+// Load before the measurements of a process (at each number of connections), in durations of a measurement, and a part
+// of it before each further workload, for the just-in-time compiler. One connection takes longest to send what it needs.
+const warmUp = { alone: 6, many: 2, part: 0.3, milliseconds: 200 };
 
 async function main(): Promise<void> {
   if (process.argv.includes('--help')) {
@@ -59,7 +59,7 @@ async function main(): Promise<void> {
   }
 
   async function measureApi(system: System, server: Server, round: number): Promise<void> {
-    let warmUpSeconds = warmUp.firstSeconds;
+    let part = 1;
     for (const name of options.workloads) {
       const workload = workloads[name];
       if (!workload || (system.workloads && !system.workloads.includes(name))) continue;
@@ -67,8 +67,11 @@ async function main(): Promise<void> {
       const requests = operations.map((operation) => encodeRequest(system.adapter.request(operation)));
       const job = { port: server.port, pid: server.pid, requests, warmUp: 0 };
       // One request alone runs other code than many at once, which V8 compiles for itself.
-      for (const connections of options.connections) await load({ ...job, connections, seconds: warmUpSeconds });
-      warmUpSeconds = (options.seconds * warmUp.part) / options.connections.length;
+      for (const connections of options.connections) {
+        const seconds = part * options.seconds * (connections === 1 ? warmUp.alone : warmUp.many);
+        await load({ ...job, connections, seconds });
+      }
+      part = warmUp.part;
       for (const connections of options.connections) {
         if (interrupted()) throw new Error('Interrupted.');
         resetPeak(server.pid);

@@ -167,7 +167,8 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
 
   /** Equal queries are read once and share one page. */
   async #readPages(queries: Query[], servedBy: ServedBy): Promise<Array<Page<Item>>> {
-    const keys = queries.map(({ filters, limit, after }) => `${limit} ${after} ${JSON.stringify(filters)}`);
+    const keyOf = ({ filters, limit, after }: Query) => `${limit} ${after} ${JSON.stringify(filters)}`;
+    const keys = queries.length === 1 ? [''] : queries.map(keyOf);
     const distinct = new Map(queries.map((query, at) => [keys[at], query]));
     const horizon = await this.#horizon();
     const rows = await this.#selectLists([...distinct.values()], servedBy);

@@ -21,9 +21,9 @@ describe('a host', () => {
 
   test.each([
     ['shop.example', 'http://shop.example'],
-    ['127.0.0.1:80', 'http://127.0.0.1'],
+    ['127.0.0.1:80', 'http://127.0.0.1:80'],
     ['[::1]:4000', 'http://[::1]:4000'],
-    ['shop.example:', 'http://shop.example'],
+    ['shop.example:', 'http://shop.example:'],
     ['', 'http://localhost'],
   ])('%s leads to links to %s', async (host, origin) => {
     const [response] = await withHosts(`Host: ${host}\r\n`);

@@ -54,10 +54,10 @@ type Serializer = (items: never) => string;
 /** The client's URL of this request, with one query parameter replaced. */
 function urlWith(request: FastifyRequest, parameter: string, value: Int64): string {
   // Without the host of an absolute form (RFC 9112 section 3.2.2). The router treats `#` like `?`.
-  const target = request.originalUrl.replace(/^https?:\/\/[^/?#]*/i, '').replace('#', '?');
-  const url = new URL(origin(request) + target);
-  url.searchParams.set(parameter, `${value}`);
-  return url.href;
+  const [path, query] = request.originalUrl.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#](.*)/s);
+  const parameters = new URLSearchParams(query);
+  parameters.set(parameter, `${value}`);
+  return `${origin(request)}${path}?${parameters}`;
 }
 
 type Follow = (query: never) => AsyncGenerator<ListEvent, void>;
