@@ -177,11 +177,12 @@ describe('the tools', () => {
     expect(JSON.stringify(tools)).not.toMatch(/\$ref|\$id|"int64"|examples|JSON\.parse|GraphQL|Link:|201/);
   });
 
-  test('create and list, exact to the last digit, also from a JSON number; an argument that is null is absent', async () => {
+  test('create and list, exact to the last digit; a JSON number that may be rounded is refused, and an argument that is null is absent', async () => {
     const refused = await callRaw('create_pet', `{"name":"x","categoryId":${big}}`);
     expect(refused).toEqual(
       failure('BAD_USER_INPUT: categoryId must be text, because most clients round a number beyond 2^53.'),
     );
+    expect((await callRaw('list_pets', `{"limit":${big}}`)).content[0].text).toMatch(/limit must be an integer/);
     const created = await callRaw('create_pet', `{"name":"x","categoryId":"${big}"}`);
     const pet = { id: expect.stringMatching(/^\d+$/), name: 'x', categoryId: big, status: 'available' };
     expect(created).toEqual({ content: [{ type: 'text', text: expect.any(String) }], structuredContent: pet });

@@ -138,8 +138,8 @@ function toolOf(method: string, path: string, operation: Operation, service: Ser
     if (!Object.keys(args).every((name) => Object.hasOwn(properties, name))) {
       return invalid(`An argument is unknown; known are ${Object.keys(properties).join(', ')}.`);
     }
-    const large = Object.keys(args).find((name) => typeof args[name] === 'bigint');
-    if (large) return invalid(`${large} must be text, because most clients round a number beyond 2^53.`);
+    const id = Object.keys(args).find((name) => typeof args[name] === 'bigint' && properties[name]?.format === 'int64');
+    if (id) return invalid(`${id} must be text, because most clients round a number beyond 2^53.`);
     const { routing } = request.server;
     let own: InjectOptions;
     try {
