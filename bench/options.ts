@@ -23,7 +23,7 @@ export const usage = `npm run bench -- [--systems ours-rest,fastify-pg] [--workl
 systems     ${systems.map(({ id }) => id).join(', ')}
 workloads   ${Object.keys(workloads).join(', ')}
 --retries   maximum number of repetitions while other processes use more than a fifth of a core
---alone     one connection beside the same duties by hand, the start and commands: about ten minutes
+--alone     one connection beside the same duties by hand, the start and commands: a quarter of an hour
 --quick     one round of one second at 1 and 32 connections; other options take precedence`;
 
 /** An error that is printed without a stack. Its message is one line. */

@@ -38,7 +38,7 @@ export const variables = {
   DATA_DIR: text('.data', 'Folder of the embedded store (operate.md).'),
   DATABASE_POOL_MAX: whole(2, 1000)(10, 'Most connections of each worker to PostgreSQL.'),
   DATABASE_CONNECT_TIMEOUT_MS: milliseconds(5000, 'Longest time to open a connection to PostgreSQL.'),
-  DATABASE_STATEMENT_TIMEOUT_MS: milliseconds(10_000, 'Longest statement; answers take 1 s more at most (operate.md).'),
+  DATABASE_STATEMENT_TIMEOUT_MS: milliseconds(10_000, 'Longest time of a statement; answers: 1 s more (operate.md).'),
   DATABASE_PREPARED_STATEMENTS: flagOrAuto('auto', 'Prepares statements; `auto`: unless behind a pooler (scale.md).'),
   DATABASE_READ_URLS: postgresUrls(undefined, 'PostgreSQL nodes that answer reads, separated by commas (scale.md).'),
   READ_MAX_LAG_MS: whole(1000, 3_600_000)(1000, 'Longest lag of a replica that answers reads (scale.md).'),

@@ -127,8 +127,18 @@ describe('a session', () => {
   });
 
   test('accepts a name in Base64, and refuses a notification of an unknown version', async () => {
-    const encoded = `=?base64?${Buffer.from('list_pets').toString('base64')}?=`;
-    expect((await rpcNow('tools/call', { name: 'list_pets' }, { 'mcp-name': encoded })).json.result).toBeDefined();
+    const encoded = (text: string) => `=?base64?${Buffer.from(text).toString('base64')}?=`;
+    const named = (more: Record<string, string>) => rpcNow('tools/call', { name: 'list_pets' }, more);
+    expect((await named({ 'mcp-name': encoded('list_pets') })).json.result).toBeDefined();
+    for (const more of [
+      { 'mcp-name': encoded('create_pet') },
+      // Node.js would skip what is not Base64. A proxy may read it differently.
+      { 'mcp-name': encoded('list_pets').replace('bG', '!b G') },
+      { 'mcp-name': encoded(encoded('list_pets')) },
+      { 'mcp-protocol-version': encoded(version) },
+    ]) {
+      expect((await named(more as Record<string, string>)).json.error?.code).toBe(-32020);
+    }
     for (const [requested, expected] of Object.entries({ [version]: 202, '2025-11-25': 202, '1900-01-01': 400 })) {
       const notification = { jsonrpc: '2.0', method: 'notifications/initialized' };
       const { status } = await post(store, notification, { 'mcp-protocol-version': requested });

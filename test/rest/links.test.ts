@@ -77,6 +77,7 @@ test.each([
   ['x=%0d%0aX-Injected:1', 'x=%0D%0AX-Injected%3A1'],
   // A second question mark removes no filter.
   ['x=?&status=available', 'x=%3F&status=available'],
+  ['?status=sold&x=1', '%3Fstatus=sold&x=1'],
 ])('the query ?%s is linked as ?%s', async (sent, linked) => {
   const [page] = await exchange(store, requestText(`GET /v1/pets?${sent}&limit=1`, key));
   expect(page?.headers.link).toBe(linkTo('http://store.example', `${linked}&limit=1`));

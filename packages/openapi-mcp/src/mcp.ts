@@ -130,18 +130,14 @@ function refusalOf(
   { headers }: FastifyRequest,
 ): Outcome | undefined {
   if (typeof version !== 'string') return failed(-32602, `_meta must have ${versionKey}.`, 400);
-  const tool = method === 'tools/call' && { 'mcp-name': params?.name };
-  const mirrored = { 'mcp-protocol-version': version, 'mcp-method': method, ...tool };
-  const wrong = Object.entries(mirrored).find(([name, value]) => decoded(headers[name]) !== value);
+  const tool = `${params?.name}`;
+  // A name may be in Base64 (Streamable HTTP, "Value Encoding").
+  const names = { 'mcp-name': [tool, `=?base64?${Buffer.from(tool).toString('base64')}?=`] };
+  const mirrored = { 'mcp-protocol-version': [version], 'mcp-method': [method], ...(method === 'tools/call' && names) };
+  const wrong = Object.entries(mirrored).find(([name, values]) => !values.includes(`${headers[name]}`));
   if (wrong) return failed(-32020, `The header ${wrong[0]} does not match the body.`, 400);
   if (version !== modern) return unsupported(version, [modern]);
   return isRecord(capabilities) ? undefined : failed(-32602, `_meta must have ${capabilitiesKey}.`, 400);
-}
-
-/** The value of a header, which may be in Base64 (Streamable HTTP, "Value Encoding"). */
-function decoded(value: string | string[] | undefined): unknown {
-  const [, encoded] = /^=\?base64\?(.*)\?=$/.exec(`${value}`) ?? [];
-  return encoded === undefined ? value : Buffer.from(encoded, 'base64').toString();
 }
 
 function unsupported(requested: unknown, supported: string[]): Outcome {

@@ -138,7 +138,7 @@ function toolOf(method: string, path: string, operation: Operation, service: Ser
     if (!Object.keys(args).every((name) => Object.hasOwn(properties, name))) {
       return invalid(`An argument is unknown; known are ${Object.keys(properties).join(', ')}.`);
     }
-    const id = Object.keys(args).find((name) => typeof args[name] === 'bigint' && properties[name]?.format === 'int64');
+    const id = Object.keys(args).find((name) => properties[name]?.format === 'int64' && mayBeRounded(args[name]));
     if (id) return invalid(`${id} must be text, because most clients round a number beyond 2^53.`);
     const { routing } = request.server;
     let own: InjectOptions;
@@ -155,7 +155,7 @@ function toolOf(method: string, path: string, operation: Operation, service: Ser
     }
     if (!output) return { content: [{ type: 'text', text: success?.description ?? '' }] };
     const answer = JSON.parse(payload, exactInteger as never);
-    const after = /[?&]after=([^&>]+)>; rel="next"/.exec(`${headers.link}`)?.[1];
+    const after = /[?&]after=([^&>]+)[^>]*>; rel="next"/.exec(`${headers.link}`)?.[1];
     const structuredContent = withTextIds(isList ? { items: answer, ...(after && { next: after }) } : answer, output);
     return { content: [{ type: 'text', text: JSON.stringify(structuredContent) }], structuredContent };
   }
@@ -181,6 +181,8 @@ function toolOf(method: string, path: string, operation: Operation, service: Ser
 function failure(text: string) {
   return { content: [{ type: 'text', text }], isError: true };
 }
+
+const mayBeRounded = (value: unknown) => typeof value !== 'string' && Math.abs(Number(value)) > Number.MAX_SAFE_INTEGER;
 
 /** The integer of a text. The operation describes the fault of any other value. */
 function integerIn(value: unknown): unknown {

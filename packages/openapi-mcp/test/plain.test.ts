@@ -29,7 +29,7 @@ beforeAll(async () => {
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => done(null, body));
   app.get('/toys', async ({ headers }, reply) => {
     received = headers;
-    reply.header('link', '</toys?after=7>; rel="next"').type('application/json').send(`[{"id":${big}}]`);
+    reply.header('link', '</toys?after=7&kind=ball>; rel="next"').type('application/json').send(`[{"id":${big}}]`);
   });
   app.post('/toys', async ({ body, headers }, reply) => {
     if (!headers.authorization) throw Object.assign(new Error('Who are you?'), { statusCode: 401 });
@@ -80,6 +80,10 @@ test('a tool calls its operation with the headers of the caller, exact to the la
   expect(list.structuredContent).toEqual({ items: [{ id: big }], next: '7' });
   const call = { name: 'create_toy', arguments: { id: big, name: 'Ball' } };
   expect((await rpc('tools/call', call, known)).result.structuredContent).toEqual({ id: big, name: 'Ball' });
+  // The parser of this server has rounded it.
+  const rounded = { name: 'create_toy', arguments: { id: 2 ** 53, name: 'Ball' } };
+  const message = 'id must be text, because most clients round a number beyond 2^53.';
+  expect((await rpc('tools/call', rounded, known)).result.content[0].text).toBe(message);
   const refused = { content: [{ type: 'text', text: 'Who are you?' }], isError: true };
   expect((await rpc('tools/call', call)).result).toEqual(refused);
 });

@@ -66,10 +66,10 @@ export async function countInRedis(url: string, log: Log) {
     socketTimeout: timeout,
     commandTimeout: timeout + 100,
   });
-  /** Of this outage, at most three: the first may be a timeout, and the next one the cause. */
+  /** Of this outage, at most five: the first may be a timeout, and a later one the cause. */
   const reasons = new Set<string>();
   const fail = (err: Error) => {
-    if (reasons.has(err.message) || reasons.size === 3) return;
+    if (reasons.has(err.message) || reasons.size === 5) return;
     reasons.add(err.message);
     log.warn({ err }, 'Redis cannot be used: every process counts quotas for itself');
   };

@@ -55,7 +55,8 @@ type Serializer = (items: never) => string;
 function urlWith(request: FastifyRequest, parameter: string, value: Int64): string {
   // Without the host of an absolute form (RFC 9112 section 3.2.2). The router treats `#` like `?`.
   const [path, query] = request.originalUrl.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#](.*)/s);
-  const parameters = new URLSearchParams(query);
+  // A second question mark belongs to the first name.
+  const parameters = new URLSearchParams(`&${query ?? ''}`);
   parameters.set(parameter, `${value}`);
   return `${origin(request)}${path}?${parameters}`;
 }

@@ -78,7 +78,6 @@ test('a request that outlives the drain is counted in the last line', async () =
   'the log has the reason of a refused Redis password, but not the password (skipped without redis-server)',
   async () => {
     const redis = await createRedis('--requirepass', 'another');
-    // Only the first reason is logged, and must not be that Redis is not up yet.
     await redis.start();
     const REDIS_URL = redis.url.replace('//', '//user:hunter2-in-clear@');
     const server = await startServer({ ...database.env, QUOTA_PER_MINUTE: '100', REDIS_URL });
