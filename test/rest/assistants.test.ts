@@ -136,8 +136,8 @@ describe('a session', () => {
       { 'mcp-name': encoded('list_pets').replace('bG', '!b G') },
       { 'mcp-name': encoded(encoded('list_pets')) },
       { 'mcp-protocol-version': encoded(version) },
-    ]) {
-      expect((await named(more as Record<string, string>)).json.error?.code).toBe(-32020);
+    ] as Array<Record<string, string>>) {
+      expect((await named(more)).json.error?.code).toBe(-32020);
     }
     for (const [requested, expected] of Object.entries({ [version]: 202, '2025-11-25': 202, '1900-01-01': 400 })) {
       const notification = { jsonrpc: '2.0', method: 'notifications/initialized' };
