@@ -22,7 +22,7 @@ function named({ path }) {
 
 /**
  * Recognises a response of `fetch` as Fastify does. With `instanceof Response` the first response of the service would
- * load `fetch`: 36 ms and 17 MB.
+ * load `fetch`, which takes 36 ms and 17 MB in an empty process.
  *
  * @param {{ path: string }} file
  */

@@ -165,7 +165,7 @@ export class Records<Item extends { readonly id: Int64 }, New extends InputOf<It
     this.#onInserted.push(listener);
   }
 
-  /** Equal queries are read once and share one page. */
+  /** Equal queries are read once and share one page; a single query needs no key. */
   async #readPages(queries: Query[], servedBy: ServedBy): Promise<Array<Page<Item>>> {
     const keyOf = ({ filters, limit, after }: Query) => `${limit} ${after} ${JSON.stringify(filters)}`;
     const keys = queries.length === 1 ? [''] : queries.map(keyOf);

@@ -118,7 +118,7 @@ export function itemSchema<Members extends TProperties>(
   const properties = Object.entries(members).map(([name, member]: [string, MemberSchema]) => {
     const { minLength: _, maxLength: __, pattern: ___, ...unbounded } = member;
     if ('~optional' in member && !('default' in member) && !memberOf(member).isNullable)
-      throw new Error(`${name} of ${options.$id} may be absent: Type.Optional(nullable(...)).`);
+      throw new Error(`${name} of ${options.$id} may be absent, so it must be nullable: Type.Optional(nullable(...)).`);
     return [name, memberOf(member).kind === 'string' ? unbounded : member];
   });
   return Type.Required(Type.Object(Object.fromEntries(properties) as Members), options);

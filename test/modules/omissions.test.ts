@@ -154,7 +154,9 @@ describe('the service does not start', () => {
   test('with a member of an item that may be absent, and not null', () => {
     const item = (note: TSchema) => itemSchema({ note }, { $id: 'Thing' });
     const text = textSchema({ description: 'Anything.' });
-    expect(() => item(Type.Optional(text))).toThrow('note of Thing may be absent: Type.Optional(nullable(...)).');
+    expect(() => item(Type.Optional(text))).toThrow(
+      'note of Thing may be absent, so it must be nullable: Type.Optional(nullable(...)).',
+    );
     expect(() => [Type.Optional(nullable(text)), withDefault(text, '-'), text].map(item)).not.toThrow();
   });
 

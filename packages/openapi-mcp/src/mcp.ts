@@ -2,8 +2,9 @@ import type { FastifyContextConfig, FastifyInstance, FastifyRequest, FastifySche
 import { isRecord, type OpenApi, type Operation, type Service, type Tool, toolsOf } from './tools.ts';
 
 /** The revision in which each request declares its version, and those that begin with `initialize`, newest first. */
-const versions = ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26'];
-const [modern = '', ...legacy] = versions;
+const modern = '2026-07-28';
+const legacy = ['2025-11-25', '2025-06-18', '2025-03-26'];
+const versions = [modern, ...legacy];
 const versionKey = 'io.modelcontextprotocol/protocolVersion';
 const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
 

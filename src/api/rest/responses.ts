@@ -54,9 +54,9 @@ type Serializer = (items: never) => string;
 /** The client's URL of this request, with one query parameter replaced. */
 function urlWith(request: FastifyRequest, parameter: string, value: Int64): string {
   // Without the host of an absolute form (RFC 9112 section 3.2.2). The router treats `#` like `?`.
-  const [path, query] = request.originalUrl.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#](.*)/s);
+  const [path, query = ''] = request.originalUrl.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#](.*)/s);
   // A second question mark belongs to the first name.
-  const parameters = new URLSearchParams(`&${query ?? ''}`);
+  const parameters = new URLSearchParams(`&${query}`);
   parameters.set(parameter, `${value}`);
   return `${origin(request)}${path}?${parameters}`;
 }
